@@ -11,15 +11,14 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from evaltui.core.compare.rates import Rates
-from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Total, what_changed
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.run_comparison import CaseChange, Comparison
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, Seconds
 from evaltui.core.model.outcome import CaseResult, Outcome, Status
-from evaltui.core.model.spending import Cost, Spending
+from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.core.statistics.estimates import Rate
-from evaltui.reports import comparison_shape
 from evaltui.reports.model import RunReport, count
 from evaltui.reports.tag_totals import tag_totals
 from evaltui.runs.sets import SetInfo
@@ -120,7 +119,7 @@ class Report:
     preflight: tuple[MetricCheck, ...]
     sets: tuple[EvalSet, ...]
     # A run of many cases does not fit into the memory: these are written one by one.
-    comparison: comparison_shape.Comparison | None = None
+    comparison: Comparison | None = None
     """None without `--baseline`."""
     cases: tuple[CaseResult, ...] = ()
 
@@ -190,57 +189,8 @@ def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _fields(of: object, *names: str) -> Json:
-    return {name: getattr(of, name) for name in names}
-
-
 def comparison_json(comparison: Comparison) -> Json:
     """Every case, unchanged ones too, which are made one by one. The keys are a promise, like those of the
     report."""
-    document: Json = valid_json(
-        {
-            "base": _compared_run(comparison.base),
-            "candidate": _compared_run(comparison.candidate),
-            "changed": what_changed(comparison.base, comparison.candidate),
-            "totals": {kind.replace(" ", "_"): len(comparison.of(kind)) for kind in KINDS},
-            "regressions": len(comparison.regressions),
-            "alpha": comparison.alpha,
-            "paired": _fields(comparison.paired, "better", "worse", "cases", "repeated", "p"),
-            "seconds": _total(comparison.seconds),
-            "tokens": _total(comparison.tokens),
-            "usd": _total(comparison.usd),
-        }
-    )
-    return {**document, "cases": (valid_json(_change(change, comparison)) for change in comparison.cases)}
-
-
-def _compared_run(run: RunSummary) -> Json:
-    passing = sum(case.passes for case in run.cases.values())
-    return {"id": run.id, "cases": len(run.cases), "passing": passing, "unfinished": len(run.unfinished)}
-
-
-def _total(total: Total | None) -> Json | None:
-    return None if total is None else _fields(total, "base", "candidate")
-
-
-def _change(change: CaseChange, comparison: Comparison) -> Json:
-    return {
-        "eval_set_id": change.eval_set_id,
-        "path": change.case.path,
-        "eval_id": change.case.eval_id,
-        "change": change.kind.replace(" ", "_"),
-        "regression": comparison.is_regression(change),
-        "p": change.p,
-        "reasons": change.reasons,
-        "base": _summary(change.base),
-        "candidate": _summary(change.candidate),
-        "scores": [score._asdict() for score in change.scores],
-    }
-
-
-def _summary(summary: CaseSummary | None) -> Json | None:
-    if summary is None:
-        return None
-    numbers = _fields(summary, "passes", "runs", "passed", "seconds", "tokens")
-    cost = None if summary.cost is None else _adapter(Cost).dump_python(summary.cost)
-    return {"status": summary.status.value, **numbers, "cost": cost}
+    document = _json(comparison, Comparison, exclude={"cases"})
+    return {**document, "cases": (_json(change, CaseChange) for change in comparison.cases)}

@@ -132,8 +132,13 @@ def test_swapping_the_runs_mirrors_the_comparison(one, other):
     forth, back = compare(one, other), compare(other, one)
     mirrored = {change.case: MIRRORED.get(change.kind, change.kind) for change in back.cases}
     assert {change.case: change.kind for change in forth.cases} == mirrored
-    scores = {change.case: {(name, b, a) for name, a, b in change.scores} for change in back.cases}
-    assert {change.case: set(change.scores) for change in forth.cases} == scores
+    scores = {
+        change.case: {(one.metric, one.candidate, one.base) for one in change.scores} for change in back.cases
+    }
+    assert {
+        change.case: {(one.metric, one.base, one.candidate) for one in change.scores}
+        for change in forth.cases
+    } == scores
     assert (forth.seconds is None) == (back.seconds is None)
     if forth.seconds and back.seconds:
         assert (forth.seconds.base, forth.seconds.candidate) == (back.seconds.candidate, back.seconds.base)

@@ -73,7 +73,7 @@ def test_a_case_that_was_repeated_in_both_runs_needs_evidence(before, now, p, is
     comparison = compare(run("base", case("a", *before)), run("now", case("a", *now)))
     (change,) = comparison.cases
     assert change.p == (p and pytest.approx(p))
-    assert comparison.is_regression(change) is is_regression
+    assert change.regression is is_regression
     assert ("without evidence (p > 0.05): a" in text(comparison)) is not is_regression
     assert next(comparison_json(comparison)["cases"])["regression"] is is_regression
 

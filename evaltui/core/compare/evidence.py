@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from pydantic import computed_field
+
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.statistics.differences import fisher_worse, mcnemar_exact
 from evaltui.text.figures import counted, show_number, show_p
@@ -12,7 +14,7 @@ from evaltui.text.figures import counted, show_number, show_p
 
 @dataclass(frozen=True)
 class Paired:
-    """Cases that have a comparable verdict in two runs, each case a pair."""
+    """The cases that passed or failed in both runs, paired by their verdicts."""
 
     better: int
     """Cases that pass in the candidate and not in the base."""
@@ -22,6 +24,7 @@ class Paired:
     repeated: bool = field(default=False, compare=False)
     """Whether a verdict is that of a case over several runs."""
 
+    @computed_field
     @property
     def p(self) -> float:
         """Of McNemar's exact test, two-sided: how likely so much or more differs by chance."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, cast, get_args
+
+from pydantic import PlainSerializer, SerializerFunctionWrapHandler, computed_field, model_serializer
 
 from evaltui.core.compare.evidence import (
     Paired,
@@ -19,6 +21,7 @@ from evaltui.core.compare.evidence import (
 )
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.json_fields import NOT_REPORTED, in_order
 from evaltui.core.model.outcome import Status
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.text.figures import counted, show_growth, show_number
@@ -152,9 +155,18 @@ Kind = Literal[
     "broken", "unclear", "fixed", "flaky", "expectation changed", "new", "gone", "not run", "unchanged"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+Key = Literal[
+    "broken", "unclear", "fixed", "flaky", "expectation_changed", "new", "gone", "not_run", "unchanged"
+]
+"""A kind as reports have it."""
 
 
-class ScoreChange(NamedTuple):
+def _key(kind: Kind) -> Key:
+    return cast("Key", kind.replace(" ", "_"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreChange:
     """A metric of a case in both runs; None where it was not asked for, or has no score."""
 
     metric: str
@@ -164,7 +176,7 @@ class ScoreChange(NamedTuple):
 
 @dataclass(frozen=True)
 class CaseChange:
-    """A case in two runs. `reasons` say why the two verdicts cannot be held against each other.
+    """A case in two runs.
 
     - broken, fixed: it passes (a flaky case by its policy) in one of them only;
     - unclear: it passes in neither, and in one of them at least it did not fail either: it ended with an
@@ -174,24 +186,45 @@ class CaseChange:
     - new, gone: it did not exist in the other run; not run: it was not selected there, or not finished.
     """
 
-    kind: Kind
-    case: CaseId
+    kind: Annotated[Kind, PlainSerializer(_key)] = field(metadata={"serialization_alias": "change"})
+    case: CaseId = field(metadata=NOT_REPORTED)
     eval_set_id: str
     base: CaseSummary | None
     """Its result there; None where it has none, as is `candidate`."""
     candidate: CaseSummary | None
     reasons: tuple[str, ...] = ()
+    """Why the two verdicts cannot be compared."""
+    regression: bool = False
+    """Whether it does not pass, the base run does not excuse that, and it is no chance: a case that was
+    repeated needs evidence, its own or, if it broke, that of all cases together."""
 
+    @computed_field
+    @property
+    def path(self) -> str:
+        return self.case.path
+
+    @computed_field
+    @property
+    def eval_id(self) -> str:
+        return self.case.eval_id
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        start = ("eval_set_id", "path", "eval_id", "change", "regression", "p", "reasons")
+        return in_order(write(self), *start)
+
+    @computed_field
     @property
     def scores(self) -> tuple[ScoreChange, ...]:
         """The metrics that either run has, in the order of the candidate."""
         mine, theirs = (side.scores if side else {} for side in (self.base, self.candidate))
         return tuple(ScoreChange(name, mine.get(name), theirs.get(name)) for name in {**theirs, **mine})
 
+    @computed_field
     @property
     def p(self) -> float | None:
-        """How likely it broke, or passes less often, by chance alone; None where it did neither, or was not
-        repeated in both runs."""
+        """Of Fisher's exact test, one-sided: how likely it broke, or passes less often, by chance alone; None
+        where it did neither, or was not repeated in both runs."""
         if self.base is None or self.candidate is None:
             return None
         if self.passes_less_often:
@@ -245,14 +278,32 @@ class Comparison:
     base: RunSummary
     candidate: RunSummary
     cases: tuple[CaseChange, ...]
+    paired: Paired
+    """All cases whose verdicts can be compared."""
     alpha: float = ALPHA
-    """How likely chance alone may be taken for a regression of a case that was repeated."""
+    """The highest p that is evidence: how likely chance alone may be taken for a regression."""
 
-    @cached_property
-    def paired(self) -> Paired:
-        """All cases whose verdicts can be compared."""
-        both = ((one.base, one.candidate) for one in self.cases if not one.reasons)
-        return paired((before, after) for before, after in both if before and after)
+    @computed_field
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Differences of agent, model and options."""
+        return what_changed(self.base, self.candidate)
+
+    @computed_field
+    @property
+    def totals(self) -> dict[str, int]:
+        """Cases by kind of change."""
+        return {_key(kind): len(self.of(kind)) for kind in KINDS}
+
+    @computed_field(alias="regressions")
+    @property
+    def regression_count(self) -> int:
+        return len(self.regressions)
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        start = ("base", "candidate", "changed", "totals", "regressions", "alpha", "paired")
+        return in_order(write(self), *start, "seconds", "tokens", "usd")
 
     @cached_property
     def set_names(self) -> Mapping[str, str]:
@@ -266,23 +317,14 @@ class Comparison:
     def of(self, kind: Kind) -> tuple[CaseChange, ...]:
         return tuple(change for change in self.cases if change.kind == kind)
 
-    def is_regression(self, change: CaseChange) -> bool:
-        """Whether a case is not only worse by chance: one that was repeated needs evidence, its own or, if it
-        broke, that of all cases together."""
-        if not change.may_be_regression:
-            return False
-        if not change.may_be_chance(self.alpha):
-            return True
-        return change.kind == "broken" and self.paired.is_worse(self.alpha)
-
     @property
     def regressions(self) -> tuple[CaseChange, ...]:
-        return tuple(change for change in self.cases if self.is_regression(change))
+        return tuple(change for change in self.cases if change.regression)
 
     @property
     def without_evidence(self) -> tuple[CaseChange, ...]:
         """Cases that broke or pass less often, by chance maybe."""
-        return tuple(one for one in self.cases if one.may_be_regression and not self.is_regression(one))
+        return tuple(one for one in self.cases if one.may_be_regression and not one.regression)
 
     @property
     def broken_without_evidence(self) -> tuple[CaseChange, ...]:
@@ -294,18 +336,22 @@ class Comparison:
         """Whether a case of the candidate ended with an error or was not evaluated."""
         return any(one.candidate is not None and not one.candidate.is_judged for one in self.cases)
 
+    @computed_field
     @property
     def seconds(self) -> Total | None:
         """Mean wall time of a run of each case, summed up."""
         return _total([(a.seconds, b.seconds) for a, b in self._in_both()])
 
+    @computed_field
     @property
     def tokens(self) -> Total | None:
         return _total([(a.tokens, b.tokens) for a, b in self._in_both()])
 
+    @computed_field
     @property
     def usd(self) -> Total | None:
-        """Mean cost of a run of each case, summed up; None where no model was asked that costs something."""
+        """Mean cost of a run of each case in both, summed up, in US dollars; None where no model that costs
+        something was asked."""
         found = _total([(a.usd, b.usd) for a, b in self._in_both()])
         return found if found and (found.base or found.candidate) else None
 
@@ -330,8 +376,17 @@ def compare(base: RunSummary, candidate: RunSummary, alpha: float = ALPHA) -> Co
     """Swapping the runs swaps broken and fixed, new and gone, and leaves the other kinds as they are."""
     base, candidate = _placed(base, candidate), _placed(candidate, base)
     cases = dict.fromkeys([*candidate.cases, *base.cases])
-    changes = (change for case in cases for change in _changes(case, base, candidate))
-    return Comparison(base, candidate, tuple(changes), alpha)
+    changes = [change for case in cases for change in _changes(case, base, candidate)]
+    both = ((one.base, one.candidate) for one in changes if not one.reasons)
+    pairs = paired((before, after) for before, after in both if before and after)
+    judged = (replace(one, regression=_is_regression(one, pairs, alpha)) for one in changes)
+    return Comparison(base, candidate, tuple(judged), pairs, alpha)
+
+
+def _is_regression(change: CaseChange, pairs: Paired, alpha: float) -> bool:
+    if not change.may_be_regression:
+        return False
+    return not change.may_be_chance(alpha) or (change.kind == "broken" and pairs.is_worse(alpha))
 
 
 def compare_case(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
+from pydantic import SerializerFunctionWrapHandler, computed_field, model_serializer
+
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
+from evaltui.core.model.json_fields import NOT_REPORTED, in_order
 from evaltui.core.model.modes import DEFAULT_MODE, modes_of
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import CaseResult, Outcome, Status
 from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
 
@@ -21,40 +24,47 @@ _TOKENS = "token_usage_v1"
 
 @dataclass(frozen=True, slots=True)
 class CaseSummary:
-    """What is compared of a case in a run.
+    """What is compared of a case in a run."""
 
-    `scores` are those of the metrics that pass or fail it, `seconds` wall time, `tokens` those of all turns:
-    each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
-    `judges` the model and the prompt by which each metric was judged that was, `path` the case's file as in
-    `CaseId`. `statuses` are those of its runs where they differ, and `times` their seconds where there were
-    several: each empty where nobody knows. `throttled` are the seconds in which model calls waited, of all
-    its runs. `costs` are those of all its runs together, by who paid; empty where nobody knows, else that of
-    the agent is there. `runs` is 0 for a selected case without a result.
-    """
-
-    eval_set_id: str
-    eval_id: str
-    status: Status
+    eval_set_id: str = field(metadata=NOT_REPORTED)
+    eval_id: str = field(metadata=NOT_REPORTED)
+    status: Outcome
     runs: int = 1
+    """0 for a selected case without a result."""
     passed: int = 0
-    policy: str = "all"
-    policy_met: bool = False
-    scores: Mapping[str, float] = field(default_factory=dict)
+    policy: str = field(default="all", metadata=NOT_REPORTED)
+    policy_met: bool = field(default=False, metadata=NOT_REPORTED)
+    scores: Mapping[str, float] = field(default_factory=dict, metadata=NOT_REPORTED)
+    """Those of the metrics that pass or fail it, each the mean over its runs."""
     seconds: float | None = None
+    """Wall time, the mean over its runs; None where nobody knows."""
     tokens: float | None = None
-    throttled: float = 0.0
-    expects: str = ""
-    judges: Mapping[str, str] = field(default_factory=dict)
-    path: str = ""
-    statuses: tuple[Status, ...] = ()
-    times: tuple[float, ...] = ()
-    costs: Mapping[Payer, Cost] = field(default_factory=dict)
-    decision: Decision | None = None
+    """Of all turns, the mean over its runs; None where nobody knows."""
+    throttled: float = field(default=0.0, metadata=NOT_REPORTED)
+    """Seconds in which model calls waited, of all its runs."""
+    expects: str = field(default="", metadata=NOT_REPORTED)
+    """The case's fingerprint; "" where nobody knows."""
+    judges: Mapping[str, str] = field(default_factory=dict, metadata=NOT_REPORTED)
+    """The model and the prompt by which each metric was judged that was."""
+    path: str = field(default="", metadata=NOT_REPORTED)
+    """The case's file as in `CaseId`; "" where nobody knows."""
+    statuses: tuple[Status, ...] = field(default=(), metadata=NOT_REPORTED)
+    """Those of its runs where they differ."""
+    times: tuple[float, ...] = field(default=(), metadata=NOT_REPORTED)
+    """Seconds of its runs where there were several; empty where nobody knows."""
+    costs: Mapping[Payer, Cost] = field(default_factory=dict, metadata=NOT_REPORTED)
+    """Those of all its runs together, by who paid; empty where nobody knows, else with that of the agent."""
+    decision: Decision | None = field(default=None, metadata=NOT_REPORTED)
     """What a sequential test says of its runs; None where their number was fixed."""
-    given: str = ""
-    recorded: str = ""
+    given: str = field(default="", metadata=NOT_REPORTED)
     """Fingerprint of what the agent got of the case; "" where nobody knows."""
+    recorded: str = field(default="", metadata=NOT_REPORTED)
 
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_order(write(self), "status", "passes")
+
+    @computed_field
     @property
     def cost(self) -> Cost | None:
         """What all its runs cost together, judges included; None where nobody knows."""
@@ -70,6 +80,7 @@ class CaseSummary:
     def id(self) -> CaseId:
         return CaseId(self.path or self.eval_set_id, self.eval_id)
 
+    @computed_field
     @property
     def passes(self) -> bool:
         """Whether it counts as passed, a flaky case by its policy."""
@@ -212,20 +223,38 @@ class RunSummary:
     """
 
     id: str
-    cases: Mapping[CaseId, CaseSummary]
-    whole: frozenset[str] = frozenset()
-    circumstances: Circumstances = Circumstances()
-    by_label: bool = False
-    ambiguous: frozenset[CaseId] = frozenset()
-    matrix: str = ""
+    cases: Mapping[CaseId, CaseSummary] = field(metadata=NOT_REPORTED)
+    whole: frozenset[str] = field(default=frozenset(), metadata=NOT_REPORTED)
+    circumstances: Circumstances = field(default=Circumstances(), metadata=NOT_REPORTED)
+    by_label: bool = field(default=False, metadata=NOT_REPORTED)
+    ambiguous: frozenset[CaseId] = field(default=frozenset(), metadata=NOT_REPORTED)
+    matrix: str = field(default="", metadata=NOT_REPORTED)
     """The id that all runs of its matrix have; "" where it is of none."""
-    variant: Variant | None = None
+    variant: Variant | None = field(default=None, metadata=NOT_REPORTED)
     """The variant of the agent that was run; None where none was asked for."""
 
     @cached_property
     def results(self) -> Mapping[CaseId, CaseSummary]:
         """The cases that have a result."""
         return {case: one for case, one in self.cases.items() if one.runs}
+
+    @computed_field(alias="cases")
+    @property
+    def case_count(self) -> int:
+        """Selected cases."""
+        return len(self.cases)
+
+    @computed_field
+    @property
+    def passing(self) -> int:
+        """Cases that pass."""
+        return sum(case.passes for case in self.cases.values())
+
+    @computed_field(alias="unfinished")
+    @property
+    def unfinished_count(self) -> int:
+        """Selected cases without a result."""
+        return len(self.unfinished)
 
     @property
     def unfinished(self) -> list[CaseId]:
