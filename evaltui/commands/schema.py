@@ -85,7 +85,7 @@ def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
 
             return report_schema()
         case "matrix":
-            from evaltui.reports.matrix_shape import matrix_schema
+            from evaltui.reports.matrix_json import matrix_schema
 
             return matrix_schema()
         case _:

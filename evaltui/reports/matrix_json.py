@@ -1,110 +1,198 @@
-"""The report of a matrix for other programs, as JSON. Its keys are a promise, see `matrix_shape`."""
+"""The report of a matrix for other programs, as JSON. Its keys are a promise, as in a run's report."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import UTC
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
-from evaltui.core.compare.matrix import Cell, Matrix, Row
+from pydantic import SerializerFunctionWrapHandler, TypeAdapter, model_serializer
+
+from evaltui.core.compare.evidence import Paired
+from evaltui.core.compare.matrix import Cell, Matrix, Row, Totals
+from evaltui.core.model.json_fields import Seconds
+from evaltui.core.model.outcome import Outcome
+from evaltui.core.model.spending import KnownCost
+from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.text.values import valid_json
 
-VERSION = 1
-
 Json = dict[str, Any]
+
+# A key that is absent by `MatrixCell.write`: `exclude_if` sees a value alone.
+_WITH_RESULT = {"exclude_if": lambda _: False}
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstBase:
+    """A variant and the base, case by case."""
+
+    better: int
+    """Cases that pass in the variant and not in the base."""
+    worse: int
+    cases: int
+    """Those with a comparable result in both."""
+    p: float | None
+    """Of McNemar's exact test; None without cases."""
+
+    @classmethod
+    def of(cls, paired: Paired) -> AgainstBase:
+        return cls(paired.better, paired.worse, paired.cases, paired.p if paired.cases else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What the host has changed."""
+
+    what: str
+    new: str
+    old: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixVariant:
+    """A variant with its run: what a matrix has by column."""
+
+    name: str
+    changes: Json
+    """As asked for: by `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`, `git`, `agent`."""
+    commit: str | None
+    """The one that `git` stands for."""
+    applied: tuple[Applied, ...]
+    run: str
+    """Id of its run."""
+    log: str | None
+    totals: Totals
+    against_base: AgainstBase | None
+    """None for the base."""
+    regressions: int | None
+    """Against the run of `--baseline`; None without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """A case in one variant, as its summary and the comparison with the base have it."""
+
+    variant: str
+    status: Outcome | None
+    """None where the case has no result in the variant; nothing else is there then."""
+    runs: int | None = field(default=None, metadata=_WITH_RESULT)
+    passed_runs: int | None = field(default=None, metadata=_WITH_RESULT)
+    score: float | None = field(default=None, metadata=_WITH_RESULT)
+    """Mean of the scores."""
+    scores: dict[str, float] = field(default_factory=dict, metadata=_WITH_RESULT)
+    """By metric, the mean over repeats."""
+    seconds: float | None = field(default=None, metadata=_WITH_RESULT)
+    tokens: float | None = field(default=None, metadata=_WITH_RESULT)
+    cost: KnownCost | None = field(default=None, metadata=_WITH_RESULT)
+    """Of the agent in all runs of the case."""
+    direction: Literal["better", "worse", "same"] | None = field(default=None, metadata=_WITH_RESULT)
+    """Against the base."""
+
+    @model_serializer(mode="wrap")
+    def write(self, write: SerializerFunctionWrapHandler) -> Json:
+        return {"variant": self.variant, "status": None} if self.status is None else write(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCase:
+    """A case in every variant."""
+
+    eval_set_id: str
+    eval_id: str
+    path: str
+    """Of the set."""
+    differs: bool
+    """Whether the results are not the same in all variants."""
+    results: tuple[MatrixCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixDocument:
+    """Variants of an agent over the same cases."""
+
+    version: Literal[1]
+    matrix: str
+    """The id that the logs of its runs have."""
+    agent: str
+    started: str
+    """ISO 8601, UTC."""
+    seconds: Seconds | None
+    """Wall time of all runs."""
+    base: str
+    """The variant that the others are compared with."""
+    complete: bool
+    """Whether every selected case has a result in every variant."""
+    notes: tuple[str, ...]
+    variants: tuple[MatrixVariant, ...]
+    cases: tuple[MatrixCase, ...]
+
+
+@cache
+def _adapter() -> TypeAdapter[MatrixDocument]:
+    return TypeAdapter(MatrixDocument)
+
+
+def matrix_schema() -> Schema:
+    """The schema of the JSON report of a matrix."""
+    return schema_of(MatrixDocument, "Report of an evaltui matrix", "report")
 
 
 def matrix_json(report: MatrixReport) -> Json:
     """The report as data that any JSON writer takes."""
     matrix = report.matrix
-    seconds = report.seconds
-    document: Json = valid_json(
-        {
-            "version": VERSION,
-            "matrix": report.id,
-            "agent": report.agent,
-            "started": report.started.astimezone(UTC).isoformat(timespec="milliseconds"),
-            "seconds": None if seconds is None else round(seconds, 3),
-            "base": matrix.name(matrix.base),
-            "complete": matrix.is_complete,
-            "notes": report.notes,
-            "variants": [_variant(report, place) for place in range(len(matrix.columns))],
-            "cases": [_row(matrix, row) for row in matrix.rows],
-        }
+    document = MatrixDocument(
+        version=1,
+        matrix=report.id,
+        agent=report.agent,
+        started=report.started.astimezone(UTC).isoformat(timespec="milliseconds"),
+        seconds=report.seconds,
+        base=matrix.name(matrix.base),
+        complete=matrix.is_complete,
+        notes=report.notes,
+        variants=tuple(_variant(report, place) for place in range(len(matrix.columns))),
+        cases=tuple(_row(matrix, row) for row in matrix.rows),
     )
-    return document
+    data: Json = valid_json(_adapter().dump_python(document, by_alias=True, warnings=False))
+    return data
 
 
-def _variant(report: MatrixReport, place: int) -> Json:
+def _variant(report: MatrixReport, place: int) -> MatrixVariant:
     matrix, comparison = report.matrix, report.comparisons[place] if report.comparisons else None
     run, variant = matrix.columns[place], matrix.columns[place].variant
-    return {
-        "name": matrix.name(place),
-        "changes": variant.to_json()["changes"] if variant else {},
-        "commit": variant.commit if variant and variant.commit else None,
-        "applied": [dict(one) for one in report.changes[place]],
-        "run": run.id,
-        "log": report.logs[place],
-        "totals": _totals(matrix, place),
-        "against_base": _paired(matrix, place),
-        "regressions": None if comparison is None else len(comparison.regressions),
-    }
-
-
-def _totals(matrix: Matrix, place: int) -> Json:
-    totals = matrix.totals[place]
-    rate, cost, per_passed = totals.rate, totals.cost, totals.cost_per_passed
-    return {
-        "cases": totals.cases,
-        "passed_cases": totals.passed_cases,
-        "unfinished_cases": totals.open_cases,
-        "runs": totals.runs,
-        "passed_runs": totals.passed,
-        "pass_rate": rate.mean if rate else None,
-        "interval": list(rate.interval) if rate and rate.interval else None,
-        "p50_seconds": totals.p50,
-        "p95_seconds": totals.p95,
-        "tokens": totals.tokens,
-        "cost": None if cost is None else cost.to_json(),
-        "usd_per_passed_case": None if per_passed is None else per_passed.usd,
-    }
-
-
-def _paired(matrix: Matrix, place: int) -> Json | None:
     paired = matrix.paired[place]
-    if paired is None:
-        return None
-    return {
-        "better": paired.better,
-        "worse": paired.worse,
-        "cases": paired.cases,
-        "p": paired.p if paired.cases else None,
-    }
+    return MatrixVariant(
+        name=matrix.name(place),
+        changes=variant.to_json()["changes"] if variant else {},
+        commit=variant.commit if variant and variant.commit else None,
+        applied=tuple(Applied(**one) for one in report.changes[place]),
+        run=run.id,
+        log=report.logs[place],
+        totals=matrix.totals[place],
+        against_base=None if paired is None else AgainstBase.of(paired),
+        regressions=None if comparison is None else len(comparison.regressions),
+    )
 
 
-def _row(matrix: Matrix, row: Row) -> Json:
-    return {
-        "eval_set_id": row.eval_set_id,
-        "eval_id": row.case.eval_id,
-        "path": row.case.path,
-        "differs": row.differs,
-        "results": [_cell(matrix.name(place), cell) for place, cell in enumerate(row.cells)],
-    }
+def _row(matrix: Matrix, row: Row) -> MatrixCase:
+    cells = tuple(_cell(matrix.name(place), cell) for place, cell in enumerate(row.cells))
+    return MatrixCase(row.eval_set_id, row.case.eval_id, row.case.path, row.differs, cells)
 
 
-def _cell(variant: str, cell: Cell) -> Json:
+def _cell(variant: str, cell: Cell) -> MatrixCell:
     case = cell.case
     if case is None:
-        return {"variant": variant, "status": None}
-    return {
-        "variant": variant,
-        "status": case.status.value,
-        "runs": case.runs,
-        "passed_runs": case.passed,
-        "score": cell.score,
-        "scores": dict(case.scores),
-        "seconds": case.seconds,
-        "tokens": case.tokens,
-        "cost": None if (cost := case.costs.get("agent")) is None else cost.to_json(),
-        "direction": cell.direction or None,
-    }
+        return MatrixCell(variant, None)
+    return MatrixCell(
+        variant,
+        case.status,
+        case.runs,
+        case.passed,
+        cell.score,
+        dict(case.scores),
+        case.seconds,
+        case.tokens,
+        KnownCost.of(case.costs.get("agent")),
+        cell.direction or None,
+    )

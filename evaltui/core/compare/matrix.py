@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
-from typing import Literal, TypeGuard
+from typing import Any, Literal, TypeGuard
+
+from pydantic import SerializerFunctionWrapHandler, computed_field, model_serializer
 
 from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.run_comparison import CaseChange, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.json_fields import NOT_REPORTED, in_order
 from evaltui.core.model.outcome import Status
-from evaltui.core.model.spending import Cost
+from evaltui.core.model.spending import Cost, KnownCost
 from evaltui.core.statistics.estimates import RunsRate, clustered_rate, quantile
 
 Direction = Literal["better", "worse", "same", ""]
@@ -72,21 +75,51 @@ class Totals:
     """Cases with a result."""
     passed_cases: int
     """Cases that passed, flaky ones by their policy."""
-    open_cases: int
+    open_cases: int = field(metadata={"serialization_alias": "unfinished_cases"})
     """Selected cases without a result."""
     runs: int
     """Executions of cases."""
-    passed: int
+    passed: int = field(metadata={"serialization_alias": "passed_runs"})
     """Executions that passed."""
-    rate: RunsRate | None
+    rate: RunsRate | None = field(metadata=NOT_REPORTED)
     """The share of executions that passes, with its interval; None where there is none."""
-    p50: float | None
+    p50: float | None = field(metadata={"serialization_alias": "p50_seconds"})
     """Median of the seconds of an execution; None where nobody knows."""
-    p95: float | None
+    p95: float | None = field(metadata={"serialization_alias": "p95_seconds"})
     tokens: float | None
     """Of all executions; None where they are not known of every case."""
-    cost: Cost | None
+    cost: Cost | None = field(metadata=NOT_REPORTED)
     """What the agent cost in all of them, judges left out; None where nobody knows of any."""
+
+    @computed_field(alias="cost")
+    @property
+    def known_cost(self) -> KnownCost | None:
+        """What the agent cost in all of them, judges left out; None where nobody knows of any."""
+        return KnownCost.of(self.cost)
+
+    @computed_field
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of executions that passes; None where there is none."""
+        return self.rate.mean if self.rate else None
+
+    @computed_field
+    @property
+    def interval(self) -> list[float] | None:
+        """In which the pass rate is with 95 % confidence, clustered by case: from, to."""
+        return list(self.rate.interval) if self.rate else None
+
+    @computed_field
+    @property
+    def usd_per_passed_case(self) -> float | None:
+        """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
+        cost = self.cost_per_passed
+        return None if cost is None else cost.usd
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        start = ("cases", "passed_cases", "unfinished_cases", "runs", "passed_runs", "pass_rate", "interval")
+        return in_order(write(self), *start, "p50_seconds", "p95_seconds", "tokens", "cost")
 
     @property
     def known_usd(self) -> float | None:

@@ -12,6 +12,9 @@ NOT_REPORTED = {"exclude": True}
 LEFT_OUT_IF_EMPTY = {"exclude_if": not_}
 """Metadata of a field that reports have only where there is something in it."""
 
+LEFT_OUT_IF_NONE = {"exclude_if": lambda value: value is None}
+"""Metadata of a field that reports have only where it is known."""
+
 
 def _text_or_null(text: str, info: SerializationInfo) -> str | None:
     return text if info.round_trip else text or None

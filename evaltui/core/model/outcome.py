@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
-    Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
     WithJsonSchema,
@@ -25,6 +24,7 @@ from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.in_words import against, metric_in_words
 from evaltui.core.model.json_fields import (
     LEFT_OUT_IF_EMPTY,
+    LEFT_OUT_IF_NONE,
     NOT_REPORTED,
     Seconds,
     TextOrNull,
@@ -343,7 +343,7 @@ class CaseResult:
     """What a sequential test says of its runs; None where their number was fixed."""
     reason: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """Why a selected case has no result, `did not run`; "" where it has one."""
-    tags: Annotated[tuple[str, ...] | None, Field(exclude_if=lambda tags: tags is None)] = None
+    tags: tuple[str, ...] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     """As its config gave them when it was run; None outside of reports."""
 
     @classmethod

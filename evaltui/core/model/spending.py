@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal, TypeVar
 
 from pydantic import SerializerFunctionWrapHandler, computed_field, model_serializer
 
-from evaltui.core.model.json_fields import Dollars, in_order
+from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, LEFT_OUT_IF_NONE, Dollars, in_order
 from evaltui.text.figures import UNKNOWN, counted, show_money
 
 Payer = Literal["agent", "judge", "simulated user"]
@@ -108,15 +108,19 @@ class Cost:
         usd, saved = (None if one is None else one / number for one in (self.usd, self.saved_usd))
         return replace(self, usd=usd, saved_usd=saved)
 
-    def to_json(self) -> dict[str, Any]:
-        """Without what is not known, and counts of 0."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        known = {name: value for name, value in values.items() if value != getattr(_UNKNOWN_COST, name)}
-        # Sums of prices have the noise of floats in their last digits.
-        return {name: round(value, 12) for name, value in known.items()}
 
+@dataclass(frozen=True, slots=True)
+class KnownCost(Cost):
+    """A cost as reports of matrices have it: without what is not known, and counts of 0."""
 
-_UNKNOWN_COST = Cost()
+    usd: Dollars | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    saved_usd: Dollars | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    unpriced: int = field(default=0, metadata=LEFT_OUT_IF_EMPTY)
+    unseen: int = field(default=0, metadata=LEFT_OUT_IF_EMPTY)
+
+    @classmethod
+    def of(cls, cost: Cost | None) -> KnownCost | None:
+        return None if cost is None else cls(cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
 
 
 @dataclass(frozen=True, slots=True)
