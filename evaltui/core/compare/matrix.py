@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
-from typing import Any, Literal, TypeGuard
+from typing import Literal, TypeGuard
 
-from pydantic import SerializerFunctionWrapHandler, computed_field, model_serializer
+from pydantic import computed_field
 
 from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.run_comparison import CaseChange, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.json_fields import NOT_REPORTED, in_order
+from evaltui.core.model.json_fields import NOT_REPORTED, keys_first
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost, KnownCost
 from evaltui.core.statistics.estimates import RunsRate, clustered_rate, quantile
@@ -116,10 +116,19 @@ class Totals:
         cost = self.cost_per_passed
         return None if cost is None else cost.usd
 
-    @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        start = ("cases", "passed_cases", "unfinished_cases", "runs", "passed_runs", "pass_rate", "interval")
-        return in_order(write(self), *start, "p50_seconds", "p95_seconds", "tokens", "cost")
+    _keys = keys_first(
+        "cases",
+        "passed_cases",
+        "unfinished_cases",
+        "runs",
+        "passed_runs",
+        "pass_rate",
+        "interval",
+        "p50_seconds",
+        "p95_seconds",
+        "tokens",
+        "cost",
+    )
 
     @property
     def known_usd(self) -> float | None:

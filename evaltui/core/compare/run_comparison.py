@@ -9,7 +9,7 @@ from functools import cached_property
 from math import fsum
 from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import PlainSerializer, SerializerFunctionWrapHandler, computed_field, model_serializer
+from pydantic import PlainSerializer, computed_field
 
 from evaltui.core.compare.evidence import (
     Paired,
@@ -21,7 +21,7 @@ from evaltui.core.compare.evidence import (
 )
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.json_fields import NOT_REPORTED, in_order
+from evaltui.core.model.json_fields import NOT_REPORTED, keys_first
 from evaltui.core.model.outcome import Status
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.text.figures import counted, show_growth, show_number
@@ -208,10 +208,7 @@ class CaseChange:
     def eval_id(self) -> str:
         return self.case.eval_id
 
-    @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        start = ("eval_set_id", "path", "eval_id", "change", "regression", "p", "reasons")
-        return in_order(write(self), *start)
+    _keys = keys_first("eval_set_id", "path", "eval_id", "change", "regression", "p", "reasons")
 
     @computed_field
     @property
@@ -300,10 +297,9 @@ class Comparison:
     def regression_count(self) -> int:
         return len(self.regressions)
 
-    @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        start = ("base", "candidate", "changed", "totals", "regressions", "alpha", "paired")
-        return in_order(write(self), *start, "seconds", "tokens", "usd")
+    _keys = keys_first(
+        "base", "candidate", "changed", "totals", "regressions", "alpha", "paired", "seconds", "tokens", "usd"
+    )
 
     @cached_property
     def set_names(self) -> Mapping[str, str]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
-from pydantic import SerializerFunctionWrapHandler, computed_field, model_serializer
+from pydantic import computed_field
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
-from evaltui.core.model.json_fields import NOT_REPORTED, in_order
+from evaltui.core.model.json_fields import NOT_REPORTED, keys_first
 from evaltui.core.model.modes import DEFAULT_MODE, modes_of
 from evaltui.core.model.outcome import CaseResult, Outcome, Status
 from evaltui.core.model.spending import Cost, Payer
@@ -60,9 +60,7 @@ class CaseSummary:
     """Fingerprint of what the agent got of the case; "" where nobody knows."""
     recorded: str = field(default="", metadata=NOT_REPORTED)
 
-    @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return in_order(write(self), "status", "passes")
+    _keys = keys_first("status", "passes")
 
     @computed_field
     @property

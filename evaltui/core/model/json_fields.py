@@ -5,13 +5,17 @@ from __future__ import annotations
 from operator import not_
 from typing import Annotated, Any
 
-from pydantic import PlainSerializer, SerializationInfo
+from pydantic import (
+    PlainSerializer,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 NOT_REPORTED = {"exclude": True}
 """Metadata of a field that is in a run's file and not in reports."""
 LEFT_OUT_IF_EMPTY = {"exclude_if": not_}
 """Metadata of a field that reports have only where there is something in it."""
-
 LEFT_OUT_IF_NONE = {"exclude_if": lambda value: value is None}
 """Metadata of a field that reports have only where it is known."""
 
@@ -37,5 +41,15 @@ Dollars = Annotated[float, _rounded_to(12)]
 
 
 def in_order(data: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The data of an object with some keys first: what is computed would stand behind everything else."""
+    """The data of an object with some keys first."""
     return {name: data[name] for name in dict.fromkeys((*names, *data)) if name in data}
+
+
+def keys_first(*names: str) -> Any:
+    """An attribute of a dataclass that has these keys first in JSON: what is computed would be the last."""
+
+    @model_serializer(mode="wrap")
+    def write(self: Any, write_fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_order(write_fields(self), *names)
+
+    return write

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
-
-from evaltui.core.model.json_fields import TextOrNull, in_order
+from evaltui.core.model.json_fields import TextOrNull, keys_first
 
 
 @dataclass(frozen=True)
@@ -22,9 +19,7 @@ class Vote:
     problem: TextOrNull = ""
     """Why it does not count; none where it does."""
 
-    @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return in_order(write(self), "score", "label")
+    _keys = keys_first("score", "label")
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from evaltui.core.model.json_fields import (
     Seconds,
     TextOrNull,
     in_order,
+    keys_first,
 )
 from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
@@ -249,9 +250,7 @@ class RepeatResult:
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
 
-    @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return in_order(write(self), "status", "error")
+    _keys = keys_first("status", "error")
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
@@ -303,9 +302,7 @@ class TrajectoryGroup:
         """What all of them came out as; FLAKY where the same calls had different verdicts."""
         return self.statuses[0] if len(set(self.statuses)) == 1 else Status.FLAKY
 
-    @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return in_order(write(self), "repeats", "status")
+    _keys = keys_first("repeats", "status")
 
 
 @dataclass(frozen=True, slots=True)

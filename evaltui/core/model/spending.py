@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import SerializerFunctionWrapHandler, computed_field, model_serializer
+from pydantic import computed_field
 
-from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, LEFT_OUT_IF_NONE, Dollars, in_order
+from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, LEFT_OUT_IF_NONE, Dollars, keys_first
 from evaltui.text.figures import UNKNOWN, counted, show_money
 
 Payer = Literal["agent", "judge", "simulated user"]
@@ -237,9 +237,7 @@ class Spending:
         """Where the prices are from, such as `genai-prices 0.2.3`."""
         return tuple(dict.fromkeys(one.prices for one in self.models if one.prices))
 
-    @model_serializer(mode="wrap")
-    def _with_cost_first(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return in_order(write(self), "usd", "saved_usd", "unpriced", "unseen", "prices", "models")
+    _keys = keys_first("usd", "saved_usd", "unpriced", "unseen", "prices", "models")
 
     def of(self, payer: Payer) -> Spending:
         """That of one payer alone."""
