@@ -29,7 +29,7 @@ from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.judgement import Evidence, Judgement, Vote
 from evaltui.core.model.outcome import (
     Call,
     ErrorInfo,
@@ -285,7 +285,7 @@ judgements = st.builds(
     texts,
     numbers,
     texts,
-    st.lists(st.tuples(texts, texts), max_size=2).map(tuple),
+    st.lists(st.builds(Evidence, texts, texts), max_size=2).map(tuple),
     st.lists(votes, max_size=3).map(tuple),
 )
 
