@@ -111,13 +111,15 @@ class FakeRuns:
             for event in events:
                 placed = {"path": path, "set": one.eval_set_id, "case": case.eval_id, "repeat": number}
                 on_update(Happened(replace(event, **placed)))
-            modes = modes_of(plan.record, plan.tools, one.config.evaltui.tools)
+            modes = modes_of(plan.settings.record, plan.settings.tools, one.config.evaltui.tools)
             prints = {"expects": case_fingerprint(case), "given": given_to_agent(case, modes)}
             repeats[number] = replace(result, **prints)
             on_update(RepeatDone(named, one.eval_set_id, number, repeats[number]))
         in_order = [repeats[number] for number in sorted(repeats)]
         pass_if = plan.pass_if_of(one)
-        done = case_over_repeats(one.eval_set_id, case.eval_id, in_order, pass_if, path, plan.confidence)
+        done = case_over_repeats(
+            one.eval_set_id, case.eval_id, in_order, pass_if, path, plan.settings.confidence
+        )
         on_update(CaseDone(done))
         return done.status
 

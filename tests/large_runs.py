@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import VERSION, Event
+from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResult, Status, TurnResult
 from evaltui.core.model.spending import Cost, Spending
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.secrets import Secrets
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
+from evaltui.runs.shards import DividedSet, ShardsOfRun
 
 SET = "echoes.evalset.json"
 _AGAIN = "and again " * 25
@@ -45,7 +48,14 @@ def write_run(
     selected = SelectedSet(
         SET, "echoes", eval_ids, config, whole=shard is None, places=places, fingerprint=fingerprint
     )
-    log = RunWriter(path, _header(cases, shard), [selected], Secrets())
+    header = RunHeader(
+        (selected,),
+        RunSettings(runs=1),
+        started=datetime(2026, 1, 2, 3, 4, 0 if shard is None else shard[0], tzinfo=UTC),
+        agent_dir=".",
+        shards=None if shard is None else _shards(cases, shard),
+    )
+    log = RunWriter(path, header, Secrets())
     log.set_agent({"name": "echo", "framework": "function", "model": ""})
     for number in numbers:
         _write(log, number, passed=number % failed > 0)
@@ -53,19 +63,10 @@ def write_run(
     return path
 
 
-def _header(cases: int, shard: tuple[int, int] | None) -> dict[str, Any]:
-    header = {
-        "started": f"2026-01-02T03:04:{0 if shard is None else shard[0]:02}+00:00",
-        "event_version": VERSION,
-        "agent_dir": ".",
-        "runs": 1,
-    }
-    if shard is not None:
-        eval_ids = list(map(eval_id, range(cases)))
-        whole = {SET: {"eval_set_id": "echoes", "eval_ids": eval_ids, "fingerprint": "same", "whole": True}}
-        number, count = shard
-        header["shards"] = {"numbers": [number], "count": count, "divided_by": "hash", "sets": whole}
-    return header
+def _shards(cases: int, shard: tuple[int, int]) -> ShardsOfRun:
+    number, count = shard
+    divided = DividedSet("echoes", tuple(map(eval_id, range(cases))), "same", whole=True)
+    return ShardsOfRun((number,), count, "hash", {SET: divided})
 
 
 def _write(log: RunWriter, number: int, *, passed: bool) -> None:

@@ -20,8 +20,9 @@ from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.model.variants import Change, Variant
 from evaltui.files.agent_files import files_of
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import RunStore
 
@@ -78,10 +79,15 @@ def write_variant(
         SelectedSet(f"{one}.evalset.json", one, tuple(cases), config, whole=True)
         for one, cases in sets.items()
     ]
-    header = {"matrix": "m1", "variant": Variant(name, changes).to_json()}
     runs = max(len(letters) for cases in sets.values() for letters in cases.values())
-    header |= {"files": files_of(folder), "runs": runs}
-    log = begin_run(RunStore(folder), header, selected)
+    header = RunHeader(
+        tuple(selected),
+        RunSettings(runs=runs),
+        files=files_of(folder),
+        matrix="m1",
+        variant=Variant(name, changes),
+    )
+    log = begin_run(RunStore(folder), header)
     log.set_agent({"name": "home", "model": next((c.value for c in changes), "gemini-2.5-flash")})
     statuses = []
     for set_id, cases in sets.items():

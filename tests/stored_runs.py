@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
@@ -34,7 +34,7 @@ def store_run(
     **header: Any,
 ) -> Path:
     """A run of an agent with these results; without an ending it was interrupted."""
-    run = begin_run(RunStore(agent), header, list(sets))
+    run = begin_run(RunStore(agent), RunHeader(tuple(sets), **header))
     for case in cases:
         run.add_case(case)
     run.close(ending)

@@ -30,9 +30,9 @@ from evaltui.core.secrets import Secrets
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigChoice
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.folders import case_path
+from evaltui.files.run_settings import ConfigChoice
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import RunReport, no_events
 from evaltui.reports.set_totals import RunningTotals
@@ -125,19 +125,23 @@ def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunReque
     choice = _config_choice(options)
     sets = FileSets(options.agent_dir, options.config, options.initial_session, choice)
     chosen = chosen_cases(options)
-    request = replace(
-        asked,
-        cases={eval_set.path: eval_ids for eval_set, eval_ids in chosen},
-        only_failed=options.failed,
+    settings = replace(
+        asked.settings,
         runs=options.runs,
         pass_if=options.pass_if,
         confidence=confidence_of(options),
         adk_verdicts=options.adk_verdicts,
         config_choice=choice,
+        strict_env=options.strict_env,
+    )
+    request = replace(
+        asked,
+        cases={eval_set.path: eval_ids for eval_set, eval_ids in chosen},
+        only_failed=options.failed,
+        settings=settings,
         shard=options.shard,
         seconds=_durations(options),
         ship_env=options.ship_env,
-        strict_env=options.strict_env,
     )
     return request, sets
 
@@ -181,17 +185,19 @@ def resumed(
     """
     of_traces = asked.traces is not None
     with refusing(options, path):
-        data = begun_with(path, of_traces=of_traces).data
-        config, session = (data.get(name) for name in ("config", "initial_session"))
-        choice = data.get("config_choice", "nearest")
+        header = begun_with(path, of_traces=of_traces)
         if sets is None:
-            sets = FileSets(options.agent_dir, config and Path(config), session and Path(session), choice)
+            config, session = (
+                Path(file) if file else None for file in (header.config, header.initial_session)
+            )
+            sets = FileSets(options.agent_dir, config, session, header.settings.config_choice)
         if of_other_variant:
             resumption = read_selection(asked.agent, path, sets)
         else:
             resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
     asked = resuming(asked, resumption)
-    return replace(asked, ship_env=options.ship_env, strict_env=options.strict_env), sets
+    settings = replace(asked.settings, strict_env=options.strict_env)
+    return replace(asked, ship_env=options.ship_env, settings=settings), sets
 
 
 @dataclass(frozen=True)
@@ -307,7 +313,7 @@ class Job:
             code = 0
         else:
             code = exit_code(one.verdict for one in report.summaries)
-        is_unpaired = self._selected is not None and self._selected.unpaired > 0
+        is_unpaired = self._selected is not None and self._selected.header.unpaired > 0
         return code or (HAD_ERRORS if is_unpaired else 0)
 
     def _on_update(self, update: RunUpdate) -> None:
@@ -359,7 +365,7 @@ class Job:
             done = len(list(resumes.carried()))
             self._notes.append(f"resumes run {resumes.id}: {counted(done, 'result')} kept")
         variant = self.agent.variant
-        title = variant.variant.name if variant and selected.plan.matrix else ""
+        title = variant.variant.name if variant and self._request.matrix else ""
         seconds = recorded_seconds(selected.plan)
         self._progress = Progress(sys.stderr, selected.plan.case_count, title, seconds)
 
@@ -374,10 +380,10 @@ class Job:
             seconds=executed.seconds,
             sets=selected.sets,
             log=str(executed.log) if executed.log is not None else None,
-            parallel=plan.parallel,
+            parallel=plan.settings.parallel,
             notes=tuple(self._notes),
             comparison=self._comparison(selected, executed, result),
-            record=plan.record,
+            record=plan.settings.record,
             calls=self._calls,
             checks=plan.checks,
             python=self._python(),

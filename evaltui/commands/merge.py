@@ -26,7 +26,6 @@ from evaltui.commands.output import (
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary
-from evaltui.core.model.events import Json
 from evaltui.core.model.problems import SelectionError
 from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import secrets_of
@@ -37,7 +36,7 @@ from evaltui.runs.history import find_run, missing_in_words, open_run
 from evaltui.runs.merging import MergedRun, MergeError, merge
 from evaltui.runs.pruning import prune
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, show_duration, some_of
@@ -123,16 +122,16 @@ def _merge(
             shutil.copyfile(merged.log, beside)
         else:
             secrets = secrets_of(options.agent_dir)
-            merged = merge(paths, lambda header, sets: RunWriter(beside, header, sets, secrets), baseline)
+            merged = merge(paths, lambda header: RunWriter(beside, header, secrets), baseline)
         beside.replace(output)
     finally:
         beside.unlink(missing_ok=True)
     return merged
 
 
-def _begin(store: RunStore, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
+def _begin(store: RunStore, header: RunHeader) -> RunWriter:
     # The runs may be from other machines.
-    return begin_run(store, {**header, "agent_dir": str(store.agent_dir)}, sets)
+    return begin_run(store, replace(header, agent_dir=str(store.agent_dir)))
 
 
 def _sum(run: RunSummary, merged: MergedRun, log: Path, logs: int) -> Line:

@@ -84,7 +84,7 @@ def _report_matrix(
 def _merged(paths: Sequence[Path], folder: Path, secrets: Secrets) -> Path:
     """The log of all of them as one run."""
     log = folder / f"merged{SUFFIX}"
-    merge(paths, lambda header, sets: RunWriter(log, header, sets, secrets))
+    merge(paths, lambda header: RunWriter(log, header, secrets))
     return log
 
 

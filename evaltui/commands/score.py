@@ -101,10 +101,10 @@ def _resumed(options: argparse.Namespace, settings: RunSettings) -> _Asked:
         files = files_to_resume(options.agent_dir, header)
     return _Asked(
         files,
-        tuple(header.data["traces"]),
+        header.traces,
         header.trace_files,
-        header.data.get("case_from", ""),
-        header.data.get("only_paired", False),
+        header.case_from,
+        header.only_paired,
     )
 
 

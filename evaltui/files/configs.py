@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.dataset_configs import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
@@ -17,6 +17,7 @@ from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severit
 from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
+from evaltui.files.run_settings import ConfigChoice
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
@@ -27,10 +28,6 @@ _LARGEST = 1_000_000
 # `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
 _LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
 EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
-
-ConfigChoice = Literal["nearest", "beside", "defaults"]
-"""How the config of a set is found without an explicit one: by `config_file`; as google-adk does for one
-file, only the `test_config.json` beside it; as `adk eval` does for several or for ids, none."""
 
 
 def config_file(set_path: Path, explicit: Path | None = None) -> Path:

@@ -6,19 +6,25 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from evaltui.core.model.budget import WANTED_BUDGET, parse_budget
+from evaltui.core.model.confidence import Confidence
+from evaltui.core.model.limits import Limit, limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
+from evaltui.core.model.variants import Variant
 from evaltui.files.folders import agent_folder, seen_from_here
 from evaltui.files.schedulers import is_scheduler
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
 if TYPE_CHECKING:
-    from evaltui.core.model.config import OwnPrice
-    from evaltui.core.model.limits import Limit
-    from evaltui.core.model.variants import Variant
+    # With pydantic, which most projects do without.
+    from evaltui.core.model.config import OwnPrice, PassIf
+
+ConfigChoice = Literal["nearest", "beside", "defaults"]
+"""How the config of a set is found without an explicit one: by `configs.config_file`; as google-adk does for
+one file, only the `test_config.json` beside it; as `adk eval` does for several or for ids, none."""
 
 PROJECT_FILE = "pyproject.toml"
 _VARIANTS = "variants"
@@ -32,8 +38,18 @@ DEFAULT_PARALLEL = 4
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The run-wide settings of an agent, as far as somebody set them; else what applies without."""
+    """The settings of a run: those of its project, options and defaults. The file of the run stores them."""
 
+    runs: int | None = None
+    """How often each case is run; None: as the config of its set says."""
+    pass_if: PassIf | None = None
+    """When a case passes whose runs differ; None: as the config of its set says."""
+    confidence: Confidence | None = None
+    """How sure the verdict on each case must be, which says how often it is run; None: as `runs` says."""
+    adk_verdicts: bool = False
+    """Whether ADK's verdicts are used unchanged."""
+    config_choice: ConfigChoice = "nearest"
+    """How the configs of the sets are found."""
     python: str | None = None
     """An executable, a virtual environment or a command, relative to the file; None: found by itself."""
     parallel: int = DEFAULT_PARALLEL
@@ -56,6 +72,8 @@ class RunSettings:
     """Whether calls that the budget cannot count are made: `--allow-unmetered`."""
     scheduler: str | None = None
     """What runs the cases: `local:N`, or the address of a Dask scheduler; None, or `off`: this machine."""
+    strict_env: bool = False
+    """Whether workers are not used whose Python or packages differ from those of this machine."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """Other ways to run the agent, by name, their files as seen from `file`."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
@@ -66,7 +84,7 @@ class RunSettings:
     """The pyproject.toml that has the table; None where none has."""
 
     def to_json(self) -> dict[str, Any]:
-        """By the names of the settings."""
+        """The settings that a project may have, by their names."""
         values = {name: getattr(self, one.attribute) for name, one in SETTINGS.items()}
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
@@ -272,8 +290,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     if not isinstance(table, dict):
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
         return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
-    # Most projects do without a table, or without these parts of one.
-    from evaltui.core.model.limits import limits_of
+    # Most projects do without a table.
     from evaltui.files.variant_settings import variants_of
 
     prices, wrong_prices = _prices(table.pop(_PRICES, {}))

@@ -10,8 +10,6 @@ from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
-from evaltui.core.model.json_values import member
-from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, worst_status
 from evaltui.core.model.spending import RunningTotal, total
 from evaltui.core.secrets import Secrets
@@ -42,10 +40,10 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
     calls, found = _calls(run.file, header)
     is_large = isinstance(cases, LoggedResults)
     address = AgentAddress(
-        Path(member(header.data, "agent_dir", str, "")),
-        name=header.data.get("agent_name"),
-        module=header.data.get("module", ""),
-        url=header.data.get("url", ""),
+        Path(header.agent_dir),
+        name=header.agent_name,
+        module=header.module,
+        url=header.url,
     )
     return RunReport(
         result=replace(result, in_process=header.in_process),
@@ -55,13 +53,13 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
         sets=tuple(_sets(header, cases)),
         log=str(path),
         notes=tuple(_notes(run.summary, run.file)),
-        record=header.data.get("record", DEFAULT_MODE),
+        record=header.settings.record,
         calls=calls,
         known_spending=total(one.spent.value for one in found.values()) if is_large else None,
         known_totals=_totals(found, run.summary.results) if is_large else None,
         python=", ".join(str(agent[name]) for name in ("python", "version") if agent.get(name)),
         model=str(agent.get("model") or ""),
-        address=address.as_arguments if header.data.get("agent_dir") else "",
+        address=address.as_arguments if header.agent_dir else "",
         events=events,
     )
 
@@ -69,7 +67,7 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
 def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[SetInfo]:
     """Those that the header names, and those of which there are cases besides."""
     logged = header.sets if header else ()
-    agent_dir = Path(str(header.data.get("agent_dir", ""))) if header else Path()
+    agent_dir = Path(header.agent_dir) if header else Path()
     for one in logged:
         config = one.config or {"criteria": {}}
         path = file_of(agent_dir, one.path)

@@ -36,12 +36,14 @@ def executor_of(
     on_console = partial(listener.printed, None)
     # Runs of an agent name its Python.
     on_start = (lambda text: on_update(Noted(text))) if plan.held is not None or plan.agent.url else None
-    local = LocalScoring(plan.agent, plan.parallel, plan.timeout, on_console, gate, on_start=on_start)
+    local = LocalScoring(
+        plan.agent, plan.settings.parallel, plan.settings.timeout, on_console, gate, on_start=on_start
+    )
     if plan.held is not None:
         return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, listener), local
-    settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, began)
+    settings = HostSettings(plan.agent, plan.settings.timeout, plan.import_timeout, began)
     if not plan.scheduler:
-        return HostPool(settings, listener, plan.parallel, plan.workers, first, gate), local
+        return HostPool(settings, listener, plan.settings.parallel, plan.settings.workers, first, gate), local
     if why := missing():
         raise ExecutorError(why)
     from evaltui.runner.cluster.executor import DaskExecutor

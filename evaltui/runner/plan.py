@@ -11,22 +11,22 @@ from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.cost.prices import Prices
 from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.model.budget import Amount, Budget
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.confidence import Confidence
-from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
+from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.limits import CallRate, Limit
-from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.core.model.limits import CallRate
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.files.recordings import recordings_path
+from evaltui.files.run_settings import RunSettings
+from evaltui.files.schedulers import OFF
 from evaltui.runner.parent.gate.shared import SharedByGates
-from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.text.figures import counted, show_number
 
 
@@ -83,53 +83,29 @@ HeldConversations = Mapping[CaseId, Sequence[HeldElsewhere]]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
-    `runs` and `pass_if` None what each set's config says. `known` are runs of cases, counted from 0, whose
-    results an earlier run has: they are not run again. `record` and `tools`
-    say what is asked and what is taken from recordings; see `core.recordings.modes`. `checks` are what is
-    known of its metrics beforehand: those that cannot run are not tried (see `metric_facts.checked`)."""
+    """A run: which cases, how they are run, and what is known of them beforehand."""
 
     agent: AgentAddress
     sets: tuple[SetPlan, ...]
-    runs: int | None = None
-    pass_if: PassIf | None = None
-    parallel: int = 4
-    workers: int | None = None
-    timeout: float = CASE_TIMEOUT
+    settings: RunSettings = field(default_factory=RunSettings)
     import_timeout: float = IMPORT_TIMEOUT
-    adk_verdicts: bool = False
+    """Seconds."""
     known: Mapping[CaseId, Mapping[int, RepeatResult]] = field(default_factory=dict)
-    record: RecordMode = DEFAULT_MODE
-    tools: ToolMode | None = None
+    """Results of repeats, counted from 0, that an earlier run has: they are not run again."""
+    more: Mapping[CaseId, int] = field(default_factory=dict)
+    """How often cases are run that are run more often than the settings say."""
     checks: tuple[MetricCheck, ...] = ()
-    limits: tuple[Limit, ...] = ()
-    """What models may be asked in a minute, and at once."""
-    budget: Budget | None = None
-    """What model calls may spend; None for any amount."""
+    """Requirements of the metrics: those that cannot run are not tried (see `metric_facts.checked`)."""
     spent: Amount = field(default_factory=Amount)
     """What earlier parts of the run have spent, with the results in `known`."""
     shared: SharedByGates | None = None
     """Limits and budget of a matrix, with what its earlier runs have spent; None: of this run alone."""
-    allow_unmetered: bool = False
-    """Whether calls that the budget cannot count are made all the same."""
     held: HeldConversations | None = None
     """Conversations that were held elsewhere, to be scored; None runs the agent."""
     held_by: str = ""
     """The agent that held them; "" where nobody knows."""
-    matrix: str = ""
-    """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
-    more: Mapping[CaseId, int] = field(default_factory=dict)
-    """How often cases are run that are run more often than `runs` says."""
-    prices: Mapping[str, OwnPrice] = field(default_factory=dict)
-    """What models cost, by name, where the config of a set does not say."""
-    confidence: Confidence | None = None
-    """How sure the verdict on each case must be, which says how often it is run; None: as `runs` says."""
-    scheduler: str = ""
-    """What runs the cases, see `files.schedulers`; "" for hosts on this machine."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """What hosts on other machines have in their environment besides what there is."""
-    strict_env: bool = False
-    """Whether workers are not used whose Python or packages differ from those of this machine."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
     """How long a run of a case takes, as far as known: what a worker is given at once goes by it."""
 
@@ -139,12 +115,18 @@ class RunPlan:
         return self.agent.folder
 
     @property
+    def scheduler(self) -> str:
+        """What runs the cases, see `files.schedulers`; "" for hosts on this machine."""
+        address = self.settings.scheduler or OFF
+        return "" if address == OFF else address
+
+    @property
     def case_count(self) -> int:
         return sum(len(one.cases) for one in self.sets)
 
     def prices_of(self, one: SetPlan) -> Prices:
         """What models cost in the cases of a set."""
-        return Prices({**self.prices, **one.config.evaltui.prices})
+        return Prices({**self.settings.prices, **one.config.evaltui.prices})
 
     def recordings_path(self, one: SetPlan) -> Path | None:
         """The file of a set's recordings; None for a set that has no file."""
@@ -156,11 +138,11 @@ class RunPlan:
     def prices_of_run(self) -> Prices:
         """What models cost in the run as a whole."""
         of_sets = {name: price for one in self.sets for name, price in one.config.evaltui.prices.items()}
-        return Prices({**self.prices, **of_sets})
+        return Prices({**self.settings.prices, **of_sets})
 
     def pass_if_of(self, one: SetPlan) -> PassIf:
         """When a case of a set passes whose runs differ."""
-        return self.pass_if or one.config.evaltui.repeats.pass_if
+        return self.settings.pass_if or one.config.evaltui.repeats.pass_if
 
     def repeat_rule(self, one: SetPlan, case: CaseId) -> RepeatRule:
         """How often a case of a set is run. Raises ValueError where it could never pass."""
@@ -168,8 +150,8 @@ class RunPlan:
             return FixedRuns(max(len(self.held.get(case, ())), 1))
         if case in self.more:
             return FixedRuns(self.more[case])
-        runs = self.runs or one.config.evaltui.repeats.runs
-        return repeat_rule(runs, self.pass_if_of(one), self.confidence)
+        runs = self.settings.runs or one.config.evaltui.repeats.runs
+        return repeat_rule(runs, self.pass_if_of(one), self.settings.confidence)
 
     def path_of(self, one: SetPlan) -> str:
         """The path of `CaseId` of a set's cases."""
@@ -337,9 +319,12 @@ OnUpdate = Callable[[Update], None]
 def work_items(plan: RunPlan) -> list[WorkItem]:
     """What is to be run at first, and what is known of it, in order. Raises ValueError where that is nothing,
     or a number makes no sense."""
-    if any(number is not None and number < 1 for number in (plan.runs, plan.parallel, plan.workers)):
+    settings = plan.settings
+    if any(
+        number is not None and number < 1 for number in (settings.runs, settings.parallel, settings.workers)
+    ):
         raise ValueError("runs, parallel and workers must be at least 1")
-    if plan.runs is not None and plan.confidence is not None:
+    if settings.runs is not None and settings.confidence is not None:
         raise ValueError("runs: a confidence says how often a case is run; leave out one of them")
     for one in plan.sets:
         for path, why in outside_of_range(one.config):

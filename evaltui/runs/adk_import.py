@@ -10,15 +10,15 @@ from typing import Any
 
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.conversation.replay import events_of_invocation
-from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, worst_status
 from evaltui.files.agent_files import files_of
+from evaltui.files.run_settings import RunSettings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.adk_reader import run_from_adk
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import RunStore
 
@@ -38,15 +38,15 @@ def keep_adk_run(store: RunStore, data: Json) -> Path:
     cases = [replace(case, path="" if path == run.eval_set_id else path) for case in in_order]
     ids = tuple(case.eval_id for case in cases)
     selected = SelectedSet(path, run.eval_set_id, ids, {"criteria": _criteria(data)}, ids == of_set)
-    header = {
-        "event_version": events.VERSION,
-        "started": (run.started if run.created else datetime.now(UTC)).isoformat(),
-        "agent_dir": str(store.agent_dir),
-        "runs": max((len(case.repeats) for case in cases), default=1),
-        "adk_verdicts": True,
-        "files": files_of(store.agent_dir),
-    }
-    writer = begin_run(store, header, [selected])
+    header = RunHeader(
+        sets=(selected,),
+        settings=RunSettings(runs=max((len(case.repeats) for case in cases), default=1), adk_verdicts=True),
+        started=run.started if run.created else datetime.now(UTC),
+        agent_dir=str(store.agent_dir),
+        of_adk=True,
+        files=files_of(store.agent_dir),
+    )
+    writer = begin_run(store, header)
     for case in cases:
         _write(writer, CaseId(path, case.eval_id), case)
     writer.close(Ending(worst_status(case.status for case in cases)))

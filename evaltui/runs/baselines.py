@@ -113,7 +113,7 @@ def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> st
         return "still running" if is_being_written(path) else header.ended_early
     if run.summary.unfinished:
         return "incomplete"
-    base_id = str(header.data.get("baseline") or "")
+    base_id = header.baseline
     if not base_id or all(case.passes for case in run.summary.cases.values()):
         return ""
     try:

@@ -28,7 +28,7 @@ def summary_of(
     `agent` is what is known of the agent since it was loaded.
     """
     plan = selected.plan
-    asked = {"agent_name": plan.agent.name, "url": plan.agent.url, "record": plan.record, "tools": plan.tools}
+    settings = plan.settings
     # As a log has them.
     masked = secrets_of(plan.agent_dir).masked
     return RunSummary(
@@ -40,9 +40,9 @@ def summary_of(
             agent=agent.get("name", ""),
             model=agent.get("model", ""),
             configs={info.known_as: normal_config(masked(info.effective)) for info in selected.sets},
-            adk_verdicts=plan.adk_verdicts,
-            options=options_of_run(asked, agent),
+            adk_verdicts=settings.adk_verdicts,
+            options=options_of_run(plan.agent.name, plan.agent.url, settings.record, settings.tools, agent),
         ),
-        matrix=plan.matrix,
+        matrix=selected.request.matrix,
         variant=plan.agent.variant.shown if plan.agent.variant else None,
     )

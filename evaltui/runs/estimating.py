@@ -75,7 +75,7 @@ _OWN_SECONDS = 0.004
 
 
 def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
-    """On so many machines, each of which runs `plan.parallel` cases at once.
+    """On so many machines, each of which runs `plan.settings.parallel` cases at once.
 
     Reads the last run of each case. Raises OSError.
     """
@@ -90,22 +90,22 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
     if seconds is not None:
         longest = max((one.seconds for one in taken.values() if one.seconds), default=0.0)
         own = sum(runs.values()) * _OWN_SECONDS
-        seconds = max(seconds / (plan.parallel * machines), longest, own)
-    slowest = max((_at(limit, runs, taken) for limit in plan.limits), key=_seconds, default=None)
+        seconds = max(seconds / (plan.settings.parallel * machines), longest, own)
+    slowest = max((_at(limit, runs, taken) for limit in plan.settings.limits), key=_seconds, default=None)
     if slowest is not None and seconds is not None:
         seconds = max(seconds, slowest.seconds)
     return Estimate(
         cases=len(runs),
         runs=sum(runs.values()),
         unknown_cases=sum(case not in taken for case in runs),
-        parallel=plan.parallel * machines,
+        parallel=plan.settings.parallel * machines,
         machines=machines,
         calls=_sum(runs, taken, lambda one: one.calls),
         tokens=_sum(runs, taken, lambda one: one.tokens),
         usd=_sum(runs, taken, lambda one: one.usd),
         seconds=seconds,
         at_limit=slowest if slowest is not None and slowest.seconds else None,
-        at_most=plan.confidence is not None,
+        at_most=plan.settings.confidence is not None,
     )
 
 
@@ -152,7 +152,7 @@ def _last_taken(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) -> 
             break
         try:
             header = RunFile(path).header
-            if header.of_traces or header.data.get("agent_name") != plan.agent.name:
+            if header.of_traces or header.agent_name != plan.agent.name:
                 continue
             run = open_run(path)
             if (run.summary.variant.name if run.summary.variant else "") != variant:

@@ -6,7 +6,6 @@ import asyncio
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,9 +16,8 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.limits import limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.files.configs import ConfigChoice
 from evaltui.files.eval_sets import InitialSession
-from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, RunSettings
+from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, ConfigChoice, RunSettings
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.parent.in_process import start_in_process
 from evaltui.runner.parent.metric_checks import checked
@@ -28,7 +26,6 @@ from evaltui.runner.plan import Noted, OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
     address_of,
-    budget_given,
     check_settings,
     confidence_given,
     config_given,
@@ -37,6 +34,7 @@ from evaltui.runs.given import (
 )
 from evaltui.runs.given_variants import changed, started_as
 from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
 
 if TYPE_CHECKING:
@@ -136,13 +134,11 @@ def plan_for(
     home: str | Path | None = None,
     initial_session: InitialSession = None,
     limits: Mapping[str, Mapping[str, float]] | None = None,
-    budget: str | None = None,
     **settings: Any,
 ) -> RunPlan:
-    """The plan of a run: the arguments are those of `evaluate`, `settings` the fields of the plan. Raises
+    """The plan of a run: the arguments are those of `evaluate`, `settings` fields of `RunSettings`. Raises
     what `evaluate` raises."""
-    given = {"agent_name": agent_name, "python": python, "home": home, "limits": limits, "budget": budget}
-    check_settings(settings | given)
+    check_settings({**settings, "agent_name": agent_name, "python": python, "home": home, "limits": limits})
     address = address_of(agent, agent_name, python, home)
     if address.in_process and settings.get("workers") not in (None, 1):
         raise ValueError("workers: an agent object runs in this process alone")
@@ -150,7 +146,9 @@ def plan_for(
     choice: ConfigChoice = "beside" if settings.get("adk_verdicts") else "nearest"
     plans = set_plans(address, eval_sets, config_given(config), initial_session, choice)
     settings |= {"workers": 1} if address.in_process else {}
-    return RunPlan(address, plans, limits=limits_of(limits or {}), budget=budget_given(budget), **settings)
+    return RunPlan(
+        address, plans, RunSettings(**settings, config_choice=choice, limits=limits_of(limits or {}))
+    )
 
 
 def evaluate_sync(
@@ -229,19 +227,9 @@ class _Log:
 
     def __init__(self, plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> None:
         """Raises OSError."""
-        settings = RunSettings(
-            parallel=plan.parallel,
-            workers=plan.workers,
-            timeout=plan.timeout,
-            record=plan.record,
-            tools=plan.tools,
-            results_dir=results_dir.absolute(),
-        )
-        own = plan.agent.url or plan.agent.in_process
-        python = {"python": None if own else str(plan.agent.interpreter.path)}
-        store = RunStore.of(plan.agent_dir, settings)
-        header = {"settings": settings.to_json() | python}
-        self._log: LoggedRun | None = LoggedRun.start(store, plan, datetime.now(UTC), files, header)
+        plan = replace(plan, settings=replace(plan.settings, results_dir=results_dir.absolute()))
+        store = RunStore.of(plan.agent_dir, plan.settings)
+        self._log: LoggedRun | None = LoggedRun.start(store, plan, RunHeader(files=files))
         if self._log.elsewhere:
             warnings.warn(self._log.elsewhere, RuntimeWarning, stacklevel=2)
 
@@ -298,7 +286,7 @@ async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
         recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
         first = await started_as(plan) if plan.agent.variant else None
         return await run_plan(plan, on_update, first=first, recordings=recordings)
-    started = await start_in_process(agent, plan.agent, plan.timeout, plan.import_timeout)
+    started = await start_in_process(agent, plan.agent, plan.settings.timeout, plan.import_timeout)
     try:
         return await run_plan(plan, on_update, first=started)
     finally:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from evaltui.core.compare.run_summary import summarize
-from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import files_of_agent
@@ -44,7 +42,7 @@ from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.pruning import prune
 from evaltui.runs.resuming import Resumption, is_prompt, is_source
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.secret_pieces import SecretPieces
 from evaltui.runs.selection import RunRequest, SelectedRun, select
@@ -52,7 +50,6 @@ from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import some_of
 
-Json = dict[str, Any]
 # Seconds.
 _COMMIT_EVERY = 1.0
 
@@ -95,41 +92,26 @@ class LoggedRun:
         """Wall time, once it is closed."""
 
     @classmethod
-    def start(
-        cls,
-        store: RunStore,
-        plan: RunPlan,
-        started: datetime,
-        files: Mapping[str, str],
-        given: Mapping[str, Any] | None = None,
-    ) -> LoggedRun:
-        """Create the file. `files` are those of `logged_files`, `given` is what else the header should say.
+    def start(cls, store: RunStore, plan: RunPlan, header: RunHeader) -> LoggedRun:
+        """Creates the file. `header` says what the plan does not say.
 
         Raises OSError where the folder of the store cannot be written.
         """
-        header = {
-            "event_version": events.VERSION,
-            "started": started.isoformat(),
-            "agent_dir": str(plan.agent_dir),
-            "agent_name": plan.agent.name,
-            "module": plan.agent.module or None,
-            "url": plan.agent.url or None,
-            "in_process": plan.agent.in_process,
-            "runs": plan.runs,
-            "pass_if": plan.pass_if,
-            **(plan.confidence.to_json() if plan.confidence else {}),
-            "adk_verdicts": plan.adk_verdicts,
-            "matrix": plan.matrix or None,
-            "variant": plan.agent.variant.shown.to_json() if plan.agent.variant else None,
-            "record": plan.record if plan.record != DEFAULT_MODE else None,
-            "tools": plan.tools,
-            "budget": str(plan.budget) if plan.budget else None,
-            "limits": {one.model: one.to_json() for one in plan.limits} or None,
-            "files": dict(files),
-            **(given or {}),
-        }
-        known = {name: value for name, value in header.items() if value not in (None, False)}
-        return cls(begin_run(store, known, [_set(plan, one) for one in plan.sets]), started)
+        agent = plan.agent
+        # The process of an agent behind a network is somebody else's.
+        python = None if agent.url or agent.in_process else str(agent.interpreter.path)
+        header = replace(
+            header,
+            sets=tuple(_set(plan, one) for one in plan.sets),
+            settings=replace(plan.settings, python=python),
+            agent_dir=str(agent.folder),
+            agent_name=agent.name,
+            module=agent.module,
+            url=agent.url,
+            in_process=agent.in_process,
+            variant=agent.variant.shown if agent.variant else None,
+        )
+        return cls(begin_run(store, header), header.started)
 
     @property
     def path(self) -> Path:
@@ -395,8 +377,8 @@ class _Execution:
         request = self._selected.request
         resumes = request.resumes
         try:
-            header = {**self._selected.header, "recordings": self._recordings or None}
-            self._log = LoggedRun.start(request.store, self._selected.plan, started, files, header)
+            header = replace(self._selected.header, started=started, files=files, recordings=self._recordings)
+            self._log = LoggedRun.start(request.store, self._selected.plan, header)
             self._log.tell_locked(lambda text: self._on_update(Noted(text)))
             if self._log.elsewhere:
                 self._on_update(Noted(self._log.elsewhere))

@@ -7,27 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from pydantic import BaseModel
 
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.rubric_problems import rubric_problems
-from evaltui.core.model.budget import Budget, parse_budget
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
-from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.json_values import dicts, list_at, spelt
-from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, Severity
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigChoice, ConfigInUse, find_config, read_config
+from evaltui.files.configs import ConfigInUse, find_config, read_config
 from evaltui.files.eval_sets import InitialSession
 from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter
 from evaltui.files.modules import find_module
 from evaltui.files.remote_address import checked_url, is_url
-from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT
+from evaltui.files.run_settings import COUNT, SETTINGS, ConfigChoice, Kind
 from evaltui.files.workspace import no_tag, open_workspace, select
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.sets import only, read_set, tags_of_cases
@@ -95,45 +93,43 @@ def config_given(config: ConfigGiven) -> EvalConfig | None:
     return model
 
 
-class _Settings(BaseModel):
-    """Arguments of `evaluate` that a command line would have checked."""
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
-    model_config = ConfigDict(strict=True, extra="ignore")
 
-    runs: PositiveInt | None = None
-    pass_if: PassIf | None = None
-    parallel: PositiveInt = DEFAULT_PARALLEL
-    workers: PositiveInt | None = None
-    timeout: PositiveFloat = DEFAULT_TIMEOUT
-    record: RecordMode = DEFAULT_MODE
-    tools: ToolMode | None = None
-    adk_verdicts: bool = False
-    agent_name: str | None = None
-    python: str | None = None
-    home: str | Path | None = None
-    results_dir: str | Path | None = None
-    limits: Mapping[str, Any] | None = None
-    budget: str | None = None
-    allow_unmetered: bool = False
-    variant: str = ""
+def _is_pass_rule(value: object) -> bool:
+    is_rate = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
+    return value in ("all", "majority") or is_rate
+
+
+_PLACE = Kind("a path", "", lambda value: isinstance(value, str | Path))
+_NAME = Kind("a text", "", _is_text)
+_FLAG = Kind("True or False", "", lambda value: isinstance(value, bool))
+# Arguments of `evaluate` that a command line would have checked.
+_KINDS = {one.attribute: one.kind for one in SETTINGS.values()} | {
+    "runs": COUNT,
+    "pass_if": Kind("all, majority or a pass rate, e.g. 0.6", "", _is_pass_rule),
+    "adk_verdicts": _FLAG,
+    "allow_unmetered": _FLAG,
+    "agent_name": _NAME,
+    "home": _PLACE,
+    "results_dir": _PLACE,
+    "limits": Kind("a table of limits by model", "", lambda value: isinstance(value, Mapping)),
+    "variant": _NAME,
+}
+_NEVER_NONE = {"adk_verdicts", "allow_unmetered", "parallel", "record", "timeout", "variant"}
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Raises ValueError that names what is wrong."""
-    try:
-        _Settings.model_validate(settings)
-    except ValidationError as error:
-        wrong = {str(one["loc"][0]): one["msg"] for one in error.errors()}
-        said = (f"{name}: {settings[name]!r} is wrong: {why}" for name, why in wrong.items())
-        raise ValueError("; ".join(said)) from None
-
-
-def budget_given(text: str | None) -> Budget | None:
-    """Raises ValueError for what is none."""
-    try:
-        return None if text is None else parse_budget(text)
-    except ValueError as error:
-        raise ValueError(f"budget: {text!r} is wrong: {error}") from None
+    wrong = [
+        f"{name}: {value!r} is wrong: wanted is {kind.wanted}"
+        for name, value in settings.items()
+        if (kind := _KINDS.get(name))
+        and not (kind.accepts(value) or (value is None and name not in _NEVER_NONE))
+    ]
+    if wrong:
+        raise ValueError("; ".join(wrong))
 
 
 def confidence_given(level: float | None, max_runs: int | None) -> Confidence | None:

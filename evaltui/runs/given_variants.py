@@ -48,7 +48,7 @@ async def started_as(plan: RunPlan) -> StartedHost:
 
     What else is wrong with an agent is told as of any other.
     """
-    host = start_host(HostSettings(plan.agent, plan.timeout, plan.import_timeout, time.monotonic()))
+    host = start_host(HostSettings(plan.agent, plan.settings.timeout, plan.import_timeout, time.monotonic()))
     try:
         await require_variant(host)
     except BaseException as error:

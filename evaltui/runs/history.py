@@ -184,7 +184,7 @@ def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
     header = file.header
     if header.unpaired:
         yield f"conversations of the traces that match no case: {show_number(header.unpaired)}"
-    is_merged = "merged" in header.data
+    is_merged = bool(header.merged)
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
         yield f"{plural(len(names), 'shard')} missing: {some_of(names, _MOST_SHARDS)}"
@@ -208,8 +208,10 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),
         configs={one.path: form for one in header.sets if (form := one.scored_by) is not None},
-        adk_verdicts=bool(header.data.get("adk_verdicts")),
-        options=options_of_run(header.data, agent),
+        adk_verdicts=header.settings.adk_verdicts,
+        options=options_of_run(
+            header.agent_name, header.url, header.settings.record, header.settings.tools, agent
+        ),
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
@@ -28,10 +27,9 @@ from evaltui.runs.same_plan import differences
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.figures import some_of
 
-Json = dict[str, Any]
 # A run of a case, and its number from 0.
 Repeat = tuple[CaseId, int]
-Create = Callable[[Json, Sequence[SelectedSet]], RunWriter]
+Create = Callable[[RunHeader], RunWriter]
 
 
 class MergeError(ValueError):
@@ -53,7 +51,7 @@ class MergedRun:
 
 
 def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun:
-    """Put runs together in one that `create` makes with the header and sets it gets, and that is closed then.
+    """Put runs together in one that `create` makes with the header it gets, and that is closed then.
 
     `baseline` is the id of the run that they are compared with; "" for that of the logs, if any has one.
 
@@ -62,7 +60,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
     """
     merge = _Merge(_read(logs))
     merge.check()
-    into = create(merge.header(baseline), merge.sets)
+    into = create(merge.header(baseline))
     try:
         return merge.write(into)
     except BaseException:
@@ -131,26 +129,27 @@ class _Merge:
 
     # Writing
 
-    def header(self, baseline: str) -> Json:
-        """That of the first log, with all that was selected."""
-        first = self._runs[0].header.data
-        data = {name: value for name, value in first.items() if name not in _OF_ONE_LOG}
-        data["started"] = self._runs[0].header.started.isoformat()
-        data["merged"] = [run.id for run in self._runs]
+    def header(self, baseline: str) -> RunHeader:
+        """The header of the first log, with all that was selected."""
+        headers = [run.header for run in self._runs]
         # A merged run that regressed must not be the next baseline.
-        baselines = (baseline, *(run.header.data.get("baseline") for run in self._runs))
-        if first_baseline := next(filter(None, baselines), None):
-            data["baseline"] = first_baseline
-        if first.get("traces"):
-            headers = [run.header for run in self._runs]
-            data["traces"] = list(dict.fromkeys(name for one in headers for name in one.data["traces"]))
-            data["trace_files"] = {name: text for one in headers for name, text in one.trace_files.items()}
-        # Each shard looks at all conversations.
-        if unpaired := max(run.header.unpaired for run in self._runs):
-            data["unpaired"] = unpaired
-        if any(run.header.matrix != self._runs[0].header.matrix for run in self._runs):
-            data.pop("matrix", None)
-        return data | ({"shards": self._shards.to_json()} if self._shards else {})
+        baselines = (baseline, *(one.baseline for one in headers))
+        is_of_matrix = all(one.matrix == headers[0].matrix for one in headers)
+        return replace(
+            headers[0],
+            sets=self.sets,
+            number=None,
+            matrix=headers[0].matrix if is_of_matrix else "",
+            shards=self._shards,
+            traces=tuple(dict.fromkeys(name for one in headers for name in one.traces)),
+            trace_files={name: text for one in headers for name, text in one.trace_files.items()},
+            # Each shard looks at all conversations.
+            unpaired=max(one.unpaired for one in headers),
+            stopped="",
+            resumed="",
+            baseline=next(filter(None, baselines), ""),
+            merged=tuple(run.id for run in self._runs),
+        )
 
     def write(self, into: RunWriter) -> MergedRun:
         if agent := next((run.agent for run in self._runs if run.agent), None):
@@ -197,7 +196,7 @@ class _Merge:
             names |= {f"recordings of {path}"} if len(recordings) > 1 else set()
         agents = [run.agent for run in self._runs if run.agent]
         for word, versions in (
-            ("evaltui", [header.data.get("evaltui") for header in headers]),
+            ("evaltui", [header.evaltui for header in headers]),
             ("Python", [said.get("python") for said in agents]),
             ("framework", [f"{said.get('framework')} {said.get('version')}" for said in agents]),
         ):
@@ -208,11 +207,10 @@ class _Merge:
     @cached_property
     def _cases(self) -> dict[CaseId, _Case]:
         header = self._runs[0].header
-        given = header.data
         found: dict[CaseId, _Case] = {}
         for one in self.sets:
             repeats = EvalConfig.model_validate(one.config or {"criteria": {}}).evaltui.repeats
-            pass_if = given.get("pass_if") or repeats.pass_if
+            pass_if = header.settings.pass_if or repeats.pass_if
             found |= {
                 CaseId(one.path, eval_id): _Case(one, header.repeat_rule(one, eval_id, repeats), pass_if)
                 for eval_id in one.eval_ids
@@ -255,7 +253,7 @@ class _Merge:
 
     @property
     def _confidence(self) -> Confidence | None:
-        return self._runs[0].header.confidence
+        return self._runs[0].header.settings.confidence
 
 
 def _has_set(header: RunHeader, path: str) -> bool:
@@ -268,10 +266,6 @@ def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool
         return True
     theirs = next((one.conversations or {} for one in run.header.sets if one.path == case.path), {})
     return theirs.get(case.eval_id, ()) == merged.conversations.get(case.eval_id, ())
-
-
-# What a header says of its own log.
-_OF_ONE_LOG = ("version", "evaltui", "python", "number", "resumed", "baseline", "merged", "shards", "stopped")
 
 
 def _summary(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseSummary:

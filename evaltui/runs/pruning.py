@@ -56,7 +56,7 @@ def _baselines(runs: list[_Read], stay: Collection[Path]) -> Iterator[str]:
     """The ids of the runs with which those that stay were compared."""
     for log, header in runs:
         if log in stay and header is not None:
-            yield str(header.data.get("baseline") or "")
+            yield header.baseline
 
 
 def _delete(log: Path) -> bool:

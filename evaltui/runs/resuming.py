@@ -129,17 +129,17 @@ def read_resumption(
     more_of: dict[CaseId, int] = {}
     missing, known_spent = 0, Amount()
     for began, one in zip(header.sets, opened, strict=True):
-        runs = header.data.get("runs") or one.config.config.evaltui.repeats.runs
+        runs = header.settings.runs or one.config.config.evaltui.repeats.runs
         named = case_path(agent_dir, one.path)
         cases = one.plan(began.eval_ids).cases
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
             case = CaseId(named, eval_id)
             rule = header.repeat_rule(began, eval_id, one.config.config.evaltui.repeats)
-            if more is not None and (header.confidence is None or case in more):
-                least = rule.most if header.confidence is None else 0
+            if more is not None and (header.settings.confidence is None or case in more):
+                least = rule.most if header.settings.confidence is None else 0
                 rule = FixedRuns(max(least, len(finished.get(case, {}))) + more.get(case, 0))
             is_fixed = isinstance(rule, FixedRuns) and not of_traces
-            if is_fixed and (header.confidence is not None or rule.most != runs):
+            if is_fixed and (header.settings.confidence is not None or rule.most != runs):
                 more_of[case] = rule.most
             mine: Mapping[int, RepeatResult] = {}
             if case in finished:
@@ -164,11 +164,11 @@ def _refuse_another(
     agent: AgentAddress, path: Path, header: RunHeader, sets: SetSource, *, of_traces: bool
 ) -> None:
     """Raises ResumeError where a run is of another agent, or of one that changed."""
-    if (url := header.data.get("url", "")) != agent.url:
+    if (url := header.url) != agent.url:
         raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
     if header.in_process:
         raise ResumeError("the agent was an object, which only the process that made it can run")
-    if header.data.get("initial_session") and sets.initial_session is None:
+    if header.initial_session and sets.initial_session is None:
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
     if not (url or of_traces) and (changed := files_changed_since(RunFile(path), agent)):

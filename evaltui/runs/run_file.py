@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from pydantic import ValidationError
+
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.budget import Amount
@@ -22,7 +24,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
 from evaltui.core.model.spending import Cost
-from evaltui.runs.run_header import RunHeader, SelectedSet, header_from_json
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, Row, connect, stored, text_of
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
@@ -128,16 +130,13 @@ class RunFile:
     @cached_property
     def header(self) -> RunHeader:
         """The settings and the selection that the run was begun with."""
-        columns = "started, number, evaltui, python, header"
-        started, number, evaltui, python, text = self._row(f"SELECT {columns} FROM run")
-        data = {
-            **self._json(text),
-            "started": started,
-            "number": number,
-            "evaltui": evaltui,
-            "python": python,
-        }
-        return header_from_json(data, tuple(self._sets()))
+        columns = ("started", "number", "evaltui", "python")
+        *values, text = self._row(f"SELECT {', '.join(columns)}, header FROM run")
+        in_columns = dict(zip(columns, values, strict=True))
+        try:
+            return RunHeader.from_json(self._json(text), sets=tuple(self._sets()), **in_columns)
+        except ValidationError as error:
+            raise ValueError(f"{self.path} is damaged: its header cannot be read: {error}") from error
 
     def _sets(self) -> Iterator[SelectedSet]:
         cases: dict[str, list[tuple[Any, ...]]] = {}

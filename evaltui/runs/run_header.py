@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
+from pydantic import TypeAdapter
+
+from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.confidence import Confidence
+from evaltui.core.model.config import OwnPrice, PassIf, Repeats
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs.shards import ShardsOfRun
-
-if TYPE_CHECKING:
-    from evaltui.core.compare.repeat_rules import RepeatRule
-    from evaltui.core.model.config import Repeats
 
 
 @dataclass(frozen=True)
@@ -53,40 +53,76 @@ class SelectedSet:
 
 @dataclass(frozen=True)
 class RunHeader:
-    """`files` are the agent's with fingerprints of what they hold, `data` is all that the header says besides
-    the sets.
+    """The agent, the settings and the selection that a run was begun with."""
 
-    `shards` are those of the selection that it holds, None where it was not divided. `variant` is the one
-    that was run, None where none was asked for.
-    """
-
-    started: datetime
-    sets: tuple[SelectedSet, ...]
-    files: Mapping[str, str]
-    data: Json
-    shards: ShardsOfRun | None = None
+    sets: tuple[SelectedSet, ...] = ()
+    settings: RunSettings = field(default_factory=RunSettings)
+    """Its `python` is the agent's, also where it was found by itself; None for an agent behind a network."""
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    number: int | None = None
+    """Number of the run, from 1; None outside of the runs of an agent."""
+    evaltui: str = ""
+    """Version of evaltui that wrote the file; "" before it is written. The same goes for `python`."""
+    python: str = ""
+    agent_dir: str = ""
+    """Folder or file of the agent; "" where nobody knows."""
+    agent_name: str | None = None
+    """The agent below the root agent that was run as the root; None for the root itself."""
+    module: str = ""
+    """The dotted name that the agent was imported by; "" for what its folder holds."""
+    url: str = ""
+    """Of an agent behind a network; "" for one that is imported."""
+    in_process: bool = False
+    """Whether the agent was an object, run in the process that evaluated it."""
+    of_adk: bool = False
+    """Whether google-adk ran the agent, in a mode that nobody knows."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The agent's files, each with a fingerprint of what it held."""
+    recordings: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of the recordings before the run, by the paths of their sets."""
+    config: str = ""
+    """The config of all sets; "" where each has its own."""
+    initial_session: str = ""
+    """The session that sets of the old format begin with; "" for none."""
     variant: Variant | None = None
-
-    @property
-    def matrix(self) -> str:
-        """The id that all runs of its matrix have; "" where it is of none."""
-        return str(self.data.get("matrix") or "")
-
-    @cached_property
-    def variants(self) -> tuple[Variant, ...]:
-        """All of its matrix, in their order; none where it does not say. Raises ValueError for what are no
-        variants."""
-        return tuple(map(Variant.from_json, member(self.data, "variants", list, [])))
-
-    @property
-    def number(self) -> int | None:
-        """Number of the run, from 1; None outside of the runs of an agent."""
-        return self.data.get("number")
+    """The variant that was run; None where none was asked for."""
+    matrix: str = ""
+    """The id that all runs of its matrix have; "" where it is of none."""
+    variants: tuple[Variant, ...] = ()
+    """All of its matrix, in their order; none where it does not say."""
+    shards: ShardsOfRun | None = None
+    """The shards of the selection that it holds; None where it was not divided."""
+    traces: tuple[str, ...] = ()
+    """The recorded traces that were scored, as the user named them; none where the agent was run."""
+    trace_files: Mapping[str, str] = field(default_factory=dict)
+    """Files of these traces, as seen from the agent's folder, with the SHA-256 of each."""
+    case_from: str = ""
+    """The attribute that names the case of a conversation; "" for those that are known."""
+    only_paired: bool = False
+    """Whether selected cases without a conversation were left out."""
+    unpaired: int = 0
+    """How many of the scored conversations no case is for."""
+    session: str = ""
+    """The id of the session that was received and scored; "" for none."""
+    resumed: str = ""
+    """Id of the run that it brought to its end; "" for none."""
+    baseline: str = ""
+    """Id of the run that it was compared with; "" for none."""
+    merged: tuple[str, ...] = ()
+    """Ids of the runs that it was made of."""
+    stopped: str = ""
+    """Why cases have no result although nobody interrupted the run, such as its budget, a sentence; "" where
+    it was not stopped."""
 
     @property
     def of_traces(self) -> bool:
         """Whether recorded traces were scored instead of running the agent."""
-        return bool(self.data.get("traces"))
+        return bool(self.traces)
+
+    @property
+    def ended_early(self) -> str:
+        """How a run ended that is not complete, in a word."""
+        return "stopped" if self.stopped else "interrupted"
 
     def is_of(self, agent_name: str | None) -> bool:
         """Whether the run is of this sub-agent, None for the root agent, as it is; or of traces.
@@ -95,66 +131,40 @@ class RunHeader:
         """
         if self.variant is not None and self.variant.changes:
             return False
-        return self.of_traces or self.data.get("agent_name") == agent_name
-
-    @property
-    def unpaired(self) -> int:
-        """How many of the scored conversations no case is for."""
-        number: int = member(self.data, "unpaired", int, 0)
-        return number
-
-    @property
-    def stopped(self) -> str:
-        """Why cases have no result although nobody interrupted the run, such as its budget, a sentence; ""
-        where it was not stopped."""
-        return str(self.data.get("stopped") or "")
-
-    @property
-    def ended_early(self) -> str:
-        """How a run ended that is not complete, in a word."""
-        return "stopped" if self.stopped else "interrupted"
-
-    @property
-    def in_process(self) -> bool:
-        """Whether the agent was an object, run in the process that evaluated it."""
-        return self.data.get("in_process") is True
-
-    @property
-    def trace_files(self) -> Mapping[str, str]:
-        """Files of traces that were scored, as seen from the agent's folder, with the SHA-256 of each."""
-        return members_of(self.data, "trace_files", str)
-
-    @property
-    def recordings(self) -> Mapping[str, str]:
-        """Fingerprints of the recordings before the run, by the paths of their sets."""
-        return members_of(self.data, "recordings", str)
-
-    @property
-    def confidence(self) -> Confidence | None:
-        """How sure its verdicts had to be; None where the number of runs was fixed."""
-        return Confidence.from_json(self.data) if "confidence" in self.data else None
+        return self.of_traces or self.agent_name == agent_name
 
     def repeat_rule(self, one: SelectedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
         """How often a case is run whose config has `repeats`. Raises ValueError where it could never pass."""
-        from evaltui.core.compare.repeat_rules import FixedRuns, repeat_rule
-
         if one.conversations is not None:
             return FixedRuns(max(len(one.conversations.get(eval_id, ())), 1))
         if eval_id in one.more:
             return FixedRuns(one.more[eval_id])
-        runs, pass_if = self.data.get("runs") or repeats.runs, self.data.get("pass_if") or repeats.pass_if
-        return repeat_rule(runs, pass_if, self.confidence)
+        settings = self.settings
+        runs, pass_if = settings.runs or repeats.runs, settings.pass_if or repeats.pass_if
+        return repeat_rule(runs, pass_if, settings.confidence)
 
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """The selected cases, each with its set id."""
         for one in self.sets:
             yield from ((CaseId(one.path, eval_id), one.eval_set_id) for eval_id in one.eval_ids)
 
+    def to_json(self) -> Json:
+        """Without what has a place of its own in the file of the run, and what is of this machine alone."""
+        data = _HEADER.dump_python(self, exclude=_ELSEWHERE)
+        # As texts: pydantic has no place for names of files that are not Unicode.
+        as_json: Json = json.loads(json.dumps(data, default=str))
+        return as_json
 
-def header_from_json(data: Json, sets: tuple[SelectedSet, ...]) -> RunHeader:
-    """Raises ValueError where something is missing or of another kind than it is."""
-    files = members_of(data, "files", str)
-    started = datetime.fromisoformat(member(data, "started", str))
-    shards = ShardsOfRun.from_json(member(data, "shards", dict)) if "shards" in data else None
-    variant = Variant.from_json(member(data, "variant", dict)) if "variant" in data else None
-    return RunHeader(started, sets, files, data, shards, variant)
+    @classmethod
+    def from_json(cls, data: Json, **elsewhere: Any) -> RunHeader:
+        """`elsewhere` are the fields that `to_json` leaves out. Raises ValueError for what is no header."""
+        return _HEADER.validate_python({**data, **elsewhere})
+
+
+_HEADER = TypeAdapter(RunHeader)
+# `RunSettings` is imported without pydantic, so these of its types are not known where it stands.
+_HEADER.rebuild(_types_namespace={"OwnPrice": OwnPrice, "PassIf": PassIf})
+_ELSEWHERE: Any = {
+    **dict.fromkeys(("started", "number", "evaltui", "python", "sets"), True),
+    "settings": {"variants": True, "file": True},
+}

@@ -30,12 +30,11 @@ class RunKind(NamedTuple):
 
     @classmethod
     def of_log(cls, header: RunHeader) -> RunKind:
-        data = header.data
         return cls(
-            data.get("agent_name") or "",
-            data.get("module") or "",
-            bool(data.get("url")),
+            header.agent_name or "",
+            header.module,
+            bool(header.url),
             header.in_process,
             header.of_traces,
-            bool(data.get("adk_verdicts")),
+            header.settings.adk_verdicts,
         )

@@ -9,8 +9,9 @@ import platform
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,16 +24,8 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.packages import own_version
 from evaltui.files.settings import secrets_of
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile
-from evaltui.runs.run_header import SelectedSet
-from evaltui.runs.run_tables import (
-    APPLICATION,
-    REPEAT,
-    SCHEMA,
-    SUMMARY,
-    VERSION,
-    connect,
-    stored,
-)
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_tables import APPLICATION, REPEAT, SCHEMA, SUMMARY, VERSION, connect, stored
 from evaltui.runs.store import SUFFIX, RunStore
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
@@ -46,28 +39,26 @@ _LAST_PATIENCE = 300.0
 _dumped = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def begin_run(store: RunStore, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
+def begin_run(store: RunStore, header: RunHeader) -> RunWriter:
     """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's where that cannot be used.
 
-    The header gets the time of the start unless it has it, and the number: its own unless another run has
-    that already. Raises OSError where neither folder can be written.
+    The run has the number of its header, unless another run has that already. Raises OSError where neither
+    folder can be written.
     """
     try:
-        return _begin_run(store, store.make(), header, sets)
+        return _begin_run(store, store.make(), header)
     except OSError as error:
-        writer = _begin_run(store, store.make_folder_of_user(), header, sets)
+        writer = _begin_run(store, store.make_folder_of_user(), header)
         writer.elsewhere = f"Run stored in {writer.path.parent}: {error}"
         return writer
 
 
-def _begin_run(store: RunStore, folder: Path, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
+def _begin_run(store: RunStore, folder: Path, header: RunHeader) -> RunWriter:
     with _locked(folder):
-        number = max(header.get("number") or 0, next_number(store))
-        now = datetime.now(UTC)
-        stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
+        number = max(header.number or 0, next_number(store))
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
-        begun = {"started": now.isoformat(), **header, "number": number}
-        return RunWriter(path, begun, sets, secrets_of(store.agent_dir))
+        return RunWriter(path, replace(header, number=number), secrets_of(store.agent_dir))
 
 
 def next_number(store: RunStore) -> int:
@@ -103,8 +94,8 @@ class RunWriter:
     interrupted. Secrets are masked, except in ids of sets and cases.
     """
 
-    def __init__(self, path: Path, header: Json, sets: Sequence[SelectedSet], secrets: Secrets) -> None:
-        """Creates the file. `header` needs `started`. Raises OSError."""
+    def __init__(self, path: Path, header: RunHeader, secrets: Secrets) -> None:
+        """Creates the file. Raises OSError."""
         self.path = path
         self.secrets = secrets
         self.has_masked = False
@@ -122,7 +113,7 @@ class RunWriter:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         try:
             self._db = connect(draft)
-            self._begin(dict(header), sets)
+            self._begin(header)
             draft.rename(path)
             self._db = connect(path)
             self._go_on()
@@ -131,23 +122,23 @@ class RunWriter:
                 draft.unlink()
             raise
 
-    def _begin(self, header: Json, sets: Sequence[SelectedSet]) -> None:
+    def _begin(self, header: RunHeader) -> None:
         with self._writing():
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {SCHEMA}"
             )
-            started, number = header.pop("started"), header.pop("number", None)
-            shards = header.get("shards")
-            masked = self._masked(header)
-            if shards is not None:
+            data = header.to_json()
+            masked = self._masked(data)
+            if header.shards is not None:
                 # Ids of sets and cases, by which shards are compared.
-                masked["shards"] = shards
+                masked["shards"] = data["shards"]
+            moment, versions = header.started.isoformat(), (own_version(), platform.python_version())
             self._db.execute(
                 "INSERT INTO run (started, number, evaltui, python, header) VALUES (?, ?, ?, ?, ?)",
-                (started, number, own_version(), platform.python_version(), _dumped(masked)),
+                (moment, header.number, *versions, _dumped(masked)),
             )
-            for one in sets:
+            for one in header.sets:
                 self._add_set(one)
             self._db.execute("COMMIT")
             self._db.close()

@@ -5,34 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evaltui.core.compare.run_comparison import config_changes
+from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.resuming import is_source
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.values import show_value
 
-_MODES = {
-    "url": "URL",
-    "agent_name": "agent",
-    "module": "module",
-    "variant": "variant",
-    "runs": "runs",
-    "pass_if": "pass-if",
-    "confidence": "confidence",
-    "max_runs": "max-runs",
-    "adk_verdicts": "ADK's verdicts",
-    "record": "record",
-    "tools": "tools",
-    "case_from": "case-from",
-}
-
 
 def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
     """What is different, in words; nothing for logs that may be merged."""
     if first.of_traces is not other.of_traces:
         yield "only one of them is of traces"
-    for name, word in _MODES.items():
-        before, now = first.data.get(name), other.data.get(name)
+    options = _options(first), _options(other)
+    for word in options[0]:
+        before, now = (values[word] for values in options)
         if before != now:
             yield f"{word} {_given(before)} → {_given(now)}"
     # Data an agent may change itself while it works.
@@ -41,7 +28,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
         # Each shard looks at all conversations, wherever the files are on its machine.
         for mine, theirs in ((first.trace_files, other.trace_files), (other.trace_files, first.trace_files)):
             yield from (f"{name} changed" for name, digest in mine.items() if digest not in theirs.values())
-    if first.data.get("record") == "replay":
+    if first.settings.record == "replay":
         changed = changed_files(first.recordings, other.recordings)
         yield from (f"recordings of {path} changed" for path in changed if _has_both(path, first, other))
     sets = {one.path: one for one in other.sets}
@@ -53,6 +40,25 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             yield f"{one.path} has the set id {one.eval_set_id} → {same.eval_set_id}"
         yield from (f"{one.path}: {change}" for change in config_changes(one.scored_by, same.scored_by))
     yield from _divided_otherwise(first.shards, other.shards)
+
+
+def _options(header: RunHeader) -> dict[str, object]:
+    """The options that runs of one plan have in common, by words; nothing for those that were not given."""
+    settings, confidence = header.settings, header.settings.confidence
+    return {
+        "URL": header.url or None,
+        "agent": header.agent_name,
+        "module": header.module or None,
+        "variant": header.variant.to_json() if header.variant else None,
+        "runs": settings.runs,
+        "pass-if": settings.pass_if,
+        "confidence": confidence.level if confidence else None,
+        "max-runs": confidence.max_runs if confidence else None,
+        "ADK's verdicts": settings.adk_verdicts or None,
+        "record": settings.record if settings.record != DEFAULT_MODE else None,
+        "tools": settings.tools,
+        "case-from": header.case_from or None,
+    }
 
 
 def _has_both(path: str, first: RunHeader, other: RunHeader) -> bool:

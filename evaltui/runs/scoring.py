@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
@@ -42,16 +42,6 @@ class TracesToScore:
     """What was passed over when they were read."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """The files that they are from, with the SHA-256 of each: see `trace_files`."""
-
-    def to_log(self) -> dict[str, Any]:
-        """What the header of a run log says of them."""
-        said = {
-            "traces": list(self.files),
-            "trace_files": dict(self.digests),
-            "case_from": self.case_from,
-            "only_paired": self.only_paired,
-        }
-        return {name: value for name, value in said.items() if value}
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from evaltui.core.compare.repeat_rules import repeat_rule
-from evaltui.core.model.budget import Amount, parse_budget
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.confidence import Confidence
-from evaltui.core.model.config import PassIf
-from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_environment import environment_of
-from evaltui.files.configs import ConfigChoice
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
-from evaltui.files.schedulers import OFF
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.resuming import Resumption, notes_on_kept
 from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.scoring import (
     PairedTraces,
@@ -57,14 +52,6 @@ class RunRequest:
     """Whether cases that passed in the newest run are left out."""
     skips_invalid: bool = False
     """Whether a set that cannot be run is a note; else it is an EvalSetError."""
-    runs: int | None = None
-    """How often each case is run; None as each set's config says. The same goes for `pass_if`."""
-    pass_if: PassIf | None = None
-    confidence: Confidence | None = None
-    """How sure the verdict on each case must be, instead of a number of runs."""
-    adk_verdicts: bool = False
-    config_choice: ConfigChoice = "nearest"
-    """How the configs of the sets are found."""
     settings: RunSettings = field(default_factory=RunSettings)
     """How it is run, and where it is stored."""
     shard: Shard | None = None
@@ -73,8 +60,6 @@ class RunRequest:
     """How long a run of a case takes, as far as known: what shards are divided by."""
     ship_env: tuple[str, ...] = ()
     """Names of variables that workers on other machines get with their values."""
-    strict_env: bool = False
-    """Whether workers are not used whose Python or packages differ from those of this machine."""
     traces: TracesToScore | None = None
     """Conversations that are scored instead of running the agent."""
     matrix: str = ""
@@ -101,7 +86,9 @@ class RunRequest:
 
     @property
     def kind(self) -> RunKind:
-        return RunKind.of(self.agent, of_traces=self.traces is not None, adk_verdicts=self.adk_verdicts)
+        return RunKind.of(
+            self.agent, of_traces=self.traces is not None, adk_verdicts=self.settings.adk_verdicts
+        )
 
     @property
     def store(self) -> RunStore:
@@ -113,24 +100,26 @@ class RunRequest:
 
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
     """The request with all that the earlier run was begun with."""
-    data = resumption.header.data
-    module = request.agent.module or data.get("module") or ""
+    header = resumption.header
+    then = header.settings
     return replace(
         request,
         cases=resumption.eval_ids,
-        runs=data.get("runs"),
-        pass_if=data.get("pass_if"),
-        confidence=resumption.header.confidence,
-        agent=replace(request.agent, name=data.get("agent_name"), module=module),
-        matrix=resumption.header.matrix,
-        variants=resumption.header.variants,
-        adk_verdicts=bool(data.get("adk_verdicts")),
-        config_choice=data.get("config_choice", "nearest"),
+        agent=replace(request.agent, name=header.agent_name, module=request.agent.module or header.module),
+        matrix=header.matrix,
+        variants=header.variants,
         settings=replace(
-            request.settings, record=data.get("record") or DEFAULT_MODE, tools=data.get("tools")
+            request.settings,
+            runs=then.runs,
+            pass_if=then.pass_if,
+            confidence=then.confidence,
+            adk_verdicts=then.adk_verdicts,
+            config_choice=then.config_choice,
+            record=then.record,
+            tools=then.tools,
         ),
         resumes=resumption,
-        baseline="" if resumption.of_other_variant else data.get("baseline", ""),
+        baseline="" if resumption.of_other_variant else header.baseline,
     )
 
 
@@ -142,12 +131,10 @@ class SelectedRun:
     plan: RunPlan
     sets: tuple[SetInfo, ...]
     """The sets of the plan, in its order."""
-    header: Mapping[str, Any]
-    """What its log says at the top besides what the plan says."""
+    header: RunHeader
+    """The header of its file without what the plan says."""
     notes: tuple[str, ...] = ()
     """Sentences on what of the request is left out."""
-    unpaired: int = 0
-    """How many of the conversations that were to be scored no case is for."""
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
@@ -203,8 +190,8 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     unpaired = of_traces.unpaired if of_traces else 0
-    header = _header(request, sets, shards) | ({"unpaired": unpaired} if unpaired else {})
-    return SelectedRun(request, checked(plan), tuple(infos), header, tuple(notes), unpaired)
+    header = _header(request, sets, shards, unpaired)
+    return SelectedRun(request, checked(plan), tuple(infos), header, tuple(notes))
 
 
 def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetToRun | None:
@@ -259,7 +246,7 @@ def _part(
     """The cases of one shard; a set that has some in other shards only is left out."""
     named = [info.known_as for info in infos]
     # How often a case is run then is not known.
-    runs = 1 if request.confidence else request.runs
+    runs = 1 if request.settings.confidence else request.settings.runs
     mine, shards = divide(list(zip(named, plans, strict=True)), shard, runs, request.seconds)
     left = [
         (part, replace(info, cases=CasesById(part.cases)))
@@ -271,11 +258,11 @@ def _part(
 
 def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[str]) -> RunPlan:
     """Shards run side by side; a resumed one is one of as many as it was."""
-    if shards is None or shards.count == 1 or len(shards.numbers) > 1 or not plan.limits:
+    if shards is None or shards.count == 1 or len(shards.numbers) > 1 or not plan.settings.limits:
         return plan
-    limits = tuple(one.divided_by(shards.count) for one in plan.limits)
+    limits = tuple(one.divided_by(shards.count) for one in plan.settings.limits)
     notes.append(f"1/{shards.count} of the limits for this shard: {'; '.join(map(str, limits))}")
-    return replace(plan, limits=limits)
+    return replace(plan, settings=replace(plan.settings, limits=limits))
 
 
 def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
@@ -286,59 +273,46 @@ def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
     return tuple(numbers[eval_id] for eval_id, _ in ids_and_turns(one.cases))
 
 
-def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) -> dict[str, Any]:
-    files = {"config": sets.config, "initial_session": sets.initial_session}
-    header: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
-    # The process of an agent behind a network is somebody else's.
-    python = None if request.agent.url else str(request.agent.interpreter.path)
-    header["settings"] = request.settings.to_json() | {"python": python}
-    if request.config_choice != "nearest":
-        header["config_choice"] = request.config_choice
-    if request.number is not None:
-        header["number"] = request.number
-    if request.traces is not None:
-        header |= request.traces.to_log()
-    if request.session:
-        header["session"] = request.session
-    if shards is not None:
-        header["shards"] = shards.to_json()
-    if request.variants:
-        header["variants"] = [one.to_json() for one in request.variants]
+def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None, unpaired: int) -> RunHeader:
+    traces = request.traces
     resumed = request.resumes if request.resumes and not request.resumes.of_other_variant else None
-    named = {"resumed": resumed.id if resumed else "", "baseline": request.baseline}
-    return header | {name: run for name, run in named.items() if run}
+    header = RunHeader(
+        number=request.number,
+        config=str(sets.config.resolve()) if sets.config else "",
+        initial_session=str(sets.initial_session.resolve()) if sets.initial_session else "",
+        matrix=request.matrix,
+        variants=request.variants,
+        shards=shards,
+        session=request.session,
+        resumed=resumed.id if resumed else "",
+        baseline=request.baseline,
+        unpaired=unpaired,
+    )
+    if traces is None:
+        return header
+    return replace(
+        header,
+        traces=traces.files,
+        trace_files=traces.digests,
+        case_from=traces.case_from,
+        only_paired=traces.only_paired,
+    )
 
 
 def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
-    scheduler = request.settings.scheduler or OFF
-    scheduler = "" if scheduler == OFF else scheduler
+    settings, resumes = request.settings, request.resumes
     plan = RunPlan(
-        agent=request.agent,
-        sets=tuple(plans),
-        runs=request.runs,
-        pass_if=request.pass_if,
-        confidence=request.confidence,
-        parallel=request.settings.parallel,
-        workers=request.settings.workers,
-        timeout=request.settings.timeout,
-        adk_verdicts=request.adk_verdicts,
-        known=request.resumes.known if request.resumes else {},
-        more=request.resumes.more if request.resumes else {},
+        request.agent,
+        tuple(plans),
         # A session that is received comes once.
-        record="off" if request.session else request.settings.record,
-        tools=request.settings.tools,
-        matrix=request.matrix,
-        prices=request.settings.prices,
-        limits=request.settings.limits,
-        budget=parse_budget(request.settings.budget) if request.settings.budget else None,
-        spent=request.resumes.spent + request.resumes.known_spent if request.resumes else Amount(),
+        replace(settings, record="off") if request.session else settings,
+        known=resumes.known if resumes else {},
+        more=resumes.more if resumes else {},
+        spent=resumes.spent + resumes.known_spent if resumes else Amount(),
         shared=request.shared,
-        allow_unmetered=request.settings.allow_unmetered,
-        scheduler=scheduler,
         variables=_variables(request),
-        strict_env=request.strict_env,
-        seconds=request.seconds or _recorded_seconds(request.store, scheduler),
     )
+    plan = replace(plan, seconds=request.seconds or _recorded_seconds(request.store, plan.scheduler))
     _check_confidence(plan)
     return plan
 
@@ -356,7 +330,7 @@ def _check_confidence(plan: RunPlan) -> None:
     """Raises SelectionError where no case of a set could ever pass."""
     for one in plan.sets:
         try:
-            repeat_rule(1, plan.pass_if_of(one), plan.confidence)
+            repeat_rule(1, plan.pass_if_of(one), plan.settings.confidence)
         except ValueError as error:
             raise SelectionError(f"{one.eval_set_id}: {error}") from error
 

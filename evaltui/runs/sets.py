@@ -13,10 +13,11 @@ from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
 from evaltui.files.config_references import reference_problems
-from evaltui.files.configs import ConfigChoice, ConfigInUse, config_file, find_config
+from evaltui.files.configs import ConfigInUse, config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.eval_sets import InitialSession, load_eval_set
 from evaltui.files.folders import file_of
+from evaltui.files.run_settings import ConfigChoice
 from evaltui.files.saving import Fingerprint, fingerprint_of
 from evaltui.files.workspace import open_workspace, select
 from evaltui.runner.plan import SetPlan

@@ -6,16 +6,13 @@ import hashlib
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from evaltui.core.model.case_id import CaseId, case_text, fingerprint
-from evaltui.core.model.json_values import member
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.sets import only
 from evaltui.text.values import in_words
 
-Json = dict[str, Any]
 _HASH = "hash"
 
 
@@ -44,10 +41,6 @@ class DividedSet:
     whole: bool = False
     """Whether these are all cases of the set."""
 
-    def to_json(self) -> Json:
-        ids = {"eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
-        return {**ids, "fingerprint": self.fingerprint} | ({"whole": True} if self.whole else {})
-
 
 @dataclass(frozen=True)
 class ShardsOfRun:
@@ -62,6 +55,10 @@ class ShardsOfRun:
     sets: Mapping[str, DividedSet]
     """The selection by path of `CaseId`, in its order."""
 
+    def __post_init__(self) -> None:
+        if not self.numbers or not all(1 <= number <= self.count for number in self.numbers):
+            raise ValueError(f"shards of {self.count} are {in_words(list(self.numbers))}")
+
     @property
     def case_count(self) -> int:
         """How many cases all shards have together."""
@@ -70,37 +67,6 @@ class ShardsOfRun:
     @property
     def missing(self) -> tuple[int, ...]:
         return tuple(number for number in range(1, self.count + 1) if number not in self.numbers)
-
-    def to_json(self) -> Json:
-        sets = {path: one.to_json() for path, one in self.sets.items()}
-        numbers = list(self.numbers)
-        return {"numbers": numbers, "count": self.count, "divided_by": self.divided_by, "sets": sets}
-
-    @classmethod
-    def from_json(cls, data: Json) -> ShardsOfRun:
-        """Raises ValueError."""
-        numbers, count = member(data, "numbers", list), member(data, "count", int)
-        if not numbers or not all(type(one) is int and 1 <= one <= count for one in numbers):
-            raise ValueError(f"shards of {count} are {in_words(numbers)}")
-        sets = member(data, "sets", dict)
-        return cls(
-            tuple(sorted(numbers)),
-            count,
-            member(data, "divided_by", str),
-            {path: _divided_set(member(sets, path, dict)) for path in sets},
-        )
-
-
-def _divided_set(data: Json) -> DividedSet:
-    ids = member(data, "eval_ids", list)
-    if not all(isinstance(one, str) for one in ids):
-        raise ValueError("eval_ids is not a list of strings")
-    return DividedSet(
-        member(data, "eval_set_id", str),
-        tuple(ids),
-        member(data, "fingerprint", str),
-        member(data, "whole", bool, False),
-    )
 
 
 def divide(

@@ -6,6 +6,7 @@ import argparse
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stderr
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evaltui.commands.arguments import run_parser
@@ -14,7 +15,7 @@ from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.testing.messages import RunOrder
 
 if TYPE_CHECKING:
-    from evaltui.files.configs import ConfigChoice
+    from evaltui.files.run_settings import ConfigChoice
     from evaltui.runs.selection import RunRequest
     from evaltui.runs.sets import FileSets
 
@@ -43,15 +44,18 @@ def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
     options = options_of(order.words)
     # As google-adk's AgentEvaluator.
     choice: ConfigChoice = "beside" if options.adk_verdicts else "nearest"
-    request = RunRequest(
-        agent_to_run(options),
-        {path: None if eval_ids is None else list(eval_ids) for path, eval_ids in order.cases},
-        skips_invalid=True,
+    settings = replace(
+        settings_of(options),
         runs=options.runs,
         pass_if=options.pass_if,
         confidence=confidence_of(options),
         adk_verdicts=options.adk_verdicts,
         config_choice=choice,
-        settings=settings_of(options),
+    )
+    request = RunRequest(
+        agent_to_run(options),
+        {path: None if eval_ids is None else list(eval_ids) for path, eval_ids in order.cases},
+        skips_invalid=True,
+        settings=settings,
     )
     return request, FileSets(order.agent_dir, options.config, choice=choice)

@@ -20,7 +20,6 @@ from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
-from evaltui.core.model.json_values import member
 from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
@@ -282,17 +281,17 @@ class _Reading:
 
     @cached_property
     def _modes(self) -> Modes | None:
-        settings = member(self.header.data, "settings", dict, {})
-        if self.header.of_traces or "session" in self.header.data or settings.get("record") is None:
+        header = self.header
+        if header.of_traces or header.session or header.of_adk:
             return None
-        return modes_of(settings["record"], settings.get("tools"), {})
+        return modes_of(header.settings.record, header.settings.tools, {})
 
     @cached_property
     def _changed(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent) if self.header.files else ()
-        now, then = self.agent.python, member(self.header.data, "settings", dict, {}).get("python")
+        now, then = self.agent.python, self.header.settings.python
         return (*files, PYTHON) if now and then and then != now else files
 
     @cached_property
@@ -302,7 +301,7 @@ class _Reading:
         # Of an agent that held its conversations elsewhere, no change is known either.
         is_elsewhere = bool(url or header.of_traces)
         is_same = is_elsewhere or bool(header.files and not self._changed)
-        return self.agent.code if is_same and header.data.get("url", "") == url else -1
+        return self.agent.code if is_same and header.url == url else -1
 
 
 def _ran_as(
@@ -316,7 +315,7 @@ def _ran_as(
         config_then = eval_set.config_then
     expects = row.summary.expects
     is_case = not expects or eval_set.is_same or expects == stored.fingerprint
-    is_scoring_known = config_then is not None and not header.data.get("adk_verdicts")
+    is_scoring_known = config_then is not None and not header.settings.adk_verdicts
     ran = (stored if is_case else None, config_then if is_scoring_known else None)
     return {
         "config": config_then or config,

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -349,15 +350,17 @@ class RunController:
                 logs_in_use=self._outcomes.logs_in_use,
             )
             return resuming(asked, run.resumes)
-        repeated = run.repeated
-        is_fixed = repeated is not None and repeated.confidence is None
+        if repeated := run.repeated:
+            settings = replace(
+                settings,
+                runs=repeated.runs if repeated.confidence is None else None,
+                pass_if=repeated.pass_if,
+                confidence=confidence_of(repeated),
+            )
         return RunRequest(
             self._agent.address,
             chosen,
             skips_invalid=True,
-            runs=repeated.runs if repeated and is_fixed else None,
-            pass_if=repeated.pass_if if repeated else None,
-            confidence=confidence_of(repeated) if repeated else None,
             settings=settings,
             number=run.number,
             logs_in_use=self._outcomes.logs_in_use,

@@ -170,10 +170,11 @@ class RunFollower:
             for case in cases_of_set.stored:
                 cases[CaseId(info.known_as, case.eval_id)] = case
         self._cases = cases
-        self._pass_if = selected.plan.pass_if
-        self._modes = modes_of(selected.plan.record, selected.plan.tools, {})
+        settings = selected.plan.settings
+        self._pass_if = settings.pass_if
+        self._modes = modes_of(settings.record, settings.tools, {})
         self._run.checks = selected.plan.checks
-        self._run.parallel = selected.plan.parallel
+        self._run.parallel = settings.parallel
         self._run.unready = in_short(selected.plan.checks)
         self._run.selected = frozenset(cases)
         self._outcomes.run_begins(self._run.selected)

@@ -18,6 +18,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.eval_sets import load_eval_set
+from evaltui.files.run_settings import RunSettings
 from evaltui.runner.child.loading import import_agent
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update
@@ -56,7 +57,7 @@ def _spent() -> float:
 async def ours(agent_dir: Path, path: Path) -> float:
     eval_set = load_eval_set(path)
     one = SetPlan(eval_set.eval_set_id, eval_set.eval_cases, EvalConfig.default(), path)
-    plan = RunPlan(AgentAddress(agent_dir), (one,), workers=1)
+    plan = RunPlan(AgentAddress(agent_dir), (one,), RunSettings(workers=1))
     log = LoggedRun.start(RunStore(agent_dir), plan, datetime.now(UTC), {})
     done: list[CaseDone] = []
     clock: list[float] = []

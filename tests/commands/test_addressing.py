@@ -84,7 +84,7 @@ def test_a_run_by_a_dotted_name_is_resumed_by_it(project, capsys):
     write(agents / "clerks.evalset.json", eval_set("clerks", "from the clerk"))
     assert call("run", "-m", name, "clerks") == 0
     (log,) = (agents / ".evaltui" / "runs").glob("*.sqlite")
-    assert RunFile(log).header.data["module"] == name
+    assert RunFile(log).header.module == name
     interrupt(log, 0)
     capsys.readouterr()
     assert call("run", "-m", name, "--resume", "last") == 0

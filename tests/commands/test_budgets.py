@@ -72,7 +72,7 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_higher_one(agent, gemini, c
     printed = capsys.readouterr().out
     assert "2 cases not run: budget of 30 tokens reached, 39 tokens spent" in printed
     assert "3 passed" in printed
-    assert RunFile(RunStore(agent).files()[-1]).header.data["budget"] == "30 tokens"
+    assert RunFile(RunStore(agent).files()[-1]).header.settings.budget == "30tok"
 
     assert call("report", agent) == 0
     printed = capsys.readouterr().out

@@ -133,7 +133,7 @@ def test_a_spreadsheet_has_the_decision(agent):
 def test_the_log_has_the_decision(agent):
     _, report = run(agent)
     log = RunStore(agent).latest()
-    assert RunFile(log).header.confidence.max_runs == 20
+    assert RunFile(log).header.settings.confidence.max_runs == 20
     kept = open_run(log)
     for told in report["cases"]:
         case = CaseId("lights.evalset.json", told["eval_id"])
@@ -193,7 +193,10 @@ def test_an_interrupted_run_comes_to_the_same_decisions(agent, results):
     assert code == 1
     assert decisions(resumed) == decisions(whole)
     assert runs_of(resumed) == runs_of(whole)
-    assert RunFile(RunStore(agent).latest()).header.confidence == RunFile(log).header.confidence
+    assert (
+        RunFile(RunStore(agent).latest()).header.settings.confidence
+        == RunFile(log).header.settings.confidence
+    )
 
 
 def test_an_undecided_case_is_nothing_to_resume(agent, capsys):

@@ -15,11 +15,12 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs.history import History, open_run
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import FOREIGN
@@ -37,7 +38,7 @@ def log(tmp_path) -> Path:
 def keep(agent: Path) -> Path:
     (agent / "agent.py").touch()
     lights = SelectedSet(CASE.path, "lights", (CASE.eval_id,), {"criteria": {"m": 0.5}}, whole=True)
-    log = begin_run(RunStore(agent), {"files": {"agent.py": "1"}, "runs": 1}, [lights])
+    log = begin_run(RunStore(agent), RunHeader((lights,), RunSettings(runs=1), files={"agent.py": "1"}))
     log.set_agent({"name": "home", "model": "gemini"})
     log.start(CASE, "lights", 0)
     named = {"path": CASE.path, "set": "lights", "case": CASE.eval_id, "repeat": 0, "turn": 0, "t": 0.5}

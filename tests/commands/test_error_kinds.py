@@ -257,7 +257,7 @@ def test_errors_without_a_kind_are_run_again_by_all(write_agent, monkeypatch, ca
     said = capsys.readouterr().err
     assert "no errors of kind host_lost, network, rate_limit" in said
     (again,) = logs_of(agent, ["--retry-errors=all"])
-    assert RunFile(again).header.data["resumed"] == log.stem
+    assert RunFile(again).header.resumed == log.stem
     assert_same_run(again, RunStore(agent).latest())
     for words in (["--retry-errors=often"], ["--retry-errors", "--runs", "2"], ["--retry-errors", "--watch"]):
         assert call("run", agent, *words) == 2

@@ -14,7 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.numbered_cases import write_set
@@ -35,7 +35,7 @@ def agent(write_agent) -> Path:
 def write_run(folder: Path, seconds: float, **spent: ModelSpending | None) -> None:
     """A run of these cases, each run twice."""
     ids = tuple(spent)
-    log = begin_run(RunStore(folder), {}, [SelectedSet("numbers.evalset.json", "numbers", ids)])
+    log = begin_run(RunStore(folder), RunHeader((SelectedSet("numbers.evalset.json", "numbers", ids),)))
     for eval_id, models in spent.items():
         case = CaseId("numbers.evalset.json", eval_id)
         repeat = RepeatResult(

@@ -31,7 +31,8 @@ def table(agent: Path, text: str) -> None:
 
 
 def logged(agent: Path) -> dict[str, dict[str, float]]:
-    return RunFile(RunStore(agent).files()[-1]).header.data.get("limits", {})
+    limits = RunFile(RunStore(agent).files()[-1]).header.settings.limits
+    return {one.model: one.to_json() for one in limits}
 
 
 def test_options_go_before_the_table_of_the_project(agent, capsys):

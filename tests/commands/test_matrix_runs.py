@@ -100,8 +100,8 @@ def test_what_is_left_of_a_matrix_is_run(agent, capsys):
     assert after["matrix"] == before["matrix"]
     resumed, new = logs_of(agent)[1:]
     assert (RunFile(resumed).ending is not None, RunFile(new).ending is not None) == (True, True)
-    assert "resumed" in RunFile(resumed).header.data
-    assert "resumed" not in RunFile(new).header.data
+    assert RunFile(resumed).header.resumed
+    assert not RunFile(new).header.resumed
 
 
 @pytest.mark.thorough

@@ -17,6 +17,7 @@ from numbered_cases import act, assert_same_run, logs_of, write_set
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import change, interrupt
@@ -139,11 +140,11 @@ def test_a_merged_run_that_regressed_is_no_baseline(agent, monkeypatch):
     run_without_processes(monkeypatch, answers("wrong"))
     for _ in range(2):
         assert call(*merging, *logs_of(agent, *parts)) == 1
-        assert RunFile(RunStore(agent).latest()).header.data["baseline"] == first.stem
+        assert RunFile(RunStore(agent).latest()).header.baseline == first.stem
     # Its parts may have been compared before they were merged.
     compared = logs_of(agent, *([*words, "--baseline", first.stem] for words in parts))
     call("merge", agent, *compared)
-    assert RunFile(RunStore(agent).latest()).header.data["baseline"] == first.stem
+    assert RunFile(RunStore(agent).latest()).header.baseline == first.stem
 
 
 def _record(agent: Path) -> None:
@@ -201,7 +202,7 @@ def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
     (log,) = logs_of(agent, ["first"])
     other = tmp_path / "other.sqlite"
     other.write_text('{"kind": "nothing"}\n')
-    going_on = begin_run(RunStore(agent), {}, [])
+    going_on = begin_run(RunStore(agent), RunHeader())
     damaged = tmp_path / "damaged.sqlite"
     damaged.write_bytes(log.read_bytes())
     change(damaged, "UPDATE repeats SET result = '{' WHERE rowid = 1")

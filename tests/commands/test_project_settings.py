@@ -66,11 +66,11 @@ def test_runs_of_two_agents_in_one_folder(repository, capsys):
     first, second = desk.files()
     header = RunFile(second).header
     assert header.number == 2
-    settings = header.data["settings"]
-    assert settings["results-dir"] == str(repository / "out")
-    assert (settings["parallel"], settings["workers"], settings["timeout"]) == (2, 1, 60.0)
-    assert (settings["record"], settings["tools"], settings["keep-runs"]) == ("off", None, 2)
-    assert Path(settings["python"]).is_file()
+    settings = header.settings
+    assert settings.results_dir == repository / "out"
+    assert (settings.parallel, settings.workers, settings.timeout) == (2, 1, 60.0)
+    assert (settings.record, settings.tools, settings.keep_runs) == ("off", None, 2)
+    assert Path(settings.python).is_file()
 
     assert call("runs", "agents/desk", "--name", first.stem, "base") == 0
     capsys.readouterr()
@@ -102,8 +102,8 @@ def test_a_run_is_resumed_where_it_is(repository, capsys):
         call("run", "agents/desk", "--resume", "last", "--results-dir", "elsewhere", "--timeout", "50") == 0
     )
     assert [RunFile(one).ending is not None for one in store.files()] == [False, True]
-    resumed = RunFile(store.latest()).header.data
-    assert (resumed["resumed"], resumed["settings"]["timeout"]) == (log.stem, 50.0)
+    resumed = RunFile(store.latest()).header
+    assert (resumed.resumed, resumed.settings.timeout) == (log.stem, 50.0)
 
 
 def test_an_option_goes_before_the_table(repository, capsys):
@@ -115,7 +115,7 @@ def test_an_option_goes_before_the_table(repository, capsys):
     assert shown.splitlines()[0] == "settings  timeout 0.2, tools live"
     assert "3 at once" in shown
     header = RunFile(RunStore(repository / "agents/desk").latest()).header
-    assert (header.data["settings"]["parallel"], header.data["tools"]) == (3, "live")
+    assert (header.settings.parallel, header.settings.tools) == (3, "live")
 
 
 def test_recordings_by_the_table(repository, capsys):

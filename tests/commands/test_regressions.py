@@ -11,9 +11,11 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.run_file import Ending
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 from tests.stored_runs import selected
@@ -46,7 +48,7 @@ def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, **he
     moment = datetime(2026, 11, 28, 12, len(store.files()), tzinfo=UTC)
     path = store.make() / f"{moment:%Y%m%dT%H%M%S}.000Z-3fb2c1.sqlite"
     lights = selected("lights", eval_ids or cases, whole=eval_ids is None)
-    log = RunWriter(path, {"started": moment.isoformat(), **header}, [lights], Secrets())
+    log = RunWriter(path, RunHeader((lights,), started=moment, **header), Secrets())
     for eval_id, repeats in cases.items():
         log.add_case(summary(eval_id, repeats, pass_if))
     log.close(Ending(Status.PASSED, 1.0) if is_complete else None)
@@ -168,7 +170,7 @@ def test_scored_traces_stand_for_no_run_of_the_agent(agent):
     """A case that failed in them is not excused, and --failed leaves out none that passed in them."""
     store = RunStore(agent)
     first = store_run(agent, {"a": "p", "b": "f"})
-    scored = [store_run(agent, {"a": "f", "b": "p"}, traces=["traces.json"]) for _ in range(2)]
+    scored = [store_run(agent, {"a": "f", "b": "p"}, traces=("traces.json",)) for _ in range(2)]
     assert [path.stem for path in newest_runs(store)] == [first]
     path, _ = last_baseline(stored_run(store, store.latest()))
     assert path.stem == scored[0]
@@ -183,7 +185,7 @@ def test_scored_traces_stand_for_no_run_of_the_agent(agent):
         {"agent_name": "weather"},
         {"module": "my_agent.other"},
         {"url": "http://127.0.0.1:8000/app"},
-        {"adk_verdicts": True},
+        {"settings": RunSettings(adk_verdicts=True)},
         {"in_process": True},
     ],
     ids=lambda other: next(iter(other)),
@@ -202,7 +204,7 @@ def test_the_last_run_is_one_of_the_same_agent_and_verdicts(agent, other):
 
 
 def test_a_comparison_names_the_options_that_differ(agent, capsys):
-    base = store_run(agent, {"a": "p"}, agent_name="weather", record="replay")
+    base = store_run(agent, {"a": "p"}, agent_name="weather", settings=RunSettings(record="replay"))
     candidate = store_run(agent, {"a": "p"}, url="http://127.0.0.1:8000/app")
     assert call("compare", agent, base, candidate) == 0
     out = " ".join(capsys.readouterr().out.split())

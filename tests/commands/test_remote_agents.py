@@ -71,7 +71,7 @@ def test_each_case_has_its_own_error_and_nothing_holds_a_credential(server, home
     out, err = capfd.readouterr()
     assert not any("zebra" in text for text in (*written, out, err))
     (log,) = (home / ".evaltui" / "runs").glob("*.sqlite")
-    assert RunFile(log).header.data["url"] == server.url
+    assert RunFile(log).header.url == server.url
     assert call("runs", server.url, "--home", home) == 0
     assert "2 passed, 2 errors" in capfd.readouterr().out
     assert call("compare", server.url, "--home", home, "last", "last") == 0

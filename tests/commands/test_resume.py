@@ -16,6 +16,7 @@ from waiting import wait_until
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import change, count
@@ -349,7 +350,7 @@ def test_what_cannot_be_resumed(finished, capsys):
     damaged = log.with_name("0damaged.sqlite")
     damaged.write_text("not a log\n")
     assert "is not a run of evaltui" in refused("0damaged")
-    open_log = begin_run(RunStore(finished), {}, [])
+    open_log = begin_run(RunStore(finished), RunHeader())
     assert "Run in progress" in refused(open_log.path.stem)
     open_log.close()
 

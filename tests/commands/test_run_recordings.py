@@ -92,6 +92,6 @@ def test_an_unknown_mode_in_the_config_is_named(agent, capsys):
 
 def test_a_resumed_run_goes_on_as_it_was_begun(agent, gemini, capsys):
     call("run", agent, "--record", "auto")
-    assert RunFile(RunStore(agent).latest()).header.data["record"] == "auto"
+    assert RunFile(RunStore(agent).latest()).header.settings.record == "auto"
     assert call("run", agent, "--resume", "last", "--record", "off") == 2
     assert "leave out --record" in capsys.readouterr().err

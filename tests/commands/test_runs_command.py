@@ -1,6 +1,7 @@
 import gc
 import json
 import time
+from datetime import UTC, datetime
 
 import psutil
 import pytest
@@ -8,11 +9,12 @@ from command_line import call
 
 from evaltui.core.model.outcome import Status
 from evaltui.runs.run_file import Ending, is_being_written
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import change, selected, store_run, summary
 
-STARTED = "2026-01-02T03:04:05+00:00"
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def keep(agent, statuses, ending=Ending(Status.PASSED), sets=None):  # noqa: B008
@@ -84,7 +86,7 @@ def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):
     run = keep(agent, ["PASSED"])
     assert call("runs", agent, "--name", "last", "before the change") == 0
     assert capsys.readouterr().out == f"before the change: {run}\n"
-    log = begin_run(RunStore(agent), {"started": STARTED}, [selected("lights", ["one"])])
+    log = begin_run(RunStore(agent), RunHeader((selected("lights", ["one"]),), started=STARTED))
     lines = listed(agent, capsys)
     assert "still running" in lines[0]
     assert lines[2].endswith("before the change")
@@ -105,7 +107,7 @@ def test_a_run_is_not_listed_until_its_file_is_one(write_agent, capsys):
             seen.extend(listed(agent, capsys))
             return super().__iter__()
 
-    begin_run(RunStore(agent), {}, Sets([selected("lights", ["one"])])).close()
+    begin_run(RunStore(agent), RunHeader(Sets([selected("lights", ["one"])]))).close()
     assert [line for line in seen if "cannot be read" in line] == []
     assert len(seen) == 2
 
@@ -152,7 +154,7 @@ def test_with_a_result_of_google_adk_only_a_run_was_kept(write_agent, capsys):
 
 def test_a_run_that_ends_while_it_is_listed_is_not_interrupted(write_agent, capsys, monkeypatch):
     agent = write_agent("")
-    log = begin_run(RunStore(agent), {"started": STARTED}, [selected("lights", ["one"])])
+    log = begin_run(RunStore(agent), RunHeader((selected("lights", ["one"]),), started=STARTED))
 
     def ending(path):
         log.add_case(summary("lights", "one", "PASSED"))

@@ -6,6 +6,7 @@ import pytest
 from command_line import call
 from variant_agents import write_cases
 
+from evaltui.core.model.variants import Change, Variant
 from evaltui.runs.run_file import RunFile
 from tests.stored_runs import interrupt
 
@@ -55,9 +56,9 @@ def test_another_folder_is_named_as_the_user_does(agent, write_agent, capsys, mo
     assert call("run", agent, "--variant", "other:agent=../../other_agent") == 1
     assert "note  variant other: agent ../../other_agent" in capsys.readouterr().out
     (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
-    header = RunFile(log).header.data
-    assert header["variant"]["changes"] == {"agent": "../../other_agent"}
-    assert header["variant"]["places"] == {"agent": f"../{other.name}"}
+    change = Change("agent", "../../other_agent")
+    places = (("agent", f"../{other.name}"),)
+    assert RunFile(log).header.variant == Variant("other", (change,), places=places)
 
 
 WRONG = {

@@ -133,8 +133,13 @@ def test_it_runs_with_the_settings_of_the_moment(agent, start):
     options = ("--parallel", "3", "--workers", "1", "--timeout", "30", "--keep-runs", "1")
     watch = start("my_agent", *options, folder=agent.parent)
     watch.until("1 passed, 1 failed")
-    settings = RunFile(RunStore(agent, agent.parent / "out").latest()).header.data["settings"]
-    assert [settings[name] for name in ("parallel", "workers", "timeout", "keep-runs")] == [3, 1, 30.0, 1]
+    settings = RunFile(RunStore(agent, agent.parent / "out").latest()).header.settings
+    assert [getattr(settings, name) for name in ("parallel", "workers", "timeout", "keep_runs")] == [
+        3,
+        1,
+        30.0,
+        1,
+    ]
     project.write_text("[tool.evaltui]\ntimeout = 0\n")
     (agent / "agent.py").write_text(AGENT.format("yes"))
     watch.until("note  pyproject.toml:2: tool.evaltui.timeout is 0. Give a number of seconds above 0")

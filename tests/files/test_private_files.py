@@ -21,7 +21,7 @@ from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
@@ -31,7 +31,7 @@ def mode(path):
 
 
 def write_everything(agent):
-    log = begin_run(RunStore(agent), {}, [selected("s", "c")])
+    log = begin_run(RunStore(agent), RunHeader((selected("s", "c"),)))
     log.close(Ending(Status.PASSED))
     journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"), None)
     remember_config(agent, agent / "x.json")
@@ -103,7 +103,7 @@ def test_a_run_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     (tmp_path / ".env").write_text("DB_PASSWORD='tr0ub4dor&3'\n")
     case, set_id = CaseId("correct horse.test.json", "AKIAIOSFODNN7EXAMPLE"), "correct horse"
     one = SelectedSet(case.path, set_id, (case.eval_id,), {"criteria": {"x": "correct horse"}})
-    run = begin_run(RunStore(tmp_path), {"files": {}}, [one])
+    run = begin_run(RunStore(tmp_path), RunHeader((one,)))
     run.start(case, set_id, 0)
     text = {"text": "tr0ub4dor&3, correct horse"}
     run.add_event(Event("text", text, path=case.path, set=set_id, case=case.eval_id))

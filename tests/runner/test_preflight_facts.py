@@ -10,6 +10,7 @@ import pytest
 from evaltui import EvalConfig, EvalSet, Status, evaluate
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.recordings import recordings_path
+from evaltui.files.run_settings import RunSettings
 from evaltui.runner.parent.metric_checks import checked, facts_of
 from evaltui.runner.plan import RunPlan, SetPlan
 
@@ -75,7 +76,7 @@ def test_a_set_with_recordings_is_known(write_agent):
     path = agent / "s.evalset.json"
     config = EvalConfig(criteria={"safety_v1": 0.5})
     cases = tuple(EvalSet.model_validate(SET).eval_cases)
-    plan = RunPlan(AgentAddress(agent), (SetPlan("s", cases, config, path),), record="auto")
+    plan = RunPlan(AgentAddress(agent), (SetPlan("s", cases, config, path),), RunSettings(record="auto"))
     assert checked(plan).checks[0].readiness == "CANNOT"
     recordings = recordings_path(path, "s")
     recordings.parent.mkdir()

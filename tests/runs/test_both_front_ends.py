@@ -133,7 +133,7 @@ def kept(agent: Path) -> dict[str, Any]:
     results, file = sorted((agent / ".adk" / "eval_history").iterdir()), RunFile(log)
     header, ending = file.header, file.ending
     left = {
-        "header": without_times(header.data),
+        "header": without_times(header.to_json()),
         "sets": header.sets,
         "agent": file.agent,
         "repeats": sorted((one.case, one.repeat, str(without_times(one.data))) for one in file.repeats),

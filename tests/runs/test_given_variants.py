@@ -8,6 +8,7 @@ import pytest
 from variant_agents import write_cases
 
 from evaltui import Status, evaluate
+from evaltui.core.model.variants import Change, Variant
 from evaltui.files import guide
 from evaltui.runs.run_file import RunFile
 
@@ -31,10 +32,7 @@ async def test_a_variant_is_run_and_its_log_says_so(agent, tmp_path):
     assert (await evaluate(agent, variant="base")).status is Status.PASSED
     result = await evaluate(agent, variant="warm:env.TONE=warm warm", results_dir=tmp_path / "runs")
     assert result.status is Status.FAILED
-    assert RunFile(result.log).header.data["variant"] == {
-        "name": "warm",
-        "changes": {"env.TONE": "warm warm"},
-    }
+    assert RunFile(result.log).header.variant == Variant("warm", (Change("env.TONE", "warm warm"),))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,15 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
+from evaltui.core.model.variants import Change, Variant
 from evaltui.core.secrets import Secrets
 from evaltui.files.agent_files import files_of
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs import history
 from evaltui.runs.history import History, find_run, name_run, open_run
 from evaltui.runs.listing import newest_run, read_row
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 
@@ -34,11 +37,11 @@ def lights(case):
 
 def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
     """A run in which these cases came out so."""
-    known = {"started": f"2026-01-02T03:04:{number:02}+00:00", **(header or {})}
+    known = {"started": datetime(2026, 1, 2, 3, 4, number, tzinfo=UTC), **(header or {})}
     # Within a millisecond, ids do not tell which run came first.
     path = RunStore(agent).make() / f"20260102T0000{number:02}.000Z-abcdef.sqlite"
     selected = SelectedSet(PATH, "lights", tuple(statuses), CONFIG, whole=True)
-    log = RunWriter(path, known, [selected], Secrets())
+    log = RunWriter(path, RunHeader((selected,), **known), Secrets())
     log.set_agent({"name": "home", "model": "gemini-1"})
     for case, status in statuses.items():
         if status is None:
@@ -98,7 +101,7 @@ def test_names(tmp_path):
 
 
 def test_a_run_is_opened_with_its_summaries(tmp_path):
-    header = {"files": {"agent.py": "1"}, "adk_verdicts": True}
+    header = {"files": {"agent.py": "1"}, "settings": RunSettings(adk_verdicts=True)}
     path = keep(tmp_path, {"b": F, "a": P, "c": None}, number=5, header=header)
     run = open_run(path)
     assert (run.id, run.status, run.seconds) == (path.stem, P, 2.5)
@@ -193,7 +196,7 @@ def test_a_case_over_time(tmp_path):
 
 
 OTHERS = {
-    "variant": {"variant": {"name": "lite", "changes": {"model": "gemini-lite"}}},
+    "variant": {"variant": Variant("lite", (Change("model", "gemini-lite"),))},
     "sub-agent": {"agent_name": "helper"},
 }
 
@@ -207,10 +210,18 @@ def test_a_run_of_another_agent_is_neither_in_the_history_nor_the_newest_run(tmp
     assert newest_run(RunStore(tmp_path)).path == own
 
 
-@pytest.mark.parametrize("other", ["adk_verdicts", "in_process", "traces", "module"])
+KINDS = {
+    "adk_verdicts": {"settings": RunSettings(adk_verdicts=True)},
+    "in_process": {"in_process": True},
+    "traces": {"traces": ("traces.json",)},
+    "module": {"module": "desk"},
+}
+
+
+@pytest.mark.parametrize("other", KINDS)
 def test_a_run_of_another_kind_is_not_the_one_in_which_a_case_last_passed(tmp_path, other):
     passed = keep(tmp_path, {"a": P}, number=1)
-    keep(tmp_path, {"a": P}, number=2, header={other: "desk" if other == "module" else True})
+    keep(tmp_path, {"a": P}, number=2, header=KINDS[other])
     keep(tmp_path, {"a": F}, number=3)
     found = History(RunStore(tmp_path)).of(lights("a"))
     assert len(found.points) == 3

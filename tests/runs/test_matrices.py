@@ -8,6 +8,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.run_file import Ending
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
@@ -15,7 +16,7 @@ from evaltui.runs.store import RunStore
 def test_the_runs_of_a_matrix_are_found_and_read(tmp_path):
     logs = write_matrix(tmp_path)
     store = RunStore(tmp_path)
-    begin_run(store, {}, []).close(Ending(Status.PASSED))
+    begin_run(store, RunHeader()).close(Ending(Status.PASSED))
     (store.folder / "20990101T000000.000Z-broken.sqlite").write_text("no run\n")
     [stored] = stored_matrices(store)
     assert stored.paths == tuple(logs)

@@ -15,7 +15,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
 from evaltui.runs.pruning import prune
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 
@@ -30,8 +30,8 @@ def run_of(store: RunStore, second: int, *sets: str, **header: str) -> Path:
     """The file of a run of a case of each set."""
     # Within a millisecond, ids do not tell which run came first.
     path = store.make() / f"20260102T0000{second:02}.000Z-abcdef.sqlite"
-    selected = [SelectedSet(one, one, ("a",)) for one in sets]
-    log = RunWriter(path, {"started": "2026-01-02T03:04:05+00:00", **header}, selected, Secrets())
+    selected = tuple(SelectedSet(one, one, ("a",)) for one in sets)
+    log = RunWriter(path, RunHeader(selected, **header), Secrets())
     for one in sets:
         log.add_case(CaseSummary(one, "a", Status.PASSED, passed=1, policy_met=True, path=one))
     log.close(Ending(Status.PASSED))
@@ -80,8 +80,9 @@ def test_the_baseline_of_a_run_that_stays_does(store):
 def test_a_run_of_another_process_is_not_touched(store):
     code = (
         "import sys; from pathlib import Path; from evaltui.core.secrets import Secrets\n"
+        "from evaltui.runs.run_header import RunHeader\n"
         "from evaltui.runs.run_writer import RunWriter\n"
-        "RunWriter(Path(sys.argv[1]), {'started': '2025-01-01T00:00:00+00:00'}, [], Secrets())\n"
+        "RunWriter(Path(sys.argv[1]), RunHeader(), Secrets())\n"
         "print('ready', flush=True); sys.stdin.read()\n"
     )
     # It began long ago.

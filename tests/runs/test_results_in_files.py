@@ -33,7 +33,7 @@ from evaltui.core.model.spending import Cost, ModelSpending, Payer, Spending, To
 from evaltui.core.model.text_diff import AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import Secrets
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 
 CASE = CaseId("s.evalset.json", "case")
@@ -165,8 +165,7 @@ events = st.builds(
 def run(tmp_path_factory):
     """A run of a case that is still being written."""
     path = tmp_path_factory.mktemp("run") / "run.sqlite"
-    header = {"started": "2026-11-23T00:00:00+00:00"}
-    return RunWriter(path, header, [SelectedSet(CASE.path, "s", (CASE.eval_id,))], Secrets())
+    return RunWriter(path, RunHeader((SelectedSet(CASE.path, "s", (CASE.eval_id,)),)), Secrets())
 
 
 def in_full(data: Any) -> str:

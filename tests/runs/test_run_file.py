@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,24 +23,25 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.core.secrets import Secrets
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs.history import case_of, open_run
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
 from evaltui.runs.run_file import Ending, RunFile, is_being_written
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run, next_number
 from evaltui.runs.store import RunStore
 
 PATH = 'a "quoted" folder/s.evalset.json'
 IDS = ("plain", 'a "quoted" one', "grüße 🌻", "\udcff no Unicode", "", "'; DROP TABLE cases; --")
 _NONE = Secrets()
-HEADER = {"started": "2026-11-23T00:00:00+00:00", "files": {"agent.py": "1"}, "runs": 2}
+HEADER = RunHeader(settings=RunSettings(runs=2), files={"agent.py": "1"})
 
 
 def written(path: Path, secrets: Secrets = _NONE) -> RunWriter:
     """A run of cases with two repeats each, an event in each repeat, all of them mixed; still open."""
     selected = SelectedSet(PATH, "s", (*IDS, "not run"), {"criteria": {"m": 0.5}}, fingerprint="f")
-    writer = RunWriter(path, HEADER, [selected], secrets)
+    writer = RunWriter(path, replace(HEADER, sets=(selected,)), secrets)
     writer.set_agent({"name": "home", "model": "gemini"})
     for repeat in range(2):
         for case in IDS:
@@ -96,7 +98,7 @@ def test_a_repeat_that_begins_anew_leaves_nothing_of_the_earlier_try(tmp_path):
 def test_what_is_committed_is_in_the_file_at_once_and_the_rest_soon(tmp_path, monkeypatch):
     now = 100.0
     monkeypatch.setattr("evaltui.runs.run_writer.time.monotonic", lambda: now)
-    writer = RunWriter(tmp_path / "run.sqlite", HEADER, [SelectedSet("s", "s", ("a",))], Secrets())
+    writer = RunWriter(tmp_path / "run.sqlite", RunHeader((SelectedSet("s", "s", ("a",)),)), Secrets())
     event = Event("text", path="s", set="s", case="a")
     writer.add_event(event)
     file = RunFile(writer.path)
@@ -129,7 +131,7 @@ def test_totals_are_those_of_the_cases(tmp_path, seed):
         for number in range(seed)
     ]
     selected = SelectedSet("set.evalset.json", "set", tuple(one.eval_id for one in summaries))
-    writer = RunWriter(tmp_path / "run.sqlite", HEADER, [selected], Secrets())
+    writer = RunWriter(tmp_path / "run.sqlite", RunHeader((selected,)), Secrets())
     for one in summaries:
         writer.add_case(one)
     writer.commit()
@@ -228,17 +230,17 @@ def test_a_part_of_a_run_is_refused_as_one_that_was_interrupted(tmp_path, ending
 
 
 def test_the_folder_is_kept_out_of_git_and_the_users_own_gitignore_stays(tmp_path):
-    begin_run(RunStore(tmp_path), {}, []).close()
+    begin_run(RunStore(tmp_path), RunHeader()).close()
     ignore = tmp_path / ".evaltui" / ".gitignore"
     assert ignore.read_text() == "*\n"
     ignore.write_text("runs/\n")
-    begin_run(RunStore(tmp_path), {}, []).close()
+    begin_run(RunStore(tmp_path), RunHeader()).close()
     assert ignore.read_text() == "runs/\n"
 
 
 def test_the_run_of_a_single_file_agent_is_beside_it(tmp_path):
     (tmp_path / "agent.py").touch()
-    writer = begin_run(RunStore(tmp_path / "agent.py"), {}, [])
+    writer = begin_run(RunStore(tmp_path / "agent.py"), RunHeader())
     writer.close()
     assert writer.path.parent == tmp_path / ".evaltui" / "runs"
     assert writer.path.stat().st_mode & 0o777 == 0o600
@@ -248,7 +250,7 @@ def test_the_run_of_a_single_file_agent_is_beside_it(tmp_path):
 def test_where_a_folder_cannot_be_written_the_users_is(tmp_path):
     (tmp_path / ".evaltui").write_text("in the way")
     store = RunStore(tmp_path)
-    writer = begin_run(store, {}, [])
+    writer = begin_run(store, RunHeader())
     writer.close()
     assert writer.elsewhere.startswith(f"Run stored in {store.folder_of_user}: ")
     assert store.files() == [writer.path]
@@ -257,14 +259,14 @@ def test_where_a_folder_cannot_be_written_the_users_is(tmp_path):
     store.folder_of_user.rmdir()
     store.folder_of_user.write_text("in the way")
     with pytest.raises(OSError, match="runs"):
-        begin_run(store, {}, [])
+        begin_run(store, RunHeader())
 
 
 def test_ids_sort_by_time_and_runs_are_numbered(tmp_path):
     store = RunStore(tmp_path)
     for number in (1, 2, 7):
         assert next_number(store) == min(number, 3)
-        begin_run(store, {"number": number}, []).close()
+        begin_run(store, RunHeader(number=number)).close()
     assert [RunFile(path).number for path in store.files()] == [1, 2, 7]
     assert next_number(store) == 8
 
@@ -281,7 +283,7 @@ _OTHER = """
     from evaltui.core.model.outcome import RepeatResult, Status
     from evaltui.runs.run_file import Ending
     from evaltui.runs.run_writer import begin_run
-    from evaltui.runs.run_header import SelectedSet
+    from evaltui.runs.run_header import RunHeader, SelectedSet
     from evaltui.runs.store import RunStore
     store = RunStore(Path(sys.argv[1]))
     say = lambda text: print(text, flush=True)
@@ -306,7 +308,7 @@ def other_process(folder: Path, code: str) -> subprocess.Popen[str]:
 
 
 def test_a_run_of_another_process_is_being_written_until_it_is_killed(tmp_path):
-    child = other_process(tmp_path, "say(begin_run(store, {}, []).path); sys.stdin.read()")
+    child = other_process(tmp_path, "say(begin_run(store, RunHeader()).path); sys.stdin.read()")
     path = Path(child.stdout.readline().strip())
     assert is_being_written(path)
     child.kill()
@@ -316,7 +318,9 @@ def test_a_run_of_another_process_is_being_written_until_it_is_killed(tmp_path):
 
 
 def test_a_run_is_being_written_also_while_it_commits(tmp_path):
-    code = "writer = begin_run(store, {}, [])\nsay(writer.path)\nwhile True: writer.add_spending(Amount())"
+    code = (
+        "writer = begin_run(store, RunHeader())\nsay(writer.path)\nwhile True: writer.add_spending(Amount())"
+    )
     child = other_process(tmp_path, code)
     path = Path(child.stdout.readline().strip())
     try:
@@ -355,7 +359,7 @@ def test_a_reader_that_holds_the_file_loses_no_result(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("reported", [1, 37, 200])
 def test_a_killed_run_has_every_case_that_it_reported(tmp_path, reported):
-    child = other_process(tmp_path, "write(begin_run(store, {}, [selected]))")
+    child = other_process(tmp_path, "write(begin_run(store, RunHeader((selected,))))")
     last = [child.stdout.readline().strip() for _ in range(reported)][-1]
     child.send_signal(signal.SIGKILL)
     rest, _ = child.communicate()
@@ -378,7 +382,8 @@ def test_a_killed_run_has_every_case_that_it_reported(tmp_path, reported):
 def test_a_full_disk_ends_a_run_behind_what_it_reported(tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
     code = (
-        limit + "writer = begin_run(store, {}, [selected])\ntry: write(writer)\nexcept OSError: say('full')"
+        limit
+        + "writer = begin_run(store, RunHeader((selected,)))\ntry: write(writer)\nexcept OSError: say('full')"
     )
     said, _ = other_process(tmp_path, code).communicate()
     *reported, last = said.split()
@@ -391,7 +396,7 @@ def test_a_full_disk_ends_a_run_behind_what_it_reported(tmp_path):
 def test_runs_that_begin_at_once_in_several_processes_have_numbers_of_their_own(tmp_path):
     code = (
         "say('ready'); sys.stdin.readline()\n"
-        "for _ in range(20): begin_run(store, {'number': 1}, []).close()\n"
+        "for _ in range(20): begin_run(store, RunHeader(number=1)).close()\n"
     )
     writers = [other_process(tmp_path, code) for _ in range(2)]
     assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2
@@ -428,7 +433,7 @@ def test_the_results_of_an_interrupted_run_are_read_when_they_are_asked_for(tmp_
 
 def test_repeats_that_are_taken_over_are_what_they_were(tmp_path):
     earlier = RunFile(write_run(tmp_path / "run.sqlite", 20, failed=2))
-    later = RunWriter(tmp_path / "later.sqlite", HEADER, earlier.header.sets, Secrets())
+    later = RunWriter(tmp_path / "later.sqlite", earlier.header, Secrets())
     for stored in earlier.repeats:
         later.copy_repeat(earlier, stored)
     for case in earlier.cases:

@@ -14,6 +14,7 @@ from evaltui.files.run_settings import run_settings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.history import find_run, name_run
 from evaltui.runs.pruning import prune
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run, next_number
 from evaltui.runs.store import RunStore
 
@@ -102,7 +103,7 @@ def test_it_is_found_by_the_settings(repository):
 def test_logs_names_and_numbers_in_a_folder_of_ones_own(repository):
     store = RunStore(agent(repository / "desk"), repository / "deep" / "out")
     assert (store.files(), store.latest(), store.names(), next_number(store)) == ([], None, {}, 1)
-    log = begin_run(store, {}, [])
+    log = begin_run(store, RunHeader())
     log.close()
     assert log.path.parent == repository / "deep" / "out" / "desk"
     assert log.path.stat().st_mode & 0o777 == 0o600
@@ -119,7 +120,7 @@ def test_runs_in_the_folder_of_an_agent_are_no_part_of_it(repository):
     before = files_of(desk)
     for results in (desk, desk / "out"):
         store = RunStore(desk, results)
-        log = begin_run(store, {}, [])
+        log = begin_run(store, RunHeader())
         log.close()
         store.name(log.path.stem, "best")
     assert before == files_of(desk)
@@ -146,7 +147,7 @@ def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
 
 def test_a_run_that_goes_on_stays(tmp_path):
     store = RunStore(agent(tmp_path / "desk"))
-    first, second = begin_run(store, {}, []), begin_run(store, {}, [])
+    first, second = begin_run(store, RunHeader()), begin_run(store, RunHeader())
     for number in (1, 2):
         log_in(store, number)
     first.close()

@@ -1,6 +1,7 @@
 """More runs of a case in a variant of a matrix."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from fake_runs import FakeRuns
@@ -73,8 +74,8 @@ async def test_one_that_was_cancelled_leaves_the_matrix_as_it_was(home, until):
     assert (request.matrix, request.agent.variant.variant.name) == ("m1", "base")
     assert request.resumes.more == {MOVIE: 7}
     header = RunFile(stored.logs[0].path).header
-    started = {"started": "2026-11-23T15:00:00+00:00"}
-    begin_run(workbench.agent.store, {**header.data, **started}, header.sets).close()
+    started = datetime(2026, 11, 23, 15, tzinfo=UTC)
+    begin_run(workbench.agent.store, replace(header, started=started)).close()
     workbench.cancel_run()
     await until(lambda: not workbench.repeats_more)
     assert "cancelled" in workbench.notice.text

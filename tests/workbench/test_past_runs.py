@@ -369,7 +369,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     await workbench.runs.finished()
     assert workbench.runs.current.remarks == []
     assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 2}
-    assert RunFile(workbench.runs.current.log).header.data["resumed"] == log.stem
+    assert RunFile(workbench.runs.current.log).header.resumed == log.stem
     # What was carried over has its trace, too.
     key = CaseId(greeter.name, "call")
     await until(lambda: workbench.outcomes.trace(key) is not None)

@@ -128,12 +128,12 @@ async def test_runs_are_stored_and_found_in_the_folder_of_the_moment(agent, unti
     assert [RunFile(log).header.number for log in one.files()] == [2, 3]
     await kept.load()
     assert kept.paths == one.files()[::-1]
-    assert RunFile(one.latest()).header.data["settings"]["keep-runs"] == 2
+    assert RunFile(one.latest()).header.settings.keep_runs == 2
 
     table(agent, 'results-dir = "two"', "timeout = 70")
     workbench.runs.run_all()
     await workbench.runs.finished()
-    assert RunFile(two.latest()).header.data["settings"]["timeout"] == 70.0
+    assert RunFile(two.latest()).header.settings.timeout == 70.0
     assert len(one.files()) == 2
     await kept.load()
     assert kept.paths == two.files()

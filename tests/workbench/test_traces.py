@@ -11,6 +11,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.execution import LoggedRun
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from evaltui.workbench import traces as traces_module
@@ -163,7 +164,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     outcomes = {}
     traces = Traces(outcomes.get, lambda: told.append(1))
     key = CaseId("a.evalset.json", "case")
-    log = begin_run(RunStore(tmp_path), {}, [])
+    log = begin_run(RunStore(tmp_path), RunHeader())
     # Longer than what is read at once.
     lived = "lived" * 20_000
     for text in ("died", lived):

@@ -12,7 +12,7 @@ from pydantic import computed_field
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
 from evaltui.core.model.json_fields import NOT_REPORTED, keys_first
-from evaltui.core.model.modes import DEFAULT_MODE, modes_of
+from evaltui.core.model.modes import RecordMode, ToolMode, modes_of
 from evaltui.core.model.outcome import CaseResult, Outcome, Status
 from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
@@ -197,14 +197,15 @@ class Circumstances:
     """How and where the agent was run, by what it is called; "" for what nobody knows."""
 
 
-def options_of_run(asked: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, str]:
-    """The options of `Circumstances`: `asked` as the header of a log has it, `agent` as the run found it."""
-    record = asked.get("record") or DEFAULT_MODE
+def options_of_run(
+    agent_name: str | None, url: str, record: RecordMode, tools: ToolMode | None, agent: Mapping[str, Any]
+) -> dict[str, str]:
+    """The options of `Circumstances`; `agent` as the run found it."""
     return {
-        "--agent": asked.get("agent_name") or "root",
-        "URL": asked.get("url") or "",
+        "--agent": agent_name or "root",
+        "URL": url,
         "record": record,
-        "tools": modes_of(record, asked.get("tools"), {}).tools,
+        "tools": modes_of(record, tools, {}).tools,
         "Python": str(agent.get("python") or ""),
         "framework": f"{agent.get('framework') or ''} {agent.get('version') or ''}".strip(),
     }

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import member
 from evaltui.text.figures import show_confidence
 
 Answer = Literal["passes", "does not pass", "undecided"]
@@ -31,11 +29,6 @@ class Confidence:
 
     def to_json(self) -> dict[str, Any]:
         return {"confidence": self.level, "max_runs": self.max_runs}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Confidence:
-        """What `to_json` gave. Raises ValueError for anything else."""
-        return cls(float(member(data, "confidence", (int, float))), member(data, "max_runs", int))
 
 
 @dataclass(frozen=True)

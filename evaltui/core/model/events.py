@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ...text.values import show_value, visible
 
-VERSION = 1
 _LONGEST_RESPONSE = 400
 
 CALLS = "tool calls"

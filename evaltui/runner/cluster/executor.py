@@ -85,11 +85,11 @@ class DaskExecutor:
         if isinstance(first, StartedHost):
             self._own_cluster, self._first = first.workers, replace(first, workers=None)
         self.scoring = ScoringOnWorkers(
-            plan.parallel, self._fit_workers, is_elsewhere=is_elsewhere(plan.scheduler)
+            plan.settings.parallel, self._fit_workers, is_elsewhere=is_elsewhere(plan.scheduler)
         )
         """What computes metrics and asks judges while it runs."""
         self._functions = {path for one in plan.sets for path in functions_of(one.config)}
-        hosts = plan.workers or (_MOST_HOSTS if self._own is None else 1)
+        hosts = plan.settings.workers or (_MOST_HOSTS if self._own is None else 1)
         began = time.time() - (time.monotonic() - settings.started)
         self._run = ClusterRun(
             uuid.uuid4().hex[:12],
@@ -97,11 +97,11 @@ class DaskExecutor:
             settings.timeout,
             settings.import_timeout,
             began,
-            min(hosts, plan.parallel),
-            plan.parallel,
+            min(hosts, plan.settings.parallel),
+            plan.settings.parallel,
             patterns=gate.patterns if gate else (),
         )
-        self._is_strict = plan.strict_env
+        self._is_strict = plan.settings.strict_env
         self._variables = plan.variables
         self._changed = asyncio.Event()
         self._items = RunItems(listener, plan.seconds, self._changed)

@@ -57,7 +57,7 @@ class CaseRequests:
         one = item.set
         case = one.cases[item.index]
         if (other := self._expected_of.get(item.case.path)) is None:
-            verdicts, reasons = self._plan.adk_verdicts, self._withheld[item.case.path]
+            verdicts, reasons = self._plan.settings.adk_verdicts, self._withheld[item.case.path]
             other = Expected(one.eval_set_id, case, one.config, verdicts, reasons, one.config_name)
             self._expected_of[item.case.path] = other
         expected = self._expected[item.number] = other.of_case(case)

@@ -70,7 +70,7 @@ class CaseResults:
                 self._known.append(runs[-1])
             self._open += 1
             most += plan.repeat_rule(runs[0].set, runs[0].case).most
-        self.most = len(self._asked) if plan.confidence is None else most
+        self.most = len(self._asked) if plan.settings.confidence is None else most
         """How many items there will be at most."""
 
     def take_asked(self) -> list[WorkItem]:
@@ -81,7 +81,7 @@ class CaseResults:
     @property
     def may_ask(self) -> bool:
         """Whether further items may follow from what comes of those that were asked for."""
-        return self._plan.confidence is not None and self._open > 0
+        return self._plan.settings.confidence is not None and self._open > 0
 
     def tell_known(self) -> None:
         """Tells the results of cases that an earlier run has brought to their end."""
@@ -124,7 +124,7 @@ class CaseResults:
             repeats,
             plan.pass_if_of(item.set),
             path,
-            plan.confidence if plan.held is None else None,
+            plan.settings.confidence if plan.held is None else None,
         )
         del self._progress[item.number]
         self._statuses.add(result.status)

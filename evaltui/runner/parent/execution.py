@@ -11,7 +11,7 @@ from dataclasses import replace
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.cost.prices import load_table
 from evaltui.core.metrics.scoring import Expected
-from evaltui.core.model.budget import Amount
+from evaltui.core.model.budget import Amount, parse_budget
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status
 from evaltui.runner.call_recorder import CallRecorder
@@ -84,13 +84,14 @@ async def follow_plan(
 
 def _gate_of(plan: RunPlan) -> Gate | None:
     """None where nothing is limited. What earlier runs of cases have spent is spent of the budget."""
-    if not (plan.limits or plan.budget):
+    settings = plan.settings
+    if not (settings.limits or settings.budget):
         return None
     gate = Gate(
-        plan.limits,
-        budget=plan.budget,
+        settings.limits,
+        budget=parse_budget(settings.budget) if settings.budget else None,
         prices=plan.prices_of_run(),
-        allows_unmetered=plan.allow_unmetered,
+        allows_unmetered=settings.allow_unmetered,
         shared=plan.shared,
     )
     if gate.ledger is not None and plan.shared is None:
@@ -149,7 +150,7 @@ class _Run:
             while self._refused:
                 item = self._refused.popleft()
                 await self.done(item, ExecutionResult(refusal=self._requests.refusal(item)))
-            if self._plan.budget is not None:
+            if self._plan.settings.budget is not None:
                 # Not when the first call waits for its price.
                 await asyncio.to_thread(load_table)
             self._close_queue()
@@ -250,12 +251,14 @@ class _Run:
             self._note(f"nothing is recorded: {why}")
 
     def _on_ungated(self, gate: Gate, why: str) -> None:
-        if self._plan.budget is not None and not self._plan.allow_unmetered:
+        if self._plan.settings.budget is not None and not self._plan.settings.allow_unmetered:
             what = f"a budget cannot count the model calls of the agent: {why}"
             gate.stop(Stop(f"{what}. --allow-unmetered runs it all the same", is_refusal=True))
             return
-        of = " and ".join(["limits"] * bool(self._plan.limits) + ["the budget"] * bool(self._plan.budget))
-        do = "do" if self._plan.limits else "does"
+        of = " and ".join(
+            ["limits"] * bool(self._plan.settings.limits) + ["the budget"] * bool(self._plan.settings.budget)
+        )
+        do = "do" if self._plan.settings.limits else "does"
         self._note(f"{of} {do} not reach the model calls of the agent: {why}")
 
     def broken(self, error: ErrorInfo) -> None:

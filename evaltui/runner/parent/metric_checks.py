@@ -78,7 +78,7 @@ def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
         SetToCheck(
             one.eval_set_id,
             one.cases,
-            as_adk_has_it(one.config) if plan.adk_verdicts else one.config,
+            as_adk_has_it(one.config) if plan.settings.adk_verdicts else one.config,
             plan.path_of(one),
         )
         for one in plan.sets
@@ -88,7 +88,7 @@ def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
         for one in plan.sets
         if (file := plan.recordings_path(one)) is not None and file.is_file()
     )
-    facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.interpreter.executable)
+    facts = facts_of(plan.agent_dir, plan.settings.record, recorded, plan.agent.interpreter.executable)
     if gemini is None and is_elsewhere(plan.scheduler) and not plan.agent.url:
         gemini = GeminiAccess(serves_other_names=facts.gemini.serves_other_names)
     return replace(plan, checks=preflight(sets, replace(facts, gemini=gemini or facts.gemini)))

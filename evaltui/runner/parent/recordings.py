@@ -285,7 +285,11 @@ def _recordings_of(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | No
     scored = plan.held is not None
     for one in plan.sets:
         # Of conversations that were held, only what judges say is new.
-        modes = Modes(plan.record) if scored else modes_of(plan.record, plan.tools, one.config.evaltui.tools)
+        modes = (
+            Modes(plan.settings.record)
+            if scored
+            else modes_of(plan.settings.record, plan.settings.tools, one.config.evaltui.tools)
+        )
         if modes.is_off:
             continue
         path = plan.recordings_path(one)

@@ -34,7 +34,6 @@ from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines,
 # Seconds.
 IMPORT_TIMEOUT = 120.0
 SHORTEST_IMPORT = 30.0
-CASE_TIMEOUT = 300.0
 _GRACE = 1.0
 # Seconds for which events that follow each other are left to be read together.
 _GATHERED = 0.002

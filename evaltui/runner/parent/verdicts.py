@@ -80,7 +80,7 @@ class Verdicts:
         verdict = await self._scored(expected, says, ran, judge, spent)
         if judge is not None:
             spent += await spent_in((), judge.calls, prices)
-        modes = modes_of(self._plan.record, self._plan.tools, item.set.config.evaltui.tools)
+        modes = modes_of(self._plan.settings.record, self._plan.settings.tools, item.set.config.evaltui.tools)
         given = given_to_agent(expected.case, modes)
         expects = fingerprint(says)
         verdict = replace(verdict, expects=expects, given=given, stopped=stopped(ran.events), spent=spent)

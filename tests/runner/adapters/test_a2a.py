@@ -9,6 +9,8 @@ import urllib.request
 import pytest
 from environments import IN_CI
 
+from evaltui.files.run_settings import RunSettings
+
 pytest.importorskip("google.adk")
 # The README's environment has it.
 if not IN_CI:
@@ -346,6 +348,6 @@ async def _run(url, home, cases):
     config = EvalConfig.default()
     plan = SetPlan("a", [EvalCase.model_validate(case) for case in cases], config, home / "a.evalset.json")
     result = await run_plan(
-        RunPlan(AgentAddress(home, url=f"a2a:{url}"), (plan,), record="off"), lambda update: None
+        RunPlan(AgentAddress(home, url=f"a2a:{url}"), (plan,), RunSettings(record="off")), lambda update: None
     )
     return {case.eval_id: case for case in result.cases}

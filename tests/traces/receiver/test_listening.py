@@ -82,7 +82,7 @@ async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
     assert found["failed"].new_patterns == (("refusing",),)
 
     logs = RunStore.of_sessions(tmp_path).files()
-    stored = {RunFile(log).header.data["session"]: open_run(log) for log in logs}
+    stored = {RunFile(log).header.session: open_run(log) for log in logs}
     assert stored.keys() == {"same", "clock", "logs"}
     assert {case.status for one in stored.values() for case in one.summary.cases.values()} == {Status.PASSED}
     assert found["same"].log in RunStore.of_sessions(tmp_path).files()
