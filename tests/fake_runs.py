@@ -99,7 +99,7 @@ class FakeRuns:
     async def _run(
         self, plan: RunPlan, one: SetPlan, case: EvalCase, on_update: Callable[[Any], None]
     ) -> Status:
-        path = plan.path_of(one)
+        path = one.case_path
         named = CaseId(path, case.eval_id)
         repeats: dict[int, RepeatResult] = dict(plan.known.get(named, {}))
         rule = plan.repeat_rule(one, named)

@@ -107,7 +107,7 @@ def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> Non
             path=case.path,
         )
         for one in plan.sets
-        for case in plan.case_ids(one)
+        for case in one.case_ids
     }
     comparison = compare(base, RunSummary("", cases), alpha)
     chances = [change.p for change in comparison.broken_without_evidence if change.p is not None]

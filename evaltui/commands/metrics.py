@@ -69,9 +69,9 @@ def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, lis
         if not place.is_file():
             raise UsageError(f"{place} does not exist")
         above = (folder for folder in place.resolve().parents if is_agent(folder))
-        return next(above, place.parent), [sets.open(place).plan()]
+        return next(above, place.parent), [sets.open(place)]
     require_one_agent(options)
-    return place, [sets.open(eval_set.path).plan() for eval_set in open_workspace(place).sets]
+    return place, [sets.open(eval_set.path) for eval_set in open_workspace(place).sets]
 
 
 def _python(agent: AgentAddress) -> Iterator[Line]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,12 +18,13 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.limits import CallRate
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
-from evaltui.core.model.problems import format_path
-from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.core.model.problems import Problem, format_path
+from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import case_path
+from evaltui.files.configs import ConfigInUse
 from evaltui.files.recordings import recordings_path
 from evaltui.files.run_settings import RunSettings
+from evaltui.files.saving import Fingerprint
 from evaltui.files.schedulers import OFF
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
@@ -32,28 +33,51 @@ from evaltui.text.figures import counted, show_number
 
 @dataclass(frozen=True)
 class SetPlan:
-    """The cases of one eval set that are to be run, and the config that scores them.
+    """An eval set without errors, those of its cases that are to be run, and the config that scores them."""
 
-    `cases` may make its models when they are asked for: each is asked for when it is run. `path` is its file,
-    beside which its recordings are, `whole` whether these are all of its cases. `config_path` is the file of
-    the config, if it is one. `places` are those of the cases in their set, from 0, None where nobody knows.
-    `fingerprint` is that of the file's text that was read, None where nobody knows. `files` are those that
-    were read for it, each with its fingerprint then, None for a missing one.
-    """
-
+    case_path: str
+    """The path of `CaseId` of its cases: that of its file, else its id."""
     eval_set_id: str
     cases: Sequence[EvalCase]
-    config: EvalConfig
+    """They may make their models when they are asked for: each is asked for when it is run."""
+    config_in_use: ConfigInUse
     path: Path | None = None
+    """Its file, beside which its recordings are; None for a set that is in none."""
     whole: bool = False
-    config_path: Path | None = None
+    """Whether these are all of its cases."""
     places: tuple[int, ...] | None = None
-    fingerprint: str | None = None
-    files: Mapping[Path, str | None] = field(default_factory=dict)
+    """Those of the cases in their set, from 0; None where nobody knows."""
+    fingerprint: Fingerprint | None = None
+    """Of the text that was read; None where it is in an old format, or has been edited since."""
+    files: Mapping[Path, Fingerprint | None] = field(default_factory=dict)
+    """The files that were read for it, each with its fingerprint then, None for one that was missing."""
+    problems: tuple[Problem, ...] = ()
+    """Warnings of the set and of its config."""
+
+    @property
+    def config(self) -> EvalConfig:
+        return self.config_in_use.config
 
     @cached_property
     def config_name(self) -> str:
-        return str(self.config_path or "the config")
+        return str(self.config_in_use.path or "the config")
+
+    @property
+    def eval_ids(self) -> tuple[str, ...]:
+        """The ids of its cases, in order."""
+        return tuple(eval_id for eval_id, _ in ids_and_turns(self.cases))
+
+    @property
+    def case_ids(self) -> Iterator[CaseId]:
+        return (CaseId(self.case_path, eval_id) for eval_id, _ in ids_and_turns(self.cases))
+
+    def only(self, eval_ids: Collection[str]) -> SetPlan:
+        """The set with some of its cases, in their order, without making a model of any."""
+        if isinstance(self.cases, StoredCases):
+            cases: Sequence[EvalCase] = self.cases.only(set(eval_ids))
+        else:
+            cases = tuple(case for case in self.cases if case.eval_id in eval_ids)
+        return replace(self, cases=cases, whole=self.whole and len(cases) == len(self.cases))
 
 
 @dataclass(frozen=True)
@@ -153,18 +177,9 @@ class RunPlan:
         runs = self.settings.runs or one.config.evaltui.repeats.runs
         return repeat_rule(runs, self.pass_if_of(one), self.settings.confidence)
 
-    def path_of(self, one: SetPlan) -> str:
-        """The path of `CaseId` of a set's cases."""
-        return one.eval_set_id if one.path is None else case_path(self.agent_dir, one.path)
-
-    def case_ids(self, one: SetPlan) -> Iterator[CaseId]:
-        """Those of the cases of a set, in order."""
-        path = self.path_of(one)
-        return (CaseId(path, eval_id) for eval_id, _ in ids_and_turns(one.cases))
-
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """All cases in order, each with the id of its set."""
-        return ((case, one.eval_set_id) for one in self.sets for case in self.case_ids(one))
+        return ((case, one.eval_set_id) for one in self.sets for case in one.case_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,9 +353,8 @@ def work_items(plan: RunPlan) -> list[WorkItem]:
 def _items(plan: RunPlan) -> Iterable[WorkItem]:
     number = 0
     for one in plan.sets:
-        path = plan.path_of(one)
         for index, (eval_id, turns) in enumerate(ids_and_turns(one.cases)):
-            case = CaseId(path, eval_id)
+            case = CaseId(one.case_path, eval_id)
             known = plan.known.get(case, {})
             for repeat in sorted({*known, *plan.repeat_rule(one, case).due(known)}):
                 yield WorkItem(case, one, turns, index, number, repeat)

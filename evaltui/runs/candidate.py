@@ -34,7 +34,7 @@ def summary_of(
     return RunSummary(
         id=log.stem if log is not None else "this run",
         cases=selected_cases(plan.selected(), results),
-        whole=frozenset(plan.path_of(one) for one in plan.sets if one.whole),
+        whole=frozenset(one.case_path for one in plan.sets if one.whole),
         circumstances=Circumstances(
             files={} if plan.agent.url else files_of_agent(plan.agent),
             agent=agent.get("name", ""),

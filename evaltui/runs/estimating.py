@@ -81,7 +81,7 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
     """
     runs: dict[CaseId, int] = {}
     for one in plan.sets:
-        for case in plan.case_ids(one):
+        for case in one.case_ids:
             known = plan.known.get(case, {})
             rule = plan.repeat_rule(one, case)
             runs[case] = 0 if rule.is_over(known) else rule.most - len(known)

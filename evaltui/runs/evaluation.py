@@ -194,7 +194,10 @@ async def generate_responses(
     """
     on_update = options.pop("on_update", None)
     plan = plan_for(agent, eval_sets, config, runs=repeat_num, **options)
-    unscored = tuple(replace(one, config=_without_criteria(one.config)) for one in plan.sets)
+    unscored = tuple(
+        replace(one, config_in_use=replace(one.config_in_use, config=_without_criteria(one.config)))
+        for one in plan.sets
+    )
     result = await run_planned(agent, replace(plan, sets=unscored), on_update)
     if result.stopped:
         raise RuntimeError(result.stopped)

@@ -13,7 +13,6 @@ from typing import Protocol
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import files_of_agent
 from evaltui.files.agent_files import changed_files
 from evaltui.files.folders import app_name, case_path
@@ -180,7 +179,7 @@ class LoggedRun:
 
 
 def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
-    eval_ids, path = tuple(eval_id for eval_id, _ in ids_and_turns(one.cases)), plan.path_of(one)
+    eval_ids, path = one.eval_ids, one.case_path
     more = {eval_id: runs for eval_id in eval_ids if (runs := plan.more.get(CaseId(path, eval_id)))}
     return SelectedSet(
         path,
@@ -286,7 +285,7 @@ async def run(
 
 
 def _prints_of_recordings(plan: RunPlan, recordings: RecordingsOfSets) -> dict[str, str]:
-    files = {plan.path_of(one): plan.recordings_path(one) for one in plan.sets if one.path in recordings}
+    files = {one.case_path: plan.recordings_path(one) for one in plan.sets if one.path in recordings}
     return {path: known for path, file in files.items() if file and (known := fingerprint_of(file))}
 
 

@@ -16,7 +16,6 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.json_values import dicts, list_at, spelt
 from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, Severity
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
@@ -28,7 +27,7 @@ from evaltui.files.remote_address import checked_url, is_url
 from evaltui.files.run_settings import COUNT, SETTINGS, ConfigChoice, Kind
 from evaltui.files.workspace import no_tag, open_workspace, select
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.sets import only, read_set, tags_of_cases
+from evaltui.runs.sets import read_set, tags_of_cases
 
 if TYPE_CHECKING:
     # A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data.
@@ -185,12 +184,11 @@ def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPl
         return plan
     found, known = [], set[str]()
     for one in plan.sets:
-        eval_ids = [eval_id for eval_id, _ in ids_and_turns(one.cases)]
+        eval_ids = one.eval_ids
         of_cases = tags_of_cases(one.config, one.eval_set_id, eval_ids)
         known |= {tag for of_case in of_cases.values() for tag in of_case}
         if kept := [eval_id for eval_id in eval_ids if choice.keeps(of_cases.get(eval_id, ()))]:
-            is_whole = one.whole and len(kept) == len(eval_ids)
-            found.append(replace(one, cases=only(one.cases, kept), whole=is_whole))
+            found.append(one.only(kept))
     if (unknown := choice.unknown(known)) is not None:
         raise SelectionError(f"{'tags' if unknown in tags else 'not_tags'}: {no_tag(unknown, known)}")
     if not found:
@@ -206,16 +204,17 @@ def _plans_of_files(
     choice: ConfigChoice,
 ) -> Iterator[SetPlan]:
     if given is not None and Path(given).is_file():
-        yield _plan_of_file(Path(given), None, config, initial_session, choice)
+        yield _plan_of_file(agent.folder, Path(given), None, config, initial_session, choice)
         return
     if isinstance(given, Path) and not given.exists():
         raise SelectionError(f"{given}: no such file or folder")
     # Also the id of a set, as on the command line.
     for one, eval_ids in select(open_workspace(agent.folder), [] if given is None else [str(given)]):
-        yield _plan_of_file(one.path, eval_ids, config, initial_session, choice)
+        yield _plan_of_file(agent.folder, one.path, eval_ids, config, initial_session, choice)
 
 
 def _plan_of_file(
+    agent_dir: Path,
     path: Path,
     eval_ids: Sequence[str] | None,
     config: EvalConfig | None,
@@ -223,7 +222,8 @@ def _plan_of_file(
     choice: ConfigChoice,
 ) -> SetPlan:
     found = find_config(path, choice=choice) if config is None else ConfigInUse(None, config)
-    return read_set(path, found, initial_session).plan(eval_ids)
+    plan = read_set(agent_dir, path, found, initial_session)
+    return plan if eval_ids is None else replace(plan.only(eval_ids), whole=False)
 
 
 def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
@@ -238,7 +238,8 @@ def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
         for problem in rubric_problems(case, config)
     ]
     _refuse(found, data)
-    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
+    eval_set_id = eval_set.eval_set_id
+    return SetPlan(eval_set_id, eval_set_id, tuple(eval_set.eval_cases), ConfigInUse(None, config))
 
 
 def _refuse(problems: Sequence[Problem], data: Any) -> None:

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from evaltui.core.compare.run_result import RunResult
 from evaltui.files.folders import app_name
 from evaltui.files.settings import secrets_of
-from evaltui.runner.plan import RunPlan, SetPlan
+from evaltui.runner.plan import RunPlan
 from evaltui.runs.adk_document import AdkResult
-from evaltui.runs.sets import CasesById, SetInfo
+from evaltui.runs.sets import SetInfo
 
 _GCS = "gs://"
 _NEEDS = "needs google-adk with Google Cloud's libraries. Run pip install 'google-adk[gcp]'"
@@ -61,23 +61,10 @@ def save_results(manager: ResultsManager, plan: RunPlan, result: RunResult, app:
     name = app or app_name(plan.agent_dir)
     secrets = secrets_of(plan.agent_dir)
     for one in plan.sets:
-        path = plan.path_of(one)
-        results = AdkResult(_info(plan, one), secrets)
+        results = AdkResult(SetInfo.of(one), secrets)
         for case in result.cases:
-            if case.id.path == path:
+            if case.id.path == one.case_path:
                 results.add(case)
         _, text = results.document(name, time.time())
         kept = models.EvalSetResult.model_validate_json(text)
         manager.save_eval_set_result(name, one.eval_set_id, kept.eval_case_results)
-
-
-def _info(plan: RunPlan, one: SetPlan) -> SetInfo:
-    return SetInfo(
-        eval_set_id=one.eval_set_id,
-        # Of a set that is in no file, the folder that it is run in.
-        path=one.path or plan.agent_dir,
-        config_path=one.config_path,
-        effective=one.config.scoring(),
-        cases=CasesById(one.cases),
-        case_path=plan.path_of(one),
-    )

@@ -17,14 +17,15 @@ from evaltui.core.model.outcome import RepeatResult
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
-from evaltui.files.folders import ENV_NAME, agent_folder, case_path
+from evaltui.files.folders import ENV_NAME, agent_folder
 from evaltui.files.settings import secrets_of
+from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.sets import SetSource, SetToRun
+from evaltui.runs.sets import SetSource
 from evaltui.text.figures import some_of
 
 Known = Mapping[CaseId, Mapping[int, RepeatResult]]
@@ -129,12 +130,11 @@ def read_resumption(
     more_of: dict[CaseId, int] = {}
     missing, known_spent = 0, Amount()
     for began, one in zip(header.sets, opened, strict=True):
-        runs = header.settings.runs or one.config.config.evaltui.repeats.runs
-        named = case_path(agent_dir, one.path)
-        cases = one.plan(began.eval_ids).cases
+        runs = header.settings.runs or one.config.evaltui.repeats.runs
+        cases = one.only(began.eval_ids).cases
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
-            case = CaseId(named, eval_id)
-            rule = header.repeat_rule(began, eval_id, one.config.config.evaltui.repeats)
+            case = CaseId(one.case_path, eval_id)
+            rule = header.repeat_rule(began, eval_id, one.config.evaltui.repeats)
             if more is not None and (header.settings.confidence is None or case in more):
                 least = rule.most if header.settings.confidence is None else 0
                 rule = FixedRuns(max(least, len(finished.get(case, {}))) + more.get(case, 0))
@@ -186,12 +186,13 @@ def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumpti
     return Resumption(path, header, _selected(header, opened), {}, of_other_variant=True)
 
 
-def _selected(header: RunHeader, opened: Sequence[SetToRun]) -> dict[Path, tuple[str, ...]]:
+def _selected(header: RunHeader, opened: Sequence[SetPlan]) -> dict[Path, tuple[str, ...]]:
     """The cases of a run, by their files."""
-    return {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
+    files = (one.path for one in opened)
+    return {file: began.eval_ids for began, file in zip(header.sets, files, strict=True) if file}
 
 
-def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetToRun:
+def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
     name = began.eval_set_id
     path = sets.find(began.path, name)
     if path is None:
@@ -199,11 +200,11 @@ def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetToRun:
     found = sets.open(path)
     if found.eval_set_id != name:
         raise ResumeError(f"{began.path} no longer has the set {name}", differs=True)
-    here = {eval_id for eval_id, _ in ids_and_turns(found.cases)}
+    here = {*found.eval_ids}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
         raise ResumeError(f"{name} no longer has {some_of(gone, _MOST_NAMES)}", differs=True)
     # As the log has it.
-    now = normal_config(secrets_of(agent_dir).masked(found.config.config.scoring()))
+    now = normal_config(secrets_of(agent_dir).masked(found.config.scoring()))
     if changes := list(config_changes(began.scored_by, now)):
         raise ResumeError(f"the scoring of {name} changed: {'; '.join(changes)}", differs=True)
     return found

@@ -166,5 +166,5 @@ _HEADER = TypeAdapter(RunHeader)
 _HEADER.rebuild(_types_namespace={"OwnPrice": OwnPrice, "PassIf": PassIf})
 _ELSEWHERE: Any = {
     **dict.fromkeys(("started", "number", "evaltui", "python", "sets"), True),
-    "settings": {"variants": True, "file": True},
+    "settings": {"variants": True},
 }

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhere, SetPlan
 from evaltui.runs.resuming import Resumption
-from evaltui.runs.sets import only
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.figures import counted, plural, show_number
 from evaltui.text.values import cut, visible
@@ -56,20 +54,22 @@ class PairedTraces:
 
 def paired(
     traces: TracesToScore,
-    sets: Sequence[tuple[str, SetPlan]],
+    sets: Sequence[SetPlan],
     selected: Collection[CaseId],
     shards: ShardsOfRun | None = None,
 ) -> PairedTraces:
-    """`sets` have all their cases, each with the path of `CaseId`; `selected` are those that are scored, of
-    `shards` if the cases were divided before."""
+    """Pairs conversations with the cases of `sets`, which have all of theirs.
+
+    `selected` are those that are scored, of `shards` if the cases were divided before.
+    """
     # Runs of agents do without what reads traces.
     from evaltui.traces.pairing import CaseToPair, pair
 
     cases: dict[CaseId, EvalCase] = {}
-    for path, one in sets:
-        for number, (eval_id, _) in enumerate(ids_and_turns(one.cases)):
-            cases[CaseId(path, eval_id)] = one.cases[number]
-    names = {path: one.eval_set_id for path, one in sets}
+    for one in sets:
+        for number, case in enumerate(one.case_ids):
+            cases[case] = one.cases[number]
+    names = {one.case_path: one.eval_set_id for one in sets}
     to_pair = [CaseToPair(case, names[case.path], messages_of(model)) for case, model in cases.items()]
     found = pair(to_pair, traces.conversations, traces.case_from)
     count = len(selected) if shards is None else shards.case_count
@@ -147,13 +147,6 @@ def agent_name(traces: TracesToScore) -> str:
     """The agent that speaks first in most conversations; "" where none is named."""
     named = Counter(one.agent for one in traces.conversations if one.agent)
     return named.most_common(1)[0][0] if named else ""
-
-
-def without_unheld(plan: SetPlan, path: str, held: HeldConversations) -> SetPlan:
-    """The cases of a set that a conversation is for."""
-    left = [eval_id for eval_id, _ in ids_and_turns(plan.cases) if CaseId(path, eval_id) in held]
-    whole = plan.whole and len(left) == len(plan.cases)
-    return replace(plan, cases=only(plan.cases, left), whole=whole)
 
 
 def _notes(traces: TracesToScore, found: Pairing, selected: Collection[CaseId]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from evaltui.core.compare.repeat_rules import repeat_rule
@@ -11,11 +12,9 @@ from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_environment import environment_of
-from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.gate.shared import SharedByGates
@@ -31,9 +30,8 @@ from evaltui.runs.scoring import (
     agent_name,
     paired,
     with_other_conversations,
-    without_unheld,
 )
-from evaltui.runs.sets import CasesById, SetInfo, SetSource, SetToRun, only, warnings_of
+from evaltui.runs.sets import SetInfo, SetSource, warnings_of
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
@@ -129,12 +127,15 @@ class SelectedRun:
 
     request: RunRequest
     plan: RunPlan
-    sets: tuple[SetInfo, ...]
-    """The sets of the plan, in its order."""
     header: RunHeader
     """The header of its file without what the plan says."""
     notes: tuple[str, ...] = ()
     """Sentences on what of the request is left out."""
+
+    @cached_property
+    def sets(self) -> tuple[SetInfo, ...]:
+        """The sets of the plan, in its order."""
+        return tuple(map(SetInfo.of, self.plan.sets))
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
@@ -144,41 +145,37 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     SelectionError where every case passed already.
     """
     plans: list[SetPlan] = []
-    infos: list[SetInfo] = []
     notes: list[str] = []
     passed = _passed(request) if request.only_failed else frozenset()
-    opened: list[SetToRun] = []
+    opened: list[SetPlan] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
         found = _opened(request, sets, path, notes)
         if found is None:
             continue
-        named = case_path(request.agent_dir, path)
-        one = found.plan(eval_ids)
-        if named in whole_before:
-            # Cases that came later are no part of the run.
-            one = replace(one, whole=True)
+        # Cases that came later are no part of the run.
+        is_whole = eval_ids is None or found.case_path in whole_before
+        one = found if eval_ids is None else replace(found.only(eval_ids), whole=is_whole)
         if passed:
-            one = _without(one, named, passed)
+            one = one.only([case.eval_id for case in one.case_ids if case not in passed])
         if one.cases or (eval_ids is None and not request.only_failed):
             plans.append(one)
-            infos.append(SetInfo.of(found, one, named))
             opened.append(found)
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
     notes += warnings_of(opened)
     if request.resumes is not None:
         notes += notes_on_kept(request.resumes, request.agent)
-    of_traces = _paired(request, sets, plans, infos)
+    of_traces = _paired(request, sets, plans)
     if of_traces is not None:
         notes += of_traces.notes
     if of_traces is not None and request.traces is not None and request.traces.only_paired:
-        plans, infos = _only_paired(of_traces, plans, infos, notes)
+        plans = _only_paired(of_traces, plans, notes)
         if not plans:
             raise SelectionError("\n".join(("no conversation in the traces is of a selected case", *notes)))
     shards = request.resumes.header.shards if request.resumes else None
     if request.shard is not None:
-        plans, infos, shards = _part(request, request.shard, plans, infos)
+        plans, shards = _part(request, request.shard, plans)
         if not any(one.cases for one in plans):
             notes.append(f"shard {request.shard} has none of the {counted(shards.case_count, 'case')}")
     plans = [replace(one, places=_places(sets, one)) for one in plans]
@@ -191,10 +188,10 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     unpaired = of_traces.unpaired if of_traces else 0
     header = _header(request, sets, shards, unpaired)
-    return SelectedRun(request, checked(plan), tuple(infos), header, tuple(notes))
+    return SelectedRun(request, checked(plan), header, tuple(notes))
 
 
-def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetToRun | None:
+def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetPlan | None:
     try:
         return sets.open(path)
     except EvalSetError as error:
@@ -204,18 +201,12 @@ def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) 
         return None
 
 
-def _paired(
-    request: RunRequest, sets: SetSource, plans: Sequence[SetPlan], infos: Sequence[SetInfo]
-) -> PairedTraces | None:
+def _paired(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> PairedTraces | None:
     """Conversations and cases; a case that is not selected has its conversations as well."""
     if request.traces is None:
         return None
-    whole = [(case_path(request.agent_dir, path), sets.open(path).plan()) for path in request.cases]
-    selected = {
-        CaseId(info.known_as, eval_id)
-        for plan, info in zip(plans, infos, strict=True)
-        for eval_id, _ in ids_and_turns(plan.cases)
-    }
+    whole = [sets.open(path) for path in request.cases]
+    selected = {case for plan in plans for case in plan.case_ids}
     resumes = request.resumes
     found = paired(request.traces, whole, selected, resumes.header.shards if resumes else None)
     if resumes is not None:
@@ -228,32 +219,21 @@ def _paired(
     return found
 
 
-def _only_paired(
-    found: PairedTraces, plans: Sequence[SetPlan], infos: Sequence[SetInfo], notes: list[str]
-) -> tuple[list[SetPlan], list[SetInfo]]:
+def _only_paired(found: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
     """The cases that a conversation is for; how many are left out is a note."""
-    mine = [without_unheld(plan, info.known_as, found.held) for plan, info in zip(plans, infos, strict=True)]
+    mine = [one.only([case.eval_id for case in one.case_ids if case in found.held]) for one in plans]
     before, after = (sum(len(one.cases) for one in some) for some in (plans, mine))
     if before > after:
         notes.append(f"{counted(before - after, 'case')} without a conversation left out")
-    left = [(plan, info) for plan, info in zip(mine, infos, strict=True) if plan.cases]
-    return [plan for plan, _ in left], [replace(info, cases=CasesById(plan.cases)) for plan, info in left]
+    return [one for one in mine if one.cases]
 
 
-def _part(
-    request: RunRequest, shard: Shard, plans: Sequence[SetPlan], infos: Sequence[SetInfo]
-) -> tuple[list[SetPlan], list[SetInfo], ShardsOfRun]:
+def _part(request: RunRequest, shard: Shard, plans: Sequence[SetPlan]) -> tuple[list[SetPlan], ShardsOfRun]:
     """The cases of one shard; a set that has some in other shards only is left out."""
-    named = [info.known_as for info in infos]
     # How often a case is run then is not known.
     runs = 1 if request.settings.confidence else request.settings.runs
-    mine, shards = divide(list(zip(named, plans, strict=True)), shard, runs, request.seconds)
-    left = [
-        (part, replace(info, cases=CasesById(part.cases)))
-        for part, plan, info in zip(mine, plans, infos, strict=True)
-        if part.cases or not plan.cases
-    ]
-    return [part for part, _ in left], [info for _, info in left], shards
+    mine, shards = divide(plans, shard, runs, request.seconds)
+    return [part for part, plan in zip(mine, plans, strict=True) if part.cases or not plan.cases], shards
 
 
 def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[str]) -> RunPlan:
@@ -268,9 +248,8 @@ def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[
 def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
     if one.whole or one.path is None:
         return None
-    cases = sets.open(one.path).cases
-    numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(cases))}
-    return tuple(numbers[eval_id] for eval_id, _ in ids_and_turns(one.cases))
+    numbers = {eval_id: number for number, eval_id in enumerate(sets.open(one.path).eval_ids)}
+    return tuple(numbers[eval_id] for eval_id in one.eval_ids)
 
 
 def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None, unpaired: int) -> RunHeader:
@@ -349,12 +328,6 @@ def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
     """Of which sets the earlier run had all cases."""
     sets = resumption.header.sets if resumption else ()
     return frozenset(one.path for one in sets if one.whole)
-
-
-def _without(plan: SetPlan, path: str, passed: Collection[CaseId]) -> SetPlan:
-    left = [eval_id for eval_id, _ in ids_and_turns(plan.cases) if CaseId(path, eval_id) not in passed]
-    whole = plan.whole and len(left) == len(plan.cases)
-    return replace(plan, cases=only(plan.cases, left), whole=whole)
 
 
 def _passed(request: RunRequest) -> frozenset[CaseId]:

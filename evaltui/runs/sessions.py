@@ -13,8 +13,6 @@ from evaltui.core.model.eval_set import EvalCase, tool_calls
 from evaltui.core.model.events import CALLS
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.files.folders import case_path
 from evaltui.files.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
 from evaltui.runs.execution import RunUpdate, Selected, run
@@ -186,15 +184,14 @@ def _cases_of(request: RunRequest) -> _Cases:
     problems: list[str] = []
     for found in open_workspace(request.agent_dir).sets:
         try:
-            plan = sets.open(found.path).plan()
+            plan = sets.open(found.path)
         except EvalSetError as error:
             problems.append(f"{found.path} left out: {error}".splitlines()[0])
             continue
-        path = case_path(request.agent_dir, found.path)
-        files[path] = found.path
-        for number, (eval_id, _) in enumerate(ids_and_turns(plan.cases)):
+        files[plan.case_path] = found.path
+        for number, case_id in enumerate(plan.case_ids):
             case = plan.cases[number]
-            to_pair.append(CaseToPair(CaseId(path, eval_id), plan.eval_set_id, messages_of(case)))
+            to_pair.append(CaseToPair(case_id, plan.eval_set_id, messages_of(case)))
             patterns |= set(expected_patterns(case))
     return _Cases(sets, files, tuple(to_pair), frozenset(patterns), tuple(problems))
 

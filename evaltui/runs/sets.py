@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,9 +16,9 @@ from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import ConfigInUse, config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.eval_sets import InitialSession, load_eval_set
-from evaltui.files.folders import file_of
+from evaltui.files.folders import case_path, file_of
 from evaltui.files.run_settings import ConfigChoice
-from evaltui.files.saving import Fingerprint, fingerprint_of
+from evaltui.files.saving import fingerprint_of
 from evaltui.files.workspace import open_workspace, select
 from evaltui.runner.plan import SetPlan
 from evaltui.text.figures import counted
@@ -27,57 +27,35 @@ from evaltui.text.figures import counted
 _MOST_NOTES = 5
 
 
-@dataclass(frozen=True)
-class SetToRun:
-    """An eval set without errors, and the config that scores it."""
-
-    path: Path
-    eval_set_id: str
-    cases: Sequence[EvalCase]
-    config: ConfigInUse
-    fingerprint: Fingerprint | None = None
-    """Of the text that was read; None where it is in an old format, or has been edited since."""
-    files: Mapping[Path, Fingerprint | None] = field(default_factory=dict)
-    """The files that were read for it, each with its fingerprint then, None for one that was missing."""
-    problems: tuple[Problem, ...] = ()
-    """Warnings of the set and of its config."""
-
-    def plan(self, eval_ids: Collection[str] | None = None) -> SetPlan:
-        """All of its cases, or some of them in the order of the set."""
-        return SetPlan(
-            self.eval_set_id,
-            self.cases if eval_ids is None else only(self.cases, eval_ids),
-            self.config.config,
-            self.path,
-            whole=eval_ids is None,
-            config_path=self.config.path,
-            fingerprint=self.fingerprint,
-            files=self.files,
-        )
-
-
-def only(cases: Sequence[EvalCase], eval_ids: Collection[str]) -> Sequence[EvalCase]:
-    """Some of the cases, in their order, without making a model of any."""
-    if isinstance(cases, StoredCases):
-        return cases.only(set(eval_ids))
-    return tuple(case for case in cases if case.eval_id in eval_ids)
-
-
-def read_set(path: Path, config: ConfigInUse, initial_session: InitialSession = None) -> SetToRun:
-    """A set as its file has it; `initial_session` is for sets of the old format.
+def read_set(
+    agent_dir: Path, path: Path, config: ConfigInUse, initial_session: InitialSession = None
+) -> SetPlan:
+    """All cases of a set as its file has it; `initial_session` is for sets of the old format.
 
     Raises EvalSetError for a set with errors.
     """
+    named = case_path(agent_dir, path)
     files = {file: fingerprint_of(file) for file in _files_of(path, config, initial_session)}
     if initial_session is not None:
         # For old formats, whose sets are small.
         eval_set = load_eval_set(path, initial_session)
-        return SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config, files=files)
+        plan = SetPlan(named, eval_set.eval_set_id, tuple(eval_set.eval_cases), config, path, whole=True)
+        return replace(plan, files=files)
     file = validated(read_eval_set_file(path, "", path.parent)).scored_by(config)
     if file.eval_set is None or file.errors:
         raise EvalSetError(file.errors)
     cases = StoredCases(case.to_run() for case in file.cases)
-    return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint, files, file.problems)
+    return SetPlan(
+        named,
+        file.eval_set.eval_set_id,
+        cases,
+        config,
+        path,
+        whole=True,
+        fingerprint=file.fingerprint,
+        files=files,
+        problems=file.problems,
+    )
 
 
 def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) -> Iterator[Path]:
@@ -91,20 +69,20 @@ def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) 
         yield Path(initial_session)
 
 
-def warnings_of(sets: Sequence[SetToRun]) -> list[str]:
+def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
     """The problems of sets and their configs that keep nothing from running, as sentences."""
-    by_config: dict[Path, list[SetToRun]] = {}
+    by_config: dict[Path, list[SetPlan]] = {}
     for one in sets:
-        if one.config.path is not None:
-            by_config.setdefault(one.config.path, []).append(one)
+        if one.config_in_use.path is not None:
+            by_config.setdefault(one.config_in_use.path, []).append(one)
     # Why ADK's defaults apply is a line on standard error.
-    found = [problem for one in sets for problem in one.problems if problem not in one.config.problems]
+    found = [problem for one in sets for problem in one.problems if problem not in one.config_in_use.problems]
     for config, scored in by_config.items():
-        in_use = scored[0].config
+        in_use = scored[0].config_in_use
         read = {
             one.path: (one.eval_set_id, one.cases.stored)
             for one in scored
-            if isinstance(one.cases, StoredCases)
+            if one.path is not None and isinstance(one.cases, StoredCases)
         }
         found += [*in_use.problems, *reference_problems(config, in_use.config.evaltui, read)]
     by_file: dict[str | None, list[Problem]] = {}
@@ -132,8 +110,8 @@ class SetSource(Protocol):
         """A file with the session that sets of the old format begin with."""
         ...
 
-    def open(self, path: Path) -> SetToRun:
-        """Raises EvalSetError for a set or a config with errors."""
+    def open(self, path: Path) -> SetPlan:
+        """All cases of a set. Raises EvalSetError for a set or a config with errors."""
         ...
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:
@@ -158,13 +136,13 @@ class FileSets:
         self._agent_dir = agent_dir
         self._choice: ConfigChoice = choice
         self._config = find_config(agent_dir, config) if config else None
-        self._open: dict[Path, SetToRun] = {}
+        self._open: dict[Path, SetPlan] = {}
 
-    def open(self, path: Path) -> SetToRun:
+    def open(self, path: Path) -> SetPlan:
         """A file is read once."""
         if path not in self._open:
             config = self._config or find_config(path, choice=self._choice)
-            self._open[path] = read_set(path, config, self.initial_session)
+            self._open[path] = read_set(self._agent_dir, path, config, self.initial_session)
         return self._open[path]
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:
@@ -201,20 +179,19 @@ class SetInfo:
     """Of the cases that were run, by id."""
 
     @classmethod
-    def of(cls, found: SetToRun, plan: SetPlan, case_path: str) -> SetInfo:
-        """`plan` has those of the cases that are run."""
-        config = found.config
+    def of(cls, one: SetPlan) -> SetInfo:
+        config, cases = one.config_in_use, CasesById(one.cases)
         return cls(
-            eval_set_id=found.eval_set_id,
-            path=found.path,
+            eval_set_id=one.eval_set_id,
+            path=one.path or Path(one.case_path),
             config_path=config.path,
             effective=config.config.scoring(),
             defaulted=tuple(DEFAULT_CRITERIA) if config.defaulted else (),
-            cases=CasesById(plan.cases),
-            case_path=case_path,
+            cases=cases,
+            case_path=one.case_path,
             passed_over=config.passed_over,
             problems=config.problems,
-            tags=tags_of_cases(plan.config, plan.eval_set_id, CasesById(plan.cases)),
+            tags=tags_of_cases(config.config, one.eval_set_id, cases),
         )
 
     @property

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evaltui.core.model.case_id import CaseId, case_text, fingerprint
-from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
+from evaltui.core.model.stored_cases import StoredCases
 from evaltui.runner.plan import SetPlan
-from evaltui.runs.sets import only
 from evaltui.text.values import in_words
 
 _HASH = "hash"
@@ -70,26 +69,22 @@ class ShardsOfRun:
 
 
 def divide(
-    plans: Sequence[tuple[str, SetPlan]], shard: Shard, runs: int | None, seconds: Mapping[CaseId, float]
+    plans: Sequence[SetPlan], shard: Shard, runs: int | None, seconds: Mapping[CaseId, float]
 ) -> tuple[list[SetPlan], ShardsOfRun]:
     """The cases of one shard, set by set in the same order, and what it is a part of.
 
-    `plans` have the paths of `CaseId`, `seconds` how long a run of a case takes, as far as known. A case is
-    in one shard with all of its repeats; which one depends on nothing but what is given here.
+    `seconds` are how long a run of a case takes, as far as known. A case is in one shard with all of its
+    repeats; which one depends on nothing but what is given here.
     """
-    weights: dict[CaseId, int] = {}
-    for path, plan in plans:
-        each = runs or plan.config.evaltui.repeats.runs
-        weights |= {CaseId(path, eval_id): each for eval_id, _ in ids_and_turns(plan.cases)}
+    weights = {case: runs or plan.config.evaltui.repeats.runs for plan in plans for case in plan.case_ids}
     known = {case: seconds[case] for case in weights if case in seconds}
     shard_of = _by_duration(weights, known, shard.count) if known else _by_hash(weights, shard.count)
-    mine: list[SetPlan] = []
-    for path, plan in plans:
-        ids = [one for one, _ in ids_and_turns(plan.cases) if shard_of[CaseId(path, one)] == shard.number]
-        whole = plan.whole and len(ids) == len(plan.cases)
-        mine.append(replace(plan, cases=only(plan.cases, ids), whole=whole))
+    mine = [
+        plan.only([case.eval_id for case in plan.case_ids if shard_of[case] == shard.number])
+        for plan in plans
+    ]
     by = fingerprint(repr(sorted(known.items()))) if known else _HASH
-    sets = {path: _divided(plan) for path, plan in plans}
+    sets = {plan.case_path: _divided(plan) for plan in plans}
     return mine, ShardsOfRun((shard.number,), shard.count, by, sets)
 
 
@@ -122,5 +117,4 @@ def _divided(plan: SetPlan) -> DividedSet:
     cases = plan.cases
     # Making models of thousands of cases would take longer than running some of them.
     texts = (one.text for one in cases.stored) if isinstance(cases, StoredCases) else map(case_text, cases)
-    ids = tuple(eval_id for eval_id, _ in ids_and_turns(cases))
-    return DividedSet(plan.eval_set_id, ids, fingerprint("\0".join(texts)), plan.whole)
+    return DividedSet(plan.eval_set_id, plan.eval_ids, fingerprint("\0".join(texts)), plan.whole)

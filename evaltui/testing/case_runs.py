@@ -171,7 +171,7 @@ class CaseRuns:
             from evaltui.runs.sets import read_set
 
             try:
-                read_set(path, find_config(path, self.config_file))
+                read_set(path.parent, path, find_config(path, self.config_file))
             except EvalSetError as error:
                 self._errors[path] = error
         return self._errors[path]

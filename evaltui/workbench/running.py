@@ -36,11 +36,11 @@ from evaltui.runner.plan import (
     RepeatDone,
     RunStopped,
     Scaled,
+    SetPlan,
 )
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import SelectedRun
-from evaltui.runs.sets import SetToRun
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.open_sets import OpenSets
@@ -62,13 +62,22 @@ class EditedSets:
         self._entries = sets.listed
         self._open = sets.open
 
-    def open(self, path: Path) -> SetToRun:
+    def open(self, path: Path) -> SetPlan:
         opened = self._open(path)
         if opened.eval_set is None or opened.config is None or opened.errors:
             raise EvalSetError(opened.errors)
         cases = StoredCases(opened.cases)
         set_id, problems = opened.eval_set.eval_set_id, opened.problems
-        return SetToRun(path, set_id, cases, opened.config, opened.fingerprint, problems=problems)
+        return SetPlan(
+            opened.case_path,
+            set_id,
+            cases,
+            opened.config,
+            path,
+            whole=True,
+            fingerprint=opened.fingerprint,
+            problems=problems,
+        )
 
     def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
         for eval_set in self._entries:
@@ -162,13 +171,13 @@ class RunFollower:
 
     def _begin(self, selected: SelectedRun) -> None:
         cases: dict[CaseId, StoredCase] = {}
-        for one, info in zip(selected.plan.sets, selected.sets, strict=True):
+        for one in selected.plan.sets:
             cases_of_set = one.cases
             if not isinstance(cases_of_set, StoredCases):
                 cases_of_set = StoredCases(map(StoredCase.of, cases_of_set))
-            self._configs[info.known_as] = one.config
+            self._configs[one.case_path] = one.config
             for case in cases_of_set.stored:
-                cases[CaseId(info.known_as, case.eval_id)] = case
+                cases[CaseId(one.case_path, case.eval_id)] = case
         self._cases = cases
         settings = selected.plan.settings
         self._pass_if = settings.pass_if

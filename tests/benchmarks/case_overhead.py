@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -17,12 +16,14 @@ import psutil
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.configs import ConfigInUse
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.run_settings import RunSettings
 from evaltui.runner.child.loading import import_agent
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update
 from evaltui.runs.execution import LoggedRun
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
 
 WARM_UP = 50
@@ -56,9 +57,11 @@ def _spent() -> float:
 
 async def ours(agent_dir: Path, path: Path) -> float:
     eval_set = load_eval_set(path)
-    one = SetPlan(eval_set.eval_set_id, eval_set.eval_cases, EvalConfig.default(), path)
+    one = SetPlan(
+        path.name, eval_set.eval_set_id, eval_set.eval_cases, ConfigInUse(None, EvalConfig.default()), path
+    )
     plan = RunPlan(AgentAddress(agent_dir), (one,), RunSettings(workers=1))
-    log = LoggedRun.start(RunStore(agent_dir), plan, datetime.now(UTC), {})
+    log = LoggedRun.start(RunStore(agent_dir), plan, RunHeader())
     done: list[CaseDone] = []
     clock: list[float] = []
 

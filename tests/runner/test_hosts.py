@@ -18,6 +18,7 @@ from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.configs import ConfigInUse
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent import run_events
 from evaltui.runner.parent.execution import run_plan
@@ -211,7 +212,10 @@ async def test_cancelling_ends_every_process(write_agent, hang):
             running.set()
 
     sets = cases_saying("hang", "hang")
-    plan = RunPlan(AgentAddress(agent), (SetPlan("basics", tuple(sets.eval_cases), TEXT_ONLY),))
+    plan = RunPlan(
+        AgentAddress(agent),
+        (SetPlan("basics", "basics", tuple(sets.eval_cases), ConfigInUse(None, TEXT_ONLY)),),
+    )
     task = asyncio.create_task(run_plan(plan, watch))
     await running.wait()
     task.cancel()

@@ -9,6 +9,7 @@ import pytest
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.configs import ConfigInUse
 from evaltui.files.recordings import recordings_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.runner.parent.metric_checks import checked, facts_of
@@ -76,7 +77,11 @@ def test_a_set_with_recordings_is_known(write_agent):
     path = agent / "s.evalset.json"
     config = EvalConfig(criteria={"safety_v1": 0.5})
     cases = tuple(EvalSet.model_validate(SET).eval_cases)
-    plan = RunPlan(AgentAddress(agent), (SetPlan("s", cases, config, path),), RunSettings(record="auto"))
+    plan = RunPlan(
+        AgentAddress(agent),
+        (SetPlan("s", "s", cases, ConfigInUse(None, config), path),),
+        RunSettings(record="auto"),
+    )
     assert checked(plan).checks[0].readiness == "CANNOT"
     recordings = recordings_path(path, "s")
     recordings.parent.mkdir()

@@ -23,7 +23,7 @@ class CaseRequests:
 
     def __init__(self, plan: RunPlan) -> None:
         self._plan = plan
-        self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
+        self._withheld = {path: withheld(plan.checks, path) for path in (one.case_path for one in plan.sets)}
         # By the place of a case in the plan, only while it is being run.
         self._expected: dict[int, Expected] = {}
         # Of some case of each set, by the set's path.

@@ -79,12 +79,12 @@ def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
             one.eval_set_id,
             one.cases,
             as_adk_has_it(one.config) if plan.settings.adk_verdicts else one.config,
-            plan.path_of(one),
+            one.case_path,
         )
         for one in plan.sets
     ]
     recorded = (
-        plan.path_of(one)
+        one.case_path
         for one in plan.sets
         if (file := plan.recordings_path(one)) is not None and file.is_file()
     )

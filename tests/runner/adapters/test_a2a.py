@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 from environments import IN_CI
 
+from evaltui.files.configs import ConfigInUse
 from evaltui.files.run_settings import RunSettings
 
 pytest.importorskip("google.adk")
@@ -346,7 +347,13 @@ def _case(message, response):
 
 async def _run(url, home, cases):
     config = EvalConfig.default()
-    plan = SetPlan("a", [EvalCase.model_validate(case) for case in cases], config, home / "a.evalset.json")
+    plan = SetPlan(
+        "a.evalset.json",
+        "a",
+        [EvalCase.model_validate(case) for case in cases],
+        ConfigInUse(None, config),
+        home / "a.evalset.json",
+    )
     result = await run_plan(
         RunPlan(AgentAddress(home, url=f"a2a:{url}"), (plan,), RunSettings(record="off")), lambda update: None
     )

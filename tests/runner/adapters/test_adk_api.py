@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evaltui.files.configs import ConfigInUse
+
 pytest.importorskip("google.adk")
 pytest.importorskip("fastapi")
 
@@ -270,7 +272,10 @@ async def test_addresses_without_an_agent(server):
 async def run_sample(agent, paths):
     updates = []
     sets = tuple(
-        SetPlan("travel_desk", load_eval_set(path).eval_cases, config_of(path), path) for path in paths
+        SetPlan(
+            path.name, "travel_desk", load_eval_set(path).eval_cases, ConfigInUse(None, config_of(path)), path
+        )
+        for path in paths
     )
     return await run_plan(RunPlan(agent, sets), updates.append), updates
 
