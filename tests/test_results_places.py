@@ -55,8 +55,8 @@ def test_a_run_is_kept_as_the_command_keeps_it(agent, tmp_path, capsys):
     assert call("runs", agent, "--results-dir", out) == 0
     assert capsys.readouterr().out.count("1 passed, 1 failed · basics (2 cases)") == 2
     rows = [read_row(path) for path in (older, newer)]
-    assert [(row.number, row.counts, row.sets) for row in rows] == [
-        (number, rows[0].counts, rows[0].sets) for number in (1, 2)
+    assert [(row.number, row.totals.counts, row.sets) for row in rows] == [
+        (number, rows[0].totals.counts, rows[0].sets) for number in (1, 2)
     ]
     kept = open_run(older)
     assert [kept.case(one.id).status for one in result.cases] == ["PASSED", "FAILED"]
@@ -205,13 +205,13 @@ async def test_what_google_adk_evaluates_is_a_run_of_ours(desk, tmp_path):
     # Here it is one run, of the cases of the set's file.
     [log] = stored_runs(RunStore(desk))
     row = read_row(log)
-    assert (row.number, row.status, dict(row.counts), row.selected) == (
+    assert (row.number, row.status, dict(row.totals.counts), row.selected) == (
         1,
         "FAILED",
         {"PASSED": 1, "FAILED": 1},
         2,
     )
-    assert row.tokens == 2 * (14 + 7)
+    assert row.totals.tokens == 2 * (14 + 7)
     run = open_run(log)
     by_id = {one.eval_id: one for one in run.summary.cases}
     good = run.case(by_id["good"])
@@ -262,7 +262,7 @@ def test_the_server_of_adk_web_writes_runs_of_ours(desk):
     assert len(client.get("/dev/apps/kept_agent/eval-results").json()["evalResultIds"]) == 1
     [log] = stored_runs(RunStore(desk))
     row = read_row(log)
-    assert (dict(row.counts), row.sets[0].eval_ids) == ({"PASSED": 1, "FAILED": 1}, ("good", "bad"))
+    assert (dict(row.totals.counts), row.sets[0].eval_ids) == ({"PASSED": 1, "FAILED": 1}, ("good", "bad"))
 
 
 @pytest.mark.adk

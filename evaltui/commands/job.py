@@ -125,20 +125,11 @@ def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunReque
     choice = _config_choice(options)
     sets = FileSets(options.agent_dir, options.config, options.initial_session, choice)
     chosen = chosen_cases(options)
-    settings = replace(
-        asked.settings,
-        runs=options.runs,
-        pass_if=options.pass_if,
-        confidence=confidence_of(options),
-        adk_verdicts=options.adk_verdicts,
-        config_choice=choice,
-        strict_env=options.strict_env,
-    )
     request = replace(
         asked,
         cases={eval_set.path: eval_ids for eval_set, eval_ids in chosen},
         only_failed=options.failed,
-        settings=settings,
+        settings=replace(asked.settings, confidence=confidence_of(options), config_choice=choice),
         shard=options.shard,
         seconds=_durations(options),
         ship_env=options.ship_env,
@@ -196,8 +187,7 @@ def resumed(
         else:
             resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
     asked = resuming(asked, resumption)
-    settings = replace(asked.settings, strict_env=options.strict_env)
-    return replace(asked, ship_env=options.ship_env, settings=settings), sets
+    return replace(asked, ship_env=options.ship_env), sets
 
 
 @dataclass(frozen=True)

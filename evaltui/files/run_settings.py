@@ -214,6 +214,10 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
+# Options of a run that no project sets.
+_OF_A_RUN = ("runs", "pass_if", "adk_verdicts", "allow_unmetered", "strict_env")
+
+
 class SettingsError(ValueError):
     """Settings that cannot be used, with every problem found; a line for each."""
 
@@ -243,12 +247,10 @@ def run_settings(agent_dir: Path, given: Mapping[str, Any] | None = None) -> Run
 
 def with_options(settings: RunSettings, given: Mapping[str, Any]) -> RunSettings:
     """The settings with what is `given` instead, as far as that is not None."""
-    options = {one.attribute: given.get(one.attribute) for one in SETTINGS.values()}
-    asked = {name: value for name, value in options.items() if value is not None}
+    names = (*(one.attribute for one in SETTINGS.values()), *_OF_A_RUN)
+    asked = {name: value for name in names if (value := given.get(name)) is not None}
     if folder := asked.get("results_dir"):
         asked["results_dir"] = _place(folder).absolute()
-    if given.get("allow_unmetered"):
-        asked["allow_unmetered"] = True
     if limits := given.get("limits"):
         # Another limit for the same name takes its place.
         asked["limits"] = tuple({one.model: one for one in (*settings.limits, *limits)}.values())

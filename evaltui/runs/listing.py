@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from evaltui.core.model.outcome import Status, worst_status
-from evaltui.core.model.spending import Cost
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import run_id
-from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_file import RunFile, RunTotals, is_being_written
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_local
@@ -39,17 +38,13 @@ class RunRow:
     ending: RunEnding = "over"
     status: Status | None = None
     """None where it did not come to its end."""
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """How the cases that are done came out, by status."""
-    flaky_passed: int = 0
-    """How many of the flaky ones pass by their policy."""
+    totals: RunTotals = field(default_factory=RunTotals)
+    """Totals of the cases that have a result."""
     selected: int = 0
     """How many cases it was begun with."""
     sets: tuple[SelectedSet, ...] = ()
     seconds: float | None = None
     """Wall time; None where nobody knows."""
-    tokens: float | None = None
-    """Those of all cases; None where nobody knows."""
     model: str = ""
     in_process: bool = False
     """Whether the agent was an object, run in the process that evaluated it."""
@@ -61,10 +56,6 @@ class RunRow:
     """The id that all runs of its matrix have; "" where it is of none."""
     variant: Variant | None = None
     """The variant of the agent that was run; None where none was asked for."""
-    cost: Cost | None = None
-    """That of all cases; None where nobody knows."""
-    case_seconds: float | None = None
-    """What a run of a case took, the median of its cases; None where nobody knows."""
     problem: str = ""
     """Why it cannot be read; nothing else is known then."""
     stopped: str = ""
@@ -73,21 +64,6 @@ class RunRow:
     @property
     def id(self) -> str:
         return run_id(self.path)
-
-    @property
-    def done(self) -> int:
-        """How many cases have a result."""
-        return sum(self.counts.values())
-
-    @property
-    def evaluated(self) -> int:
-        """How many cases have a result that says whether they pass."""
-        return self.done - self.counts.get(Status.NOT_EVALUATED, 0)
-
-    @property
-    def passed(self) -> int:
-        """How many cases passed, flaky ones by their policy."""
-        return self.counts.get(Status.PASSED, 0) + self.flaky_passed
 
     @property
     def name(self) -> str:
@@ -176,7 +152,7 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
         run.started if run.created else _started(path),
         names=names,
         status=worst_status(statuses),
-        counts=Counter(status.value for status in statuses),
+        totals=RunTotals(Counter(status.value for status in statuses)),
         selected=len(run.cases),
         sets=(SelectedSet(run.eval_set_id, run.eval_set_id, eval_ids),),
     )
@@ -196,20 +172,16 @@ def _row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) ->
         names,
         ending,
         ended.status if ended else None,
-        totals.counts,
-        totals.flaky_passed,
+        totals,
         sum(len(one.eval_ids) for one in header.sets),
         header.sets,
         ended.seconds if ended else None,
-        totals.tokens,
         str(file.agent.get("model") or ""),
         header.in_process,
         header.files,
         None if files is None or not header.files else changed_files(header.files, files),
         header.matrix,
         header.variant,
-        totals.cost,
-        totals.case_seconds,
         stopped=header.stopped,
     )
 

@@ -9,7 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -70,7 +70,7 @@ class Ending:
 class RunTotals:
     """What the finished cases of a run add up to."""
 
-    counts: Mapping[str, int]
+    counts: Mapping[str, int] = field(default_factory=dict)
     """Cases by status."""
     flaky_passed: int = 0
     """How many of the flaky ones pass by their policy."""
@@ -80,6 +80,21 @@ class RunTotals:
     """Of all cases; None where nobody knows."""
     case_seconds: float | None = None
     """Median of the seconds that a run of a case took; None where nobody knows."""
+
+    @property
+    def done(self) -> int:
+        """How many cases have a result."""
+        return sum(self.counts.values())
+
+    @property
+    def evaluated(self) -> int:
+        """How many cases have a result that says whether they pass."""
+        return self.done - self.counts.get(Status.NOT_EVALUATED, 0)
+
+    @property
+    def passed(self) -> int:
+        """How many cases passed, flaky ones by their policy."""
+        return self.counts.get(Status.PASSED, 0) + self.flaky_passed
 
 
 @contextmanager

@@ -44,14 +44,7 @@ def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
     options = options_of(order.words)
     # As google-adk's AgentEvaluator.
     choice: ConfigChoice = "beside" if options.adk_verdicts else "nearest"
-    settings = replace(
-        settings_of(options),
-        runs=options.runs,
-        pass_if=options.pass_if,
-        confidence=confidence_of(options),
-        adk_verdicts=options.adk_verdicts,
-        config_choice=choice,
-    )
+    settings = replace(settings_of(options), confidence=confidence_of(options), config_choice=choice)
     request = RunRequest(
         agent_to_run(options),
         {path: None if eval_ids is None else list(eval_ids) for path, eval_ids in order.cases},

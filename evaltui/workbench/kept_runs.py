@@ -136,7 +136,7 @@ class KeptRuns:
 
     def failed_in(self, row: RunRow) -> Sequence[FailedCase] | None:
         """The first cases that did not pass in a run, read when they are first asked for; None until then."""
-        key = row.path, row.done
+        key = row.path, row.totals.done
         if key not in self._failed:
             self._failed[key] = None
             task = asyncio.create_task(self._read_failed(key))

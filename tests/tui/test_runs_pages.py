@@ -11,6 +11,7 @@ import pytest
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
+from evaltui.runs.run_file import RunTotals
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.runs import (
@@ -41,6 +42,11 @@ def greenwich(monkeypatch):
     time.tzset()
 
 
+def adding_up(row, **fields):
+    """The run with other totals."""
+    return replace(row, totals=replace(row.totals, **fields))
+
+
 def run(number, ago, passed, failed=0, error=0, flaky=0, **fields):
     counts = Counter(PASSED=passed, FAILED=failed, ERROR=error, FLAKY=flaky)
     row = RunRow(
@@ -48,7 +54,7 @@ def run(number, ago, passed, failed=0, error=0, flaky=0, **fields):
         NOW - ago,
         number,
         status=Status.FAILED if failed else Status.PASSED,
-        counts=+counts,
+        totals=RunTotals(+counts),
         selected=16,
         sets=SETS,
         seconds=14.5,
@@ -63,12 +69,13 @@ BASE = run(
     16,
     names=("baseline",),
     files={"agent.py": "1"},
-    tokens=12_431.0,
-    cost=Cost(0.0042, unpriced=1),
+    totals=RunTotals({"PASSED": 16}, tokens=12_431.0, cost=Cost(0.0042, unpriced=1)),
 )
 GOING = run(19, timedelta(seconds=7), 3, 1, status=None, ending="going on", seconds=None)
 CUT = run(14, timedelta(hours=3), 2, status=None, ending="interrupted", seconds=None)
-OF_ADK = replace(BASE, cost=None, path=Path("x.evalset_result.json"), number=None, names=(), seconds=None)
+OF_ADK = replace(
+    adding_up(BASE, cost=None), path=Path("x.evalset_result.json"), number=None, names=(), seconds=None
+)
 ROWS = [GOING, LAST, BASE, CUT, OF_ADK]
 
 
@@ -103,14 +110,14 @@ def test_a_pass_rate_has_its_interval_and_a_bar_where_there_is_room():
         "0  0  4/16           ━━──────        0:07         —  agent.py",
         "1   50% (27–73%)  ━━━━────      14.5 s         —  agent.py",
     ]
-    assert table(77, [replace(LAST, cost=Cost(0.5))])[1].endswith("50% (27–73%)       14.5 s    $0.500")
-    assert "  —              0/16 run" in table(77, [replace(CUT, counts=Counter(), cost=Cost(0.5))])[1]
+    assert table(77, [adding_up(LAST, cost=Cost(0.5))])[1].endswith("50% (27–73%)       14.5 s    $0.500")
+    assert "  —              0/16 run" in table(77, [adding_up(CUT, counts=Counter(), cost=Cost(0.5))])[1]
 
 
 def test_cases_that_are_not_evaluated_lower_no_rate():
-    unknown = replace(LAST, counts=Counter(PASSED=4, FAILED=4, NOT_EVALUATED=8))
+    unknown = adding_up(LAST, counts=Counter(PASSED=4, FAILED=4, NOT_EVALUATED=8))
     assert " 50% (22–78%)" in table(105, [unknown])[1]
-    nothing = replace(LAST, counts=Counter(NOT_EVALUATED=8))
+    nothing = adding_up(LAST, counts=Counter(NOT_EVALUATED=8))
     assert "%" not in table(105, [nothing])[1]
 
 
@@ -150,13 +157,13 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
         "",
     ]
     empty = Page(76)
-    write_plot(empty, 5, [replace(GOING, counts={})], None, None)
+    write_plot(empty, 5, [adding_up(GOING, counts={})], None, None)
     assert not list(empty.lines)
 
 
 def test_a_plot_of_costs_and_times_has_gaps_where_they_are_not_known():
-    dear, cheap = replace(LAST, cost=Cost(usd=0.04)), replace(BASE, cost=Cost(usd=0.02), case_seconds=3.0)
-    partly = replace(CUT, cost=Cost(usd=0.01, unpriced=2))
+    dear, cheap = adding_up(LAST, cost=Cost(usd=0.04)), adding_up(BASE, cost=Cost(usd=0.02), case_seconds=3.0)
+    partly = adding_up(CUT, cost=Cost(usd=0.01, unpriced=2))
     page = Page(104, 104)
     write_figures(page, 5, [dear, partly, cheap], dear, cheap, RunPlot.COST)
     shown = [draw(line, color=False) for line in page.lines]
@@ -204,7 +211,7 @@ def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
     assert side(BASE, ())[0] == "✓ All cases passed"
     assert "  tokens      12,431" in side(BASE, ())
     assert side(LAST, None)[0] == "Reading the run…"
-    assert side(replace(GOING, counts={}), ())[0] == "No result yet"
+    assert side(adding_up(GOING, counts={}), ())[0] == "No result yet"
     broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
     assert side(broken, None) == ["  log         b", "  problem     b.sqlite is damaged"]
 
@@ -229,16 +236,16 @@ def test_what_changed_between_two_runs():
     [({"PASSED": 14, "ERROR": 2}, "!"), ({"PASSED": 16}, "✓"), ({"PASSED": 13, "ERROR": 2}, "–")],
 )
 def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
-    ended = replace(CUT, counts=Counter(counts))
+    ended = adding_up(CUT, counts=Counter(counts))
     line = draw(run_line(ended, Columns.fitting(120, [ended]), NOW), color=False)
     assert line.startswith(mark)
 
 
 def test_a_run_has_the_pass_rate_of_its_reports_where_a_flaky_case_passes_by_its_policy():
-    met = run(19, timedelta(seconds=12), 8, flaky=2, flaky_passed=2)
+    met = adding_up(run(19, timedelta(seconds=12), 8, flaky=2), flaky_passed=2)
     page = Page(100)
     write_run_preview(page, met, [], NOW, 20)
     shown = "\n".join(draw(line, color=False) for line in page.lines)
     assert "100%" in shown
     assert "All cases passed" in shown
-    assert (pass_rate(met), pass_rate(replace(met, flaky_passed=1))) == (1.0, 0.9)
+    assert (pass_rate(met), pass_rate(adding_up(met, flaky_passed=1))) == (1.0, 0.9)

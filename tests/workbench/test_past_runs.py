@@ -305,7 +305,7 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
     kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     newest, named, broken = await rows(kept, until)
     assert [newest.path, named.path] == [second, first]
-    assert (named.name, named.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
+    assert (named.name, named.totals.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
     assert (newest.changed, named.changed) == ((), ("agent.py",))
     assert (newest.ending, newest.status) == ("over", Status.FAILED)
     assert broken.problem == f"{broken.path} is not a run of evaltui"
@@ -363,7 +363,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     workbench = await open_workbench()
     kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     (row,) = await rows(kept, until)
-    assert (row.ending, sum(row.counts.values()), row.selected) == ("interrupted", 3, 4)
+    assert (row.ending, row.totals.done, row.selected) == ("interrupted", 3, 4)
     await kept.close()
     assert await workbench.runs.resume(log)
     await workbench.runs.finished()

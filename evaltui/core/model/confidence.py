@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from evaltui.text.figures import show_confidence
 
@@ -26,9 +26,6 @@ class Confidence:
             raise ValueError(f"confidence {self.level:g} is not between 0.5 and 1, e.g. 0.95")
         if self.max_runs < 1:
             raise ValueError("max_runs must be at least 1")
-
-    def to_json(self) -> dict[str, Any]:
-        return {"confidence": self.level, "max_runs": self.max_runs}
 
 
 @dataclass(frozen=True)

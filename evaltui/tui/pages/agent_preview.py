@@ -54,7 +54,11 @@ def _last_run(row: RunRow | None, now: datetime) -> Line:
         return [("No runs yet", "muted")]
     if row.problem:
         return [(f"! {visible(row.problem)}", "error")]
-    return [(visible(row.title), ""), (f"  {show_moment(row.started, now)}  ", "muted"), *counts(row.counts)]
+    return [
+        (visible(row.title), ""),
+        (f"  {show_moment(row.started, now)}  ", "muted"),
+        *counts(row.totals.counts),
+    ]
 
 
 def _write_sets(page: Page, sets: tuple[SetPreview, ...], height: int) -> None:

@@ -45,10 +45,10 @@ def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: dateti
 
 def _plot(rows: Sequence[RunRow], width: int, height: int) -> list[Line]:
     """Of the runs that are over; nothing before the first one is."""
-    done = [row for row in rows if row.evaluated and row.ending != "going on"]
+    done = [row for row in rows if row.totals.evaluated and row.ending != "going on"]
     if not done:
         return []
-    rates = [row.passed / row.evaluated for row in reversed(done)]
+    rates = [row.totals.passed / row.totals.evaluated for row in reversed(done)]
     # The newest one is the one that is spoken of.
     roles = [*["line"] * (len(rates) - 1), "accent"]
     rate: Line = [(show_rate(rates[-1]), "bold accent")]
@@ -72,7 +72,7 @@ def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *
         left += [glyph(RUNNING), (f" {elapsed:<{_WHEN - 2}}", "")]
     else:
         left.append((pad(_short(row.started, now), _WHEN), "muted"))
-    parts = [(row.counts.get(status, 0), ROLES[status]) for status in COUNTED]
+    parts = [(row.totals.counts.get(status, 0), ROLES[status]) for status in COUNTED]
     left += [(" ", ""), *stacked_bar(parts, row.selected, _BAR), (f" {_figures(row):>{figures}}", "")]
     note: Line = [(visible(row.name), "accent")] if row.name else []
     if not row.name and run.changed:
@@ -96,5 +96,5 @@ def _short(at: datetime, now: datetime) -> str:
 def _figures(row: RunRow) -> str:
     """`7/16`: passed of all, or done of all while it goes on."""
     if row.ending == "going on":
-        return f"{show_number(row.done)}/{show_number(row.selected)}"
-    return f"{show_number(row.passed)}/{show_number(row.done)}"
+        return f"{show_number(row.totals.done)}/{show_number(row.selected)}"
+    return f"{show_number(row.totals.passed)}/{show_number(row.totals.done)}"

@@ -66,7 +66,7 @@ class Columns(NamedTuple):
         )
         room = width - 2 - (_RUN + 2) - (_WHEN + 2) - len(_TABLED) * (digits + 1) - 1 - (_RATE + 2) - _TIME
         wanted = {"name": _within(names, *_NAME)}
-        wanted |= {"cost": _COST} if any(row.cost and row.cost != _FREE for row in rows) else {}
+        wanted |= {"cost": _COST} if {row.totals.cost for row in rows} - {None, _FREE} else {}
         wanted |= {"changed": _CHANGED, "interval": _INTERVAL, "what": _within(whats, *_WHAT)}
         wanted |= {"bar": _BAR, "cost": _COST}
         found = {}
@@ -136,8 +136,9 @@ def run_line(row: RunRow, columns: Columns, now: datetime, changed: Sequence[str
 
 
 def _cost(row: RunRow, width: int) -> Span:
-    known = row.cost is not None and row.cost.usd is not None
-    return f"  {row.cost.short if row.cost else UNKNOWN:>{width}}", "muted" if known else "faint"
+    cost = row.totals.cost
+    known = cost is not None and cost.usd is not None
+    return f"  {cost.short if cost else UNKNOWN:>{width}}", "muted" if known else "faint"
 
 
 def _changed(names: Sequence[str], width: int) -> Span:
@@ -154,13 +155,13 @@ def selected_in(row: RunRow) -> str:
 
 
 def _counts(row: RunRow, width: int) -> Line:
-    figures = [(row.counts.get(status, 0), ROLES[status]) for status in _TABLED]
+    figures = [(row.totals.counts.get(status, 0), ROLES[status]) for status in _TABLED]
     return [(f"{number:>{width}} ", role if number else "faint") for number, role in figures]
 
 
 def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
     """` 44% (23–67%) ━━━━─────`; of a run that goes on how far it is."""
-    done, passed = row.done, row.passed
+    done, passed = row.totals.done, row.totals.passed
     gap: Line = [(" " * (interval + 1 if interval else 0), "")]
     if row.ending == "going on":
         far = done / max(1, row.selected)
@@ -171,7 +172,7 @@ def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
             *gap,
             *([(" ", ""), *bar(far, width, "accent")] if width else []),
         ]
-    evaluated = row.evaluated
+    evaluated = row.totals.evaluated
     if not evaluated:
         return [(f"{UNKNOWN:>{_RATE}}", "faint"), *gap, (" " * (width + 1 if width else 0), "")]
     role = "success" if passed == done else "warning" if passed else "error"
@@ -193,9 +194,9 @@ def _mark(row: RunRow) -> Span:
     if row.ending == "going on":
         return glyph(RUNNING)
     status = row.status
-    if status is None and row.done == row.selected:
+    if status is None and row.totals.done == row.selected:
         # It was ended before it could say so, and yet every case has its result.
-        status = worst_status(Status(one) for one, number in row.counts.items() if number)
+        status = worst_status(Status(one) for one, number in row.totals.counts.items() if number)
     return ("–", "warning") if status is None else glyph(status)
 
 
@@ -203,7 +204,7 @@ def _lasted(row: RunRow, now: datetime) -> str:
     if row.ending == "going on":
         return show_elapsed(max(0.0, (now - row.started).total_seconds()))
     if row.ending == "interrupted":
-        return f"{row.done}/{row.selected} run"
+        return f"{row.totals.done}/{row.selected} run"
     return show_duration(row.seconds)
 
 
@@ -236,11 +237,11 @@ def write_run_preview(
         page.text([(visible(row.problem), "error")])
         return
     interval: Line = []
-    if row.ending != "going on" and row.evaluated:
-        low, high = wilson(row.passed, row.evaluated)
+    if row.ending != "going on" and row.totals.evaluated:
+        low, high = wilson(row.totals.passed, row.totals.evaluated)
         interval = [(f"  {show_interval(low, high)}", "muted")]
     selected: Span = (f"   {selected_in(row)}", "muted")
-    page.row(*counts(row.counts), ("   ", ""), *_rate(row, _BAR), *interval, selected)
+    page.row(*counts(row.totals.counts), ("   ", ""), *_rate(row, _BAR), *interval, selected)
     page.blank()
     _write_failures(page, row, failed, height)
     facts = Page(page.width)
@@ -254,10 +255,10 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
     if failed is None:
         page.row(("Reading the run…", "muted"))
         return
-    count = row.done - row.passed
+    count = row.totals.done - row.totals.passed
     if not count:
         passed = [glyph(Status.PASSED), (" All cases passed", "")]
-        page.row(*(passed if row.done else [("No result yet", "muted")]))
+        page.row(*(passed if row.totals.done else [("No result yet", "muted")]))
         return
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0
@@ -281,7 +282,7 @@ def write_run(page: Page, row: RunRow) -> None:
     if row.problem:
         page.labelled("problem", [(visible(row.problem), "error")])
         return
-    done = row.done
+    done = row.totals.done
     all_of_them = counted(row.selected, "case")
     how_many = f"{show_number(done)} of {all_of_them}" if done != row.selected else all_of_them
     rest: Line = [(f"   {key_of('resume_run')}", "bold accent"), (" resume", "muted")]
@@ -297,10 +298,10 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("model", [(visible(row.model), "")])
     if row.in_process:
         page.labelled("agent", [("object, run in the process that evaluated it", "")])
-    if row.tokens is not None:
-        page.labelled("tokens", [(show_number(round(row.tokens)), "")])
-    if row.cost is not None:
-        page.labelled("cost", [(str(row.cost), "")])
+    if row.totals.tokens is not None:
+        page.labelled("tokens", [(show_number(round(row.totals.tokens)), "")])
+    if row.totals.cost is not None:
+        page.labelled("cost", [(str(row.totals.cost), "")])
     _write_criteria(page, list(_criteria(row)))
     if row.changed:
         names = some_of([visible(name) for name in row.changed])

@@ -33,9 +33,10 @@ def plotted(plot: RunPlot, row: RunRow) -> float | None:
         case RunPlot.RATE:
             return pass_rate(row)
         case RunPlot.COST:
-            return row.cost.usd if row.cost is not None and row.cost.is_exact else None
+            cost = row.totals.cost
+            return cost.usd if cost is not None and cost.is_exact else None
         case RunPlot.LATENCY:
-            return row.case_seconds
+            return row.totals.case_seconds
 
 
 def write_figures(
@@ -108,13 +109,13 @@ SIDE, _WITH_FACTS = 44, 100
 
 def pass_rate(row: RunRow) -> float | None:
     """Of the cases that are evaluated; None without one."""
-    return row.passed / row.evaluated if row.evaluated else None
+    return row.totals.passed / row.totals.evaluated if row.totals.evaluated else None
 
 
 def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None) -> list[Line]:
     if current is None or (rate := pass_rate(current)) is None:
         return []
-    passed, done = current.passed, current.evaluated
+    passed, done = current.totals.passed, current.totals.evaluated
     lines: list[Line] = [
         [(visible(current.title), "bold")],
         [

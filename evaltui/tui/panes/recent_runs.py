@@ -98,7 +98,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         run = self._workbench.runs.current
         if run is None or run.over or run.log != row.path:
             return row
-        return replace(row, counts=dict(run.counts), selected=len(run.selected))
+        return replace(row, totals=replace(row.totals, counts=dict(run.counts)), selected=len(run.selected))
 
     def on_resize(self) -> None:
         self._show()
