@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import base64
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.text.figures import show_size
 from evaltui.text.lines import Line, cut
 from evaltui.text.values import (
@@ -293,7 +291,7 @@ def _file(part: Json) -> str:
 def host_settings(options: argparse.Namespace) -> HostSettings:
     """Raises UsageError where there is no Python as it was asked for, or a setting is wrong."""
     timeout = settings_of(options).timeout
-    return HostSettings(agent_to_run(options), timeout, IMPORT_TIMEOUT, time.monotonic())
+    return HostSettings(agent_to_run(options), timeout)
 
 
 def secrets_to_hide(agent_dir: Path) -> Secrets | None:

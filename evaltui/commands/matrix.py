@@ -27,7 +27,6 @@ from evaltui.files.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, require_variant, start_host
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.matrices import usual_base
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest
@@ -177,7 +176,7 @@ async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
 
 
 def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
-    return start_host(HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
+    return start_host(HostSettings(agent, settings.timeout))
 
 
 def _notes(matrix: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:

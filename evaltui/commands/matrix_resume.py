@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.files.variants import hidden_in
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import StoredMatrix
@@ -148,4 +146,4 @@ class _Rest:
         return finished, 0 if self._options.exit_zero else code
 
     def _start_host(self, agent: AgentAddress) -> StartedHost:
-        return start_host(HostSettings(agent, self._settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
+        return start_host(HostSettings(agent, self._settings.timeout))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.starting import HostSettings, spawn_host, start_host
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job
@@ -106,7 +104,7 @@ async def _resume(
 
 
 def _host_settings(agent: AgentAddress, settings: RunSettings) -> HostSettings:
-    return HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic())
+    return HostSettings(agent, settings.timeout)
 
 
 def _begin_workers(settings: RunSettings) -> OwnCluster | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from typing import Any
 
 from evaltui.commands.exit_codes import HAD_ERRORS
@@ -60,7 +59,7 @@ def _tools(options: argparse.Namespace) -> list[DeclaredTool]:
 
 
 async def _loaded(agent: AgentAddress) -> dict[str, Any]:
-    host = start_host(HostSettings(agent, IMPORT_TIMEOUT, IMPORT_TIMEOUT, time.monotonic()))
+    host = start_host(HostSettings(agent, IMPORT_TIMEOUT))
     # A schema is printed to be read by a program: what the agent prints goes elsewhere.
     hide = secrets_of(agent.folder).in_text
     host.host.listen(lambda stream, line: write_stderr(hide(line)))

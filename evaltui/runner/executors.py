@@ -41,7 +41,7 @@ def executor_of(
     )
     if plan.held is not None:
         return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, listener), local
-    settings = HostSettings(plan.agent, plan.settings.timeout, plan.import_timeout, began)
+    settings = HostSettings(plan.agent, plan.settings.timeout, began)
     if not plan.scheduler:
         return HostPool(settings, listener, plan.settings.parallel, plan.settings.workers, first, gate), local
     if why := missing():

@@ -27,7 +27,6 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.files.saving import Fingerprint
 from evaltui.files.schedulers import OFF
 from evaltui.runner.parent.gate.shared import SharedByGates
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.text.figures import counted, show_number
 
 
@@ -112,8 +111,6 @@ class RunPlan:
     agent: AgentAddress
     sets: tuple[SetPlan, ...]
     settings: RunSettings = field(default_factory=RunSettings)
-    import_timeout: float = IMPORT_TIMEOUT
-    """Seconds."""
     known: Mapping[CaseId, Mapping[int, RepeatResult]] = field(default_factory=dict)
     """Results of repeats, counted from 0, that an earlier run has: they are not run again."""
     more: Mapping[CaseId, int] = field(default_factory=dict)

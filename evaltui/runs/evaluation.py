@@ -289,7 +289,7 @@ async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
         recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
         first = await started_as(plan) if plan.agent.variant else None
         return await run_plan(plan, on_update, first=first, recordings=recordings)
-    started = await start_in_process(agent, plan.agent, plan.settings.timeout, plan.import_timeout)
+    started = await start_in_process(agent, plan.agent, plan.settings.timeout)
     try:
         return await run_plan(plan, on_update, first=started)
     finally:

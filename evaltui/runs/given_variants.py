@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,7 +47,7 @@ async def started_as(plan: RunPlan) -> StartedHost:
 
     What else is wrong with an agent is told as of any other.
     """
-    host = start_host(HostSettings(plan.agent, plan.settings.timeout, plan.import_timeout, time.monotonic()))
+    host = start_host(HostSettings(plan.agent, plan.settings.timeout))
     try:
         await require_variant(host)
     except BaseException as error:

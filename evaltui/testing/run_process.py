@@ -35,7 +35,6 @@ from evaltui.files.folders import case_path
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import verdict
 from evaltui.runner.parent.starting import HostSettings, start_host
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RunStopped
 from evaltui.runs.baselines import LaterRun
 from evaltui.runs.candidate import summary_of
@@ -130,7 +129,7 @@ class _Run:
             self._baseline = baseline.run
             self._notes += filter(None, [baseline.note])
             request = replace(request, baseline=baseline.run.id)
-        settings = HostSettings(request.agent, request.settings.timeout, IMPORT_TIMEOUT, time.monotonic())
+        settings = HostSettings(request.agent, request.settings.timeout)
         executed = await run_and_keep(request, sets, self._on_update, lambda: start_host(settings))
         return executed.log
 

@@ -180,11 +180,10 @@ class AgentState:
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
         from evaltui.runner.parent.starting import HostSettings
-        from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
         self.look_at_python()
         timeout = self.settings.timeout
-        return self.warm_hosts.start(HostSettings(self.address, timeout, IMPORT_TIMEOUT, time.monotonic()))
+        return self.warm_hosts.start(HostSettings(self.address, timeout))
 
     def keep_host_warm(self) -> None:
         """Prepares a process for the next run, with the libraries that the last one needed."""

@@ -4,7 +4,6 @@ new log, which counts in the place of the one before."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
@@ -153,9 +152,8 @@ class MoreRepeats:
 
     def _start(self, address: AgentAddress) -> StartedHost:
         from evaltui.runner.parent.starting import HostSettings, start_host
-        from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
-        settings = HostSettings(address, self._agent.settings.timeout, IMPORT_TIMEOUT, time.monotonic())
+        settings = HostSettings(address, self._agent.settings.timeout)
         self._host = start_host(settings)
         return self._host
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -123,7 +122,7 @@ async def talker(folder: Path, source: str) -> AsyncIterator[Talker]:
     (agent / "agent.py").write_text(textwrap.dedent(source))
     python = Path(environment_python("EVALTUI_FRAMEWORKS_PYTHON"))
     address = AgentAddress(agent, None, Interpreter(python, "a test"))
-    started = start_host(HostSettings(address, SECONDS, SECONDS, time.monotonic()))
+    started = start_host(HostSettings(address, SECONDS))
     try:
         yield Talker(started.host, json.loads(json.dumps(await started.loading)))
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import textwrap
-import time
 import venv
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,7 @@ def write(folder: Path, source: str) -> Path:
 async def run(agent: Path, *messages: str, **session: Any) -> tuple[list[Event], Json]:
     """What happens when these messages are sent, and the session state at the end."""
     happened: list[str] = []
-    started = start_host(HostSettings(AgentAddress(agent), 20.0, 60.0, time.monotonic()))
+    started = start_host(HostSettings(AgentAddress(agent), 20.0))
     try:
         await started.loading
         turns = [{"role": "user", "parts": [{"text": message}]} for message in messages]

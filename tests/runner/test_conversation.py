@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -60,9 +59,9 @@ def talk_to(write_agent):
     lines: list[tuple[str, str]] = []
 
     @asynccontextmanager
-    async def start(source, session=None, timeout=20.0, import_timeout=60.0, agent_name=None):
+    async def start(source, session=None, timeout=20.0, agent_name=None):
         folder = write_agent(source)
-        settings = HostSettings(AgentAddress(folder, agent_name), timeout, import_timeout, time.monotonic())
+        settings = HostSettings(AgentAddress(folder, agent_name), timeout)
         conversation = Conversation(settings, lambda source, line: lines.append((source, line)))
         talk = Talk(conversation, session or {})
         talk.lines = lines

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from functools import partial
 from typing import Any
 
@@ -196,7 +195,7 @@ class WaitingHost:
     takes_more = False
 
     def __init__(self, plan: RunPlan, clock: Clock) -> None:
-        self.settings = HostSettings(plan.agent, 60.0, 60.0, time.monotonic())
+        self.settings = HostSettings(plan.agent, 60.0)
         self.host = self
         self.loading = asyncio.get_running_loop().create_future()
         self.loading.set_result({"name": "waits"})

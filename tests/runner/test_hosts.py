@@ -416,7 +416,7 @@ async def test_a_host_that_never_answers_ends_by_the_time_out(write_agent, monke
     monkeypatch.setattr("evaltui.runner.parent.supervisor._GRACE", 0.01)
     deaf = "asyncio.BaseEventLoop.call_soon_threadsafe = lambda *args, **kwargs: None"
     agent = AgentAddress(write_agent(REPLACES.format(replaced=deaf)))
-    started = start_host(HostSettings(agent, 20.0, 60.0, time.monotonic()))
+    started = start_host(HostSettings(agent, 20.0))
     turn = {"role": "user", "parts": [{"text": "one"}]}
     request = {"op": "run", "session": {}, "turns": [turn], "at_once": 2}
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from evaltui.files.agent_address import AgentAddress
@@ -28,7 +26,7 @@ async def test_the_users_own_modules_are_told_wherever_they_are(write_agent, tmp
         """,
         tools="",
     )
-    started = start_host(HostSettings(AgentAddress(folder), 10.0, 60.0, time.monotonic()))
+    started = start_host(HostSettings(AgentAddress(folder), 10.0))
     try:
         await started.loading
         files = {path.relative_to(tmp_path.resolve()).as_posix() for path in started.host.files}

@@ -91,7 +91,7 @@ async def hosts(monkeypatch):
 
 async def run(items, follow=(), parallel=4, most=100, listener=None):
     listener = listener or Listener(follow)
-    settings = HostSettings(AgentAddress(Path("agent")), 1.0, 1.0, 0.0)
+    settings = HostSettings(AgentAddress(Path("agent")), 1.0)
     listener.work = work = WorkQueue(most)
     work.add(items)
     if not follow:

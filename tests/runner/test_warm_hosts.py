@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import textwrap
-import time
 import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -54,7 +53,7 @@ class Agent:
         self.warm_hosts = WarmHosts(AgentAddress(folder))
 
     def settings(self) -> HostSettings:
-        return HostSettings(AgentAddress(self.folder), 20.0, 60.0, time.monotonic())
+        return HostSettings(AgentAddress(self.folder), 20.0)
 
     async def run(self) -> dict[str, Any]:
         """What a run leaves in the state; afterwards the next host is ready."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from evaltui.files.agent_address import AgentAddress
@@ -47,7 +45,7 @@ async def test_modules_and_models_of_the_first_turn_are_there_before_it(write_ag
     warm_hosts = WarmHosts(AgentAddress(folder))
     said, brought_in = [], []
     for _ in range(2):
-        started = warm_hosts.start(HostSettings(AgentAddress(folder), 30.0, 60.0, time.monotonic()))
+        started = warm_hosts.start(HostSettings(AgentAddress(folder), 30.0))
         await started.loading
         lines: list[str] = []
         turn = {"role": "user", "parts": [{"text": "hello"}]}

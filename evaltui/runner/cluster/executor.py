@@ -95,7 +95,6 @@ class DaskExecutor:
             uuid.uuid4().hex[:12],
             settings.agent,
             settings.timeout,
-            settings.import_timeout,
             began,
             min(hosts, plan.settings.parallel),
             plan.settings.parallel,

@@ -74,7 +74,6 @@ class ClusterRun:
     id: str
     agent: AgentAddress
     timeout: float
-    import_timeout: float
     began: float
     """A `time.time()`."""
     hosts: int
@@ -96,7 +95,7 @@ class ClusterRun:
     def settings(self, files: UnpackedFiles | None) -> HostSettings:
         """On the clock of this machine, which has the agent's files."""
         started = time.monotonic() - max(time.time() - self.began, 0.0)
-        settings = HostSettings(self.agent, self.timeout, self.import_timeout, started)
+        settings = HostSettings(self.agent, self.timeout, started)
         if self.bundle is None or files is None:
             return settings
         agent = _unpacked(self.agent, files.folder / self.bundle.agent)

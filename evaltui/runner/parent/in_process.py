@@ -174,12 +174,10 @@ class StartedInProcess:
         await self.host.close()
 
 
-async def start_in_process(
-    found: Any, address: AgentAddress, timeout: float, import_timeout: float
-) -> StartedInProcess:
+async def start_in_process(found: Any, address: AgentAddress, timeout: float) -> StartedInProcess:
     """Open an agent object. Time-outs in seconds. Raises ValueError for what is no agent."""
     from evaltui.runner.child.in_process import AgentObject
 
     began = time.monotonic()
     agent = await AgentObject.of(found, address.name, began)
-    return StartedInProcess(HostSettings(address, timeout, import_timeout, began), InProcessHost(agent))
+    return StartedInProcess(HostSettings(address, timeout, began), InProcessHost(agent))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HostSettings:
-    """What every host of a run is started with. Time-outs in seconds; `started` is a `time.monotonic()`."""
+    """What every host of a run is started with."""
 
     agent: AgentAddress
     timeout: float
-    import_timeout: float
-    started: float
+    """Seconds per case."""
+    started: float = field(default_factory=time.monotonic)
+    """A `time.monotonic()`, from which on the import of the agent takes its time."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """What they have in their environment besides that of this process."""
     folder: Path | None = None
@@ -33,8 +35,8 @@ class HostSettings:
 
     @property
     def import_limit(self) -> float:
-        """Seconds in which the agent has to be imported: at most `import_timeout`."""
-        return min(self.import_timeout, import_limit(self.timeout))
+        """Seconds in which the agent has to be imported."""
+        return import_limit(self.timeout)
 
 
 @dataclass(frozen=True)

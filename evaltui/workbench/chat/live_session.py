@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -15,7 +14,6 @@ from evaltui.files.agent_files import AgentFiles, Contents, changed_files
 from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings, StartedHost
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 
 
@@ -67,7 +65,7 @@ class LiveSession:
         """
         self._held = None
         if self._conversation is None:
-            settings = HostSettings(self.agent, self._timeout, IMPORT_TIMEOUT, time.monotonic())
+            settings = HostSettings(self.agent, self._timeout)
             self._conversation = Conversation(settings, self._on_console, self._start)
         steps = await asyncio.to_thread(past_of_turns, [turn.events for turn in past])
         try:
