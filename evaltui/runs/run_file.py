@@ -151,7 +151,9 @@ class RunFile:
         try:
             return RunHeader.from_json(self._json(text), sets=tuple(self._sets()), **in_columns)
         except ValidationError as error:
-            raise ValueError(f"{self.path} is damaged: its header cannot be read: {error}") from error
+            problem = error.errors(include_url=False)[0]
+            place = ".".join(("header", *map(str, problem["loc"])))
+            raise ValueError(f"{self.path} is damaged: {place}: {problem['msg']}") from error
 
     def _sets(self) -> Iterator[SelectedSet]:
         cases: dict[str, list[tuple[Any, ...]]] = {}

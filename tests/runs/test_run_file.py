@@ -31,6 +31,7 @@ from evaltui.runs.run_file import Ending, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run, next_number
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change, selected, store_run
 
 PATH = 'a "quoted" folder/s.evalset.json'
 IDS = ("plain", 'a "quoted" one', "grüße 🌻", "\udcff no Unicode", "", "'; DROP TABLE cases; --")
@@ -143,7 +144,7 @@ def test_totals_are_those_of_the_cases(tmp_path, seed):
     are_known = summaries and all(one.tokens is not None for one in summaries)
     assert totals.tokens == (16.0 * len(summaries) if are_known else None)
     assert totals.cost == (sum(known[1:], known[0]) + Cost(unseen=seed - len(known)) if known else None)
-    assert read_row(writer.path).done == seed
+    assert read_row(writer.path).totals == totals
 
 
 def test_secrets_are_masked_and_ids_are_not(tmp_path):
@@ -203,6 +204,14 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path, seed):
         return "run.sqlite"
 
     assert "run.sqlite" in read()
+
+
+def test_a_damaged_header_is_named_with_its_place_in_one_line(tmp_path):
+    path = store_run(tmp_path, [selected("s", "a")], [])
+    change(path, "UPDATE run SET header = json_set(header, '$.settings.parallel', 'many')")
+    problem = read_row(path).problem
+    assert problem.startswith(f"{path} is damaged: header.settings.parallel: Input should be a valid integer")
+    assert len(problem.splitlines()) == 1
 
 
 @pytest.mark.parametrize("ending", [None, Ending(Status.PASSED)])
