@@ -329,7 +329,7 @@ class Report(BaseModel):
     started: str
     """UTC, ISO 8601."""
     seconds: float | None
-    """Wall time; null for a stored run that was interrupted."""
+    """Wall time; null for a run that was killed or goes on."""
     totals: Totals
     tags: dict[str, TagTotals] = {}
     """The cases with each tag."""

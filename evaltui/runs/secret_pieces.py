@@ -19,8 +19,6 @@ class SecretPieces:
     them in the same stream decide that: the text that an agent streams, or a stream of the console."""
 
     def __init__(self, secrets: Secrets) -> None:
-        self.has_masked = False
-        """Whether there was such a secret."""
         self._secrets = secrets
         self._held: dict[_Stream, list[Happened]] = {}
 
