@@ -61,7 +61,6 @@ class SecretPieces:
         masked = self._secrets.in_pieces(pieces, unsettled)
         if len(pieces) < 2 or masked == pieces:
             return list(held)
-        self.has_masked = True
         new = iter(masked)
         return [Happened(_with_texts(one.event, [next(new) for _ in _texts(one.event)])) for one in held]
 
