@@ -24,6 +24,8 @@ PROJECT_FILE = "pyproject.toml"
 _VARIANTS = "variants"
 _PRICES = "prices"
 _LIMITS = "limits"
+# Fields that are paths, and their keys.
+_PATHS = {"results_dir": "results-dir", "file": "file"}
 # Seconds per case.
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_KEPT = 200
@@ -66,9 +68,22 @@ class RunSettings:
     """The pyproject.toml that has the table; None where none has."""
 
     def to_json(self) -> dict[str, Any]:
-        """By the names of the settings."""
+        """By the names of the settings; `limits` by the model, and the `file`, where there are some."""
         values = {name: getattr(self, one.attribute) for name, one in SETTINGS.items()}
+        if self.limits:
+            values[_LIMITS] = {one.model: one.to_json() for one in self.limits}
+        if self.file is not None:
+            values["file"] = self.file
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunSettings:
+        """The settings of `to_json`. Raises ValueError for wrong limits."""
+        from evaltui.core.model.limits import limits_of
+
+        values = {SETTINGS[name].attribute: data[name] for name in SETTINGS if data.get(name) is not None}
+        values |= {name: Path(data[key]) for name, key in _PATHS.items() if data.get(key)}
+        return cls(**values, limits=limits_of(data.get(_LIMITS, {})))
 
 
 @dataclass(frozen=True)

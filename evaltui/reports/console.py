@@ -66,7 +66,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
 
 
 # Other lines of the report show these.
-_SHOWN_ELSEWHERE = ("parallel", "record", "results-dir")
+_SHOWN_ELSEWHERE = ("parallel", "record", "results-dir", "limits", "file")
 
 
 def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
@@ -75,7 +75,7 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
     chosen = [
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in settings.to_json().items()
-        if value != defaults[name] and name not in _SHOWN_ELSEWHERE
+        if name not in _SHOWN_ELSEWHERE and value != defaults[name]
     ]
     limits = [(f"limits  {visible('; '.join(map(str, settings.limits)))}", "muted")]
     if settings.limits:

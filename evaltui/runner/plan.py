@@ -38,7 +38,8 @@ class SetPlan:
     beside which its recordings are, `whole` whether these are all of its cases. `config_path` is the file of
     the config, if it is one. `places` are those of the cases in their set, from 0, None where nobody knows.
     `fingerprint` is that of the file's text that was read, None where nobody knows. `files` are those that
-    were read for it, each with its fingerprint then, None for a missing one.
+    were read for it, each with its fingerprint then, None for a missing one. `defaulted` is whether its
+    criteria are ADK's defaults, None where nobody knows, `not_used` a config above that is for other sets.
     """
 
     eval_set_id: str
@@ -50,6 +51,8 @@ class SetPlan:
     places: tuple[int, ...] | None = None
     fingerprint: str | None = None
     files: Mapping[Path, str | None] = field(default_factory=dict)
+    defaulted: bool | None = None
+    not_used: Path | None = None
 
     @cached_property
     def config_name(self) -> str:

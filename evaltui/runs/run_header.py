@@ -44,6 +44,14 @@ class SelectedSet:
     """How often cases are run that are run more often than the others, by their ids."""
     fingerprint: str | None = None
     """Of the text of its file; None where nobody knows."""
+    file: str | None = None
+    """Its file as the run found it; None where nobody knows."""
+    config_path: str | None = None
+    """The file of its config; None for ADK's defaults, and where nobody knows."""
+    defaulted: tuple[str, ...] | None = None
+    """The criteria of its config that no file gave; None where nobody knows."""
+    not_used: str | None = None
+    """A config that stands above the set and is for other sets; None without one."""
 
     @cached_property
     def scored_by(self) -> Json | None:
@@ -118,6 +126,12 @@ class RunHeader:
     def in_process(self) -> bool:
         """Whether the agent was an object, run in the process that evaluated it."""
         return self.data.get("in_process") is True
+
+    @property
+    def interpreter(self) -> Mapping[str, str]:
+        """The `path` of the Python that the agent ran in, and its `reason`, "" for evaltui's own; empty where
+        nobody knows."""
+        return members_of(self.data, "interpreter", str)
 
     @property
     def trace_files(self) -> Mapping[str, str]:

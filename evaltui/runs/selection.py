@@ -289,9 +289,7 @@ def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
 def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) -> dict[str, Any]:
     files = {"config": sets.config, "initial_session": sets.initial_session}
     header: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
-    # The process of an agent behind a network is somebody else's.
-    python = None if request.agent.url else str(request.agent.interpreter.path)
-    header["settings"] = request.settings.to_json() | {"python": python}
+    header["settings"] = request.settings.to_json()
     if request.config_choice != "nearest":
         header["config_choice"] = request.config_choice
     if request.number is not None:

@@ -292,7 +292,7 @@ class _Reading:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent) if self.header.files else ()
-        now, then = self.agent.python, member(self.header.data, "settings", dict, {}).get("python")
+        now, then = self.agent.python, self.header.interpreter.get("path")
         return (*files, PYTHON) if now and then and then != now else files
 
     @cached_property

@@ -57,7 +57,7 @@ async def ours(agent_dir: Path, path: Path) -> float:
     eval_set = load_eval_set(path)
     one = SetPlan(eval_set.eval_set_id, eval_set.eval_cases, EvalConfig.default(), path)
     plan = RunPlan(AgentAddress(agent_dir), (one,), workers=1)
-    log = LoggedRun.start(RunStore(agent_dir), plan, datetime.now(UTC), {})
+    log = LoggedRun.start(RunStore(agent_dir), plan, datetime.now(UTC), {}, print)
     done: list[CaseDone] = []
     clock: list[float] = []
 
@@ -69,7 +69,8 @@ async def ours(agent_dir: Path, path: Path) -> float:
                 clock.append(_spent())
 
     status = await follow_plan(plan, on_update)
-    log.close(status)
+    log.end(status)
+    log.close()
     if status is not Status.PASSED:
         raise SystemExit(f"the run was {status}")
     return (clock[1] - clock[0]) / (len(done) - WARM_UP)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter
 from rich.cells import cell_len
 
 from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
@@ -144,6 +145,10 @@ class MetricCheck:
     def reason(self) -> str:
         """Why it does not run, and what to do, as the reason of a metric."""
         return ". ".join(part for part in (self.why, self.fix) if part)
+
+
+CHECKS = TypeAdapter(tuple[MetricCheck, ...])
+"""Checks as the header of a run has them."""
 
 
 class _InSet(NamedTuple):
