@@ -34,7 +34,7 @@ from evaltui.runner.plan import (
     RunPlan,
     SetPlan,
 )
-from evaltui.runs.execution import ExecutedRun, LogGrew, OnRunUpdate, Selected
+from evaltui.runs.execution import ExecutedRun, LoggedRun, LogGrew, OnRunUpdate, Selected
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import SetSource
 
@@ -88,7 +88,8 @@ class FakeRuns:
                 await self.go_on.wait()
                 statuses.append(await self._run(selected.plan, one, case, on_update))
         status = worst_status(statuses) if statuses else None
-        return ExecutedRun(started, 0.0, status, None, has_secrets=False)
+        file = LoggedRun.start(None, selected.plan, selected.header, print).close()
+        return ExecutedRun(started, 0.0, status, None, file)
 
     async def follow(self, plan: RunPlan, on_update: OnUpdate, **_: object) -> Status:
         """Stands for `follow_plan`: everything else of a run, its log too, is real."""

@@ -116,7 +116,10 @@ def _report(run: KeptRun, case: CaseId) -> dict[str, Any]:
     return document
 
 
+_OF_ONE_RUN = ("log", "started", "notes", "preflight")
+
+
 def _whole_report(log: Path) -> Any:
-    """The JSON report of a run, but for its log and its start."""
-    document = without_times(json_of(stored_report(log, Secrets())))
-    return {name: value for name, value in document.items() if name not in ("log", "started")}
+    """The JSON report of a run, but for its log, its start, its notes and the checks before it."""
+    document = without_times(json_of(stored_report(open_run(log), Secrets())))
+    return {name: value for name, value in document.items() if name not in _OF_ONE_RUN}

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from evaltui.commands.baselines import alpha_of, baseline_of, require_effect
 from evaltui.commands.chosen_cases import chosen_cases
@@ -19,42 +18,32 @@ from evaltui.commands.output import ReportTarget, UsageError, stored_durations, 
 from evaltui.commands.progress import Progress, recorded_seconds
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.commands.resumed import refusing, run_to_resume
-from evaltui.commands.variants import changes_in_words, refusing_variant
+from evaltui.commands.variants import refusing_variant
 from evaltui.core.compare.run_comparison import Comparison, compare
-from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import worst_status
-from evaltui.core.model.spending import RunningTotal
-from evaltui.core.secrets import Secrets
 from evaltui.core.statistics.differences import ALPHA
-from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import ConfigChoice
 from evaltui.files.settings import secrets_of
-from evaltui.reports.model import RunReport, no_events
-from evaltui.reports.set_totals import RunningTotals
+from evaltui.reports.model import RunReport
+from evaltui.reports.stored import stored_report
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.starting import StartedHost
-from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone, RunStopped
+from evaltui.runner.plan import Noted
 from evaltui.runs.baselines import LaterRun
-from evaltui.runs.candidate import summary_of
-from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
+from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import stored_events
-from evaltui.runs.logged_results import ResultsOfRun, summaries_of
+from evaltui.runs.history import KeptRun, run_in
 from evaltui.runs.resuming import begun_with, read_resumption, read_selection
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
-from evaltui.text.figures import counted, show_number
 from evaltui.text.values import visible
 
 # New objects after which garbage is looked for: a case makes hundreds, which are soon gone without that.
 _GARBAGE = 10_000
-# Characters, roughly, of a file that is looked through piece by piece.
-_PIECE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -222,12 +211,7 @@ class Job:
         # What is said on standard error begins with it.
         self._command = "run" if request.traces is None else "score"
         self._selected: SelectedRun | None = None
-        self._results = ResultsOfRun()
-        self._spent = RunningTotal()
-        self._totals = RunningTotals()
-        self._agent: Mapping[str, Any] = {}
-        self._notes = [*notes]
-        self._calls = CallCounts()
+        self._notes = tuple(notes)
         self._progress: Progress | None = None
         self.finished: FinishedVariant | None = None
         """Of a run of a matrix that is over what the report of the matrix says of it."""
@@ -247,28 +231,24 @@ class Job:
             painting.cancel()
             if self._progress is not None:
                 self._progress.end()
-        assert self._selected is not None
-        interrupted = executed.status is None
-        if interrupted:
-            count, done = self._selected.plan.case_count, len(self._results)
-            self._notes.append(f"interrupted: {show_number(done)} of {counted(count, 'case')} finished")
-            if executed.problem:
-                write_stderr(f"evaltui {self._command}: {executed.problem}. Continue with --resume last")
-        report = self._report(self._selected, executed)
-        report = self._without_secrets(report, executed)
+        if executed.problem:
+            write_stderr(f"evaltui {self._command}: {executed.problem}. Continue with --resume last")
+        run = run_in(executed.file)
+        report = self._report(run)
         if self._request.matrix:
+            agent = executed.file.agent
             self.finished = FinishedVariant(
-                self._summary(self._selected, executed, report.result),
+                run.summary,
                 report.agent,
                 report.log,
-                tuple(self._agent.get("changes", ())),
+                tuple(agent.get("changes", ())),
                 report.comparison,
-                executed.stopped.reason if executed.stopped else "",
+                executed.file.header.stopped,
             )
         all_written = write_reports(report, self._ending.targets, self._command) & self._store_durations(
             report
         )
-        if interrupted:
+        if executed.status is None:
             return HAD_ERRORS if executed.problem else INTERRUPTED
         if executed.stopped is not None and executed.stopped.is_refusal:
             return WRONG_USE
@@ -288,14 +268,6 @@ class Job:
         file = self._ending.store_durations
         return file is None or stored_durations(file, report.summaries, self._command)
 
-    def _without_secrets(self, report: RunReport, executed: ExecutedRun) -> RunReport:
-        """The report as it may be written; what was scored stays what it was."""
-        secrets = secrets_of(self._request.agent_dir)
-        if executed.has_secrets or any(_may_have(secrets, one.path) for one in report.sets):
-            return secrets.masked(report)
-        # Thousands of cases need not be looked through: the log has, and found nothing.
-        return replace(report, notes=secrets.masked(report.notes), checks=secrets.masked(report.checks))
-
     def _exit_code(self, report: RunReport) -> int:
         if report.comparison is not None and self._ending.fail_on_regression:
             code = comparison_exit_code(report.comparison)
@@ -311,31 +283,12 @@ class Job:
             case Selected(selected):
                 self._on_selected(selected)
                 return
-            case LogGrew(log):
-                self._results.log_grew(log)
+            case LogGrew():
                 return
-            case CaseDone(result):
-                spent = result.spent
-                self._results.add(result)
-                self._spent.add(spent)
-                self._totals.add(result.id.path, result.seconds, spent)
-            case AgentLoaded(info):
-                self._agent = info
-                self._notes += changes_in_words(self.agent, info)
-            case Happened(event):
-                # What a trace has was called before.
-                if self._request.traces is None:
-                    self._calls.on_event(event)
-            case RepeatDone(result=result):
-                self._calls.on_result(result)
             case Noted(text, at_once=True):
                 # On a terminal the line of the progress has it.
                 if not sys.stderr.isatty():
                     write_stderr(f"evaltui {self._command}: {text}")
-            case Noted(text):
-                self._notes.append(text)
-            case RunStopped(reason):
-                self._notes.append(reason)
         if self._progress is not None:
             self._progress.on_update(update)
 
@@ -350,69 +303,15 @@ class Job:
         announce(selected.plan.checks, self._required)
         if self._ending.baseline is not None and self._ending.fail_on_regression:
             require_effect(self._ending.baseline, selected, self._ending.alpha)
-        resumes = self._request.resumes
-        if resumes is not None and not resumes.of_other_variant:
-            done = len(list(resumes.carried()))
-            self._notes.append(f"resumes run {resumes.id}: {counted(done, 'result')} kept")
         variant = self.agent.variant
         title = variant.variant.name if variant and self._request.matrix else ""
         seconds = recorded_seconds(selected.plan)
         self._progress = Progress(sys.stderr, selected.plan.case_count, title, seconds)
 
-    def _report(self, selected: SelectedRun, executed: ExecutedRun) -> RunReport:
-        plan = selected.plan
-        cases = self._results.of(plan.selected(), secrets_of(plan.agent_dir))
-        result = RunResult(cases, worst_status(one.status for one in summaries_of(cases)))
-        return RunReport(
-            result=result,
-            agent=self._agent.get("name", plan.agent_dir.resolve().stem),
-            started=executed.started,
-            seconds=executed.seconds,
-            sets=selected.sets,
-            log=str(executed.log) if executed.log is not None else None,
-            parallel=plan.settings.parallel,
-            notes=tuple(self._notes),
-            comparison=self._comparison(selected, executed, result),
-            record=plan.settings.record,
-            calls=self._calls,
-            checks=plan.checks,
-            python=self._python(),
-            settings=self._request.settings,
-            model=str(self._agent.get("model") or ""),
-            address=self.agent.as_arguments,
-            events=no_events if executed.log is None else stored_events(executed.log),
-            known_spending=self._spent.value,
-            known_totals=self._totals.of_sets,
-        )
-
-    def _python(self) -> str:
-        """`3.12.1 from .venv  /shop/.venv/bin/python, google-adk 2.13.0`; "" for evaltui's own, and where no
-        agent is run."""
-        interpreter, executable = self.agent.interpreter, self.agent.python
-        if executable is None or self._request.traces is not None:
-            return ""
-        found = f"{self._agent.get('python', '')} from {interpreter.reason}  {executable}".lstrip()
-        return ", ".join(filter(None, [found, self._agent.get("version", "")]))
-
-    def _comparison(
-        self, selected: SelectedRun, executed: ExecutedRun, result: RunResult
-    ) -> Comparison | None:
-        if self._ending.baseline is None:
-            return None
-        return compare(self._ending.baseline, self._summary(selected, executed, result), self._ending.alpha)
-
-    def _summary(self, selected: SelectedRun, executed: ExecutedRun, result: RunResult) -> RunSummary:
-        results = {one.id: one for one in summaries_of(result.cases) if one.runs}
-        return summary_of(selected, results, self._agent, executed.log)
-
-
-def _may_have(secrets: Secrets, path: Path) -> bool:
-    """Whether there may be secrets in a file, which may be larger than what should be in memory, and may have
-    been moved or deleted during the run."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            # Line by line takes ten times as long; no secret goes over the end of a line.
-            pieces = iter(lambda: file.readlines(_PIECE), [])
-            return any(secrets.may_be_in("".join(lines)) for lines in pieces)
-    except OSError:
-        return True
+    def _report(self, run: KeptRun) -> RunReport:
+        secrets = secrets_of(self._request.agent_dir)
+        report = stored_report(run, secrets)
+        comparison = None
+        if self._ending.baseline is not None:
+            comparison = secrets.masked(compare(self._ending.baseline, run.summary, self._ending.alpha))
+        return replace(report, notes=(*self._notes, *report.notes), comparison=comparison)

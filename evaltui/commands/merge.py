@@ -67,12 +67,13 @@ def merge_runs(options: argparse.Namespace) -> int:
     except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
         return complain("merge", error)
     log = options.output or merged.log
-    run = open_run(log).summary
+    whole = open_run(log)
+    run = whole.summary
     comparison = compare(baseline.run, run, alpha_of(options)) if baseline is not None else None
     remarks = [*_remarks(merged), *([baseline.note] if baseline and baseline.note else [])]
     secrets = secrets_of(options.agent_dir)
     if options.report:
-        made = replace(stored_report(log, secrets), comparison=secrets.masked(comparison))
+        made = replace(stored_report(whole, secrets), comparison=secrets.masked(comparison))
         all_written = write_reports(replace(made, notes=(*made.notes, *remarks)), targets, "merge")
     else:
         all_written = True

@@ -56,12 +56,13 @@ def report(options: argparse.Namespace) -> int:
         baseline = baseline_of(options, stored_run(store, *paths))
         with tempfile.TemporaryDirectory(prefix="evaltui-") as folder:
             log = paths[0] if len(paths) == 1 else _merged(paths, Path(folder), secrets)
-            made = stored_report(log, secrets)
+            run = open_run(log)
+            made = stored_report(run, secrets)
             if len(paths) > 1:
                 made = _of_several(made, paths)
             if baseline is not None:
-                comparison = compare(baseline.run, open_run(log).summary, alpha_of(options))
-                notes = (*made.notes, *filter(None, [baseline.note]))
+                comparison = compare(baseline.run, run.summary, alpha_of(options))
+                notes = (*filter(None, [baseline.note]), *made.notes)
                 made = replace(made, comparison=secrets.masked(comparison), notes=notes)
             all_written = write_reports(made, targets, "report")
     except (UsageError, SelectionError, OSError, ValueError) as error:

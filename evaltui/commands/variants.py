@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from evaltui.commands.output import UsageError
 from evaltui.core.model.variants import BASE, Variant
@@ -79,16 +78,3 @@ def refusing_variant(agent: AgentAddress) -> Iterator[None]:
     except VariantError as error:
         assert agent.variant is not None
         raise UsageError(_refused(agent.variant.variant, error)) from error
-
-
-def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:
-    """What its host has changed for the variant: `variant pro: root_agent.model a → b`."""
-    done = [
-        f"{one['what']} {one['old']} → {one['new']}" if one["old"] else f"{one['what']} {one['new']}"
-        for one in info.get("changes", ())
-    ]
-    if agent.variant is None:
-        return
-    yield from agent.variant.notes
-    if done:
-        yield f"variant {agent.variant.variant.name}: {', '.join(done)}"

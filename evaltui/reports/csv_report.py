@@ -83,7 +83,7 @@ def csv_report(report: RunReport) -> Iterator[str]:
     for info, cases in report.by_set():
         for case in cases:
             tags = " ".join(info.tags.get(case.eval_id, ()))
-            for row in _case_rows(case, info.expected(case.eval_id)):
+            for row in _case_rows(case, report.expected(case.id)):
                 row["tags"] = tags
                 writer.writerow({column: cell_text(value) for column, value in row.items()})
             yield _taken(file)

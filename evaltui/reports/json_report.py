@@ -101,7 +101,7 @@ class Report:
     started: str
     """UTC, ISO 8601."""
     seconds: Seconds | None
-    """Wall time; None for a stored run that was interrupted."""
+    """Wall time; None for a run that was killed or goes on."""
     totals: Totals
     rates: Rates | None
     """None without a case."""

@@ -41,11 +41,11 @@ def junit_report(report: RunReport) -> Iterator[str]:
 
 
 def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Iterator[str]:
-    known = report.total_of(info, cases)
+    total = report.total_of(info)
     suite = ET.Element(
         "testsuite",
         name=visible(report.name_of(info)),
-        time=f"{known.seconds:.3f}",
+        time=f"{total.seconds:.3f}",
         timestamp=report.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     )
     _count(suite, summaries_of(cases))
@@ -55,7 +55,7 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Ite
         "config": _config(info),
         "defaulted": ", ".join(info.defaulted),
         **({} if info.passed_over is None else {"config_not_used": str(info.passed_over)}),
-        **_cost(known.spent),
+        **_cost(total.costs.value),
     }
     for name, value in told.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))

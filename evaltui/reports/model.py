@@ -15,14 +15,14 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.core.model.spending import Spending
+from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings
-from evaltui.reports.set_totals import RunningTotals, SetTotal
-from evaltui.runs.logged_results import by_path, summaries_of
+from evaltui.runs.logged_results import by_path, costs_of, summaries_of
 from evaltui.runs.sets import SetInfo
 
 EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
@@ -32,6 +32,23 @@ EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
 def no_events(_: CaseId) -> Mapping[int, Sequence[Event]]:
     """Those of a run that was not stored."""
     return {}
+
+
+ExpectedOfCase = Callable[[CaseId], Sequence[Invocation]]
+
+
+def nothing_expected(_: CaseId) -> Sequence[Invocation]:
+    """That of a run that was not stored."""
+    return ()
+
+
+@dataclass
+class SetTotal:
+    """What the cases of a set come to."""
+
+    seconds: float = 0.0
+    """Of all runs of its cases."""
+    costs: RunningTotal = field(default_factory=RunningTotal)
 
 
 @dataclass(frozen=True)
@@ -63,10 +80,9 @@ class RunReport:
     """The words that name the agent on a command line; "" where they are not known."""
     events: EventsOfCase = no_events
     """Reads what happened in a case. Raises OSError, and ValueError for a log that is damaged."""
-    known_spending: Spending | None = None
-    """What all cases cost, where it was added up while they were run."""
-    known_totals: Mapping[str, SetTotal] | None = None
-    """What the cases of each set come to, by their file, where it was added up as well."""
+    expected: ExpectedOfCase = nothing_expected
+    """Reads what each turn of a case expects; nothing where a user is simulated, or nobody knows. Raises what
+    `events` does."""
 
     @property
     def uses_recordings(self) -> bool:
@@ -95,19 +111,24 @@ class RunReport:
         return self._summaries_by_path.get(info.known_as, ())
 
     @cached_property
+    def _totals(self) -> tuple[RunningTotal, Mapping[str, SetTotal]]:
+        """What all cases cost, and what those of each file come to."""
+        spent, by_path = RunningTotal(), dict[str, SetTotal]()
+        for path, seconds, cost in costs_of(self.result.cases):
+            one = by_path.setdefault(path, SetTotal())
+            one.seconds += seconds
+            one.costs.add(cost)
+            spent.add(cost)
+        return spent, by_path
+
+    @property
     def spent(self) -> Spending | None:
         """What all cases cost; None where nobody knows."""
-        return self.result.spent if self.known_spending is None else self.known_spending
+        return self._totals[0].value
 
-    def total_of(self, info: SetInfo, cases: Sequence[CaseResult]) -> SetTotal:
+    def total_of(self, info: SetInfo) -> SetTotal:
         """What the cases of a set come to."""
-        known = self.known_totals
-        if known is None:
-            added = RunningTotals()
-            for case in cases:
-                added.add(info.known_as, case.seconds, case.spent)
-            known = added.of_sets
-        return known.get(info.known_as, SetTotal())
+        return self._totals[1].get(info.known_as) or SetTotal()
 
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:

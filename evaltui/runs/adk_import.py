@@ -40,7 +40,9 @@ def keep_adk_run(store: RunStore, data: Json) -> Path:
     selected = SelectedSet(path, run.eval_set_id, ids, {"criteria": _criteria(data)}, ids == of_set)
     header = RunHeader(
         sets=(selected,),
-        settings=RunSettings(runs=max((len(case.repeats) for case in cases), default=1), adk_verdicts=True),
+        settings=RunSettings(
+            runs=max((len(case.repeats) for case in cases), default=1), parallel=1, adk_verdicts=True
+        ),
         started=run.started if run.created else datetime.now(UTC),
         agent_dir=str(store.agent_dir),
         of_adk=True,

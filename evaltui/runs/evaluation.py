@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -225,40 +225,18 @@ def _refusal(repeat: RepeatResult) -> ErrorInfo | None:
     return None if repeat.actual else next(errors, None)
 
 
-class _Log:
-    """The log of a run from Python. One that cannot be written to its end is a warning, and is not named."""
+def _begin_log(plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> LoggedRun:
+    """The log of a run from Python. One that cannot be written to its end is a warning, and is not named.
 
-    def __init__(self, plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> None:
-        """Raises OSError."""
-        plan = replace(plan, settings=replace(plan.settings, results_dir=results_dir.absolute()))
-        store = RunStore.of(plan.agent_dir, plan.settings)
-        self._log: LoggedRun | None = LoggedRun.start(store, plan, RunHeader(files=files))
-        if self._log.elsewhere:
-            warnings.warn(self._log.elsewhere, RuntimeWarning, stacklevel=2)
+    Raises OSError.
+    """
+    settings = replace(plan.settings, results_dir=results_dir.absolute())
+    store = RunStore.of(plan.agent_dir, settings)
+    return LoggedRun.start(store, plan, RunHeader(settings=settings, files=files), _warn)
 
-    def tee(self, tell: OnUpdate) -> OnUpdate:
-        """Writes down what is told."""
 
-        def on_update(update: Update) -> None:
-            self._write(lambda log: log.write(update))
-            tell(update)
-
-        return on_update
-
-    def close(self, status: Status | None, stopped: str = "") -> Path | None:
-        """Its file, if all was written; without a status the run was interrupted, or `stopped` for a
-        reason."""
-        self._write(lambda log: log.close(status, stopped))
-        return self._log.path if self._log else None
-
-    def _write(self, write: Callable[[LoggedRun], None]) -> None:
-        if self._log is None:
-            return
-        try:
-            write(self._log)
-        except OSError as error:
-            warnings.warn(f"Run log incomplete: {error}", RuntimeWarning, stacklevel=2)
-            self._log = None
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 async def run_planned(
@@ -266,22 +244,27 @@ async def run_planned(
 ) -> RunResult:
     """Run a plan, in this process if its agent is an object; kept in `results_dir`, None for nowhere."""
     plan = checked(plan)
-    tell = on_update or (lambda _: None)
     files = await asyncio.to_thread(logged_files, plan)
-    log = None if results_dir is None else _Log(plan, results_dir, files)
-    try:
-        result = await _result(agent, plan, log.tee(tell) if log else tell)
-    except BaseException:
+    log = None if results_dir is None else _begin_log(plan, results_dir, files)
+
+    def tell(update: Update) -> None:
         if log is not None:
-            log.close(None)
-        raise
-    for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
-        tell(Noted(note))
-        warnings.warn(note, RuntimeWarning, stacklevel=2)
-    if log is None:
-        return result
-    # One that was stopped can be resumed as one that was interrupted.
-    return replace(result, log=log.close(None if result.stopped else result.status, result.stopped))
+            log.write(update)
+        if on_update is not None:
+            on_update(update)
+
+    try:
+        result = await _result(agent, plan, tell)
+        if log is not None:
+            # One that was stopped can be resumed as one that was interrupted.
+            log.end(None if result.stopped else result.status)
+        for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
+            tell(Noted(note))
+            _warn(note)
+    finally:
+        if log is not None:
+            log.close()
+    return replace(result, log=log.path) if log is not None else result
 
 
 async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:

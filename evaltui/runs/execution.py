@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
-from evaltui.files.agent_address import files_of_agent
+from evaltui.core.model.stored_cases import StoredCase, StoredCases
+from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
 from evaltui.files.folders import app_name, case_path
 from evaltui.files.saving import fingerprint_of
@@ -47,7 +49,7 @@ from evaltui.runs.secret_pieces import SecretPieces
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import some_of
+from evaltui.text.figures import counted, some_of
 
 # Seconds.
 _COMMIT_EVERY = 1.0
@@ -79,60 +81,65 @@ def notes_on_changes(plan: RunPlan, files: Mapping[str, str]) -> Iterator[str]:
 
 
 class LoggedRun:
-    """Writes what a run tells to its file."""
+    """Writes what a run tells to its file; in memory, where that cannot be written."""
 
-    def __init__(self, writer: RunWriter, started: datetime) -> None:
+    def __init__(
+        self, writer: RunWriter, agent: AgentAddress, started: datetime, note: Callable[[str], None]
+    ) -> None:
+        """`note` gets a sentence where the file cannot be written to its end."""
         self.last_result: int | None = None
         """The number of the case that has the last result in the file; None before there is one."""
+        self.seconds: float | None = None
+        """Wall time, once the run is over."""
         self._writer = writer
+        self._agent = agent
         self._pieces = SecretPieces(writer.secrets)
         self._started = started
-        self.seconds = 0.0
-        """Wall time, once it is closed."""
+        self._note = note
+        self._is_incomplete = False
+        writer.on_locked = note
+        if writer.elsewhere:
+            note(writer.elsewhere)
 
     @classmethod
-    def start(cls, store: RunStore, plan: RunPlan, header: RunHeader) -> LoggedRun:
-        """Creates the file. `header` says what the plan does not say.
+    def start(
+        cls, store: RunStore | None, plan: RunPlan, header: RunHeader, note: Callable[[str], None]
+    ) -> LoggedRun:
+        """Create the file; without a store the run is in memory.
 
-        Raises OSError where the folder of the store cannot be written.
+        `header` says what the plan does not say. Raises OSError where the folder of the store cannot be
+        written.
         """
         agent = plan.agent
-        # The process of an agent behind a network is somebody else's.
-        python = None if agent.url or agent.in_process else str(agent.interpreter.path)
+        is_own = agent.python is None
+        interpreter = replace(agent.interpreter, reason="") if is_own else agent.interpreter
         header = replace(
             header,
             sets=tuple(_set(plan, one) for one in plan.sets),
-            settings=replace(plan.settings, python=python),
             agent_dir=str(agent.folder),
             agent_name=agent.name,
             module=agent.module,
             url=agent.url,
             in_process=agent.in_process,
+            interpreter=None if agent.url or agent.in_process else interpreter,
             variant=agent.variant.shown if agent.variant else None,
+            preflight=plan.checks,
         )
-        return cls(begin_run(store, header), header.started)
+        if store is None:
+            writer = RunWriter(None, header, secrets_of(plan.agent_dir), _texts(plan))
+        else:
+            writer = begin_run(store, header, _texts(plan), or_in_memory=True)
+        return cls(writer, agent, header.started, note)
 
     @property
-    def path(self) -> Path:
-        return self._writer.path
-
-    @property
-    def elsewhere(self) -> str:
-        """As `RunWriter.elsewhere`."""
-        return self._writer.elsewhere
-
-    def tell_locked(self, tell: Callable[[str], None]) -> None:
-        """`tell` gets a sentence where another process locks the file."""
-        self._writer.on_locked = tell
+    def path(self) -> Path | None:
+        """Its file; None for a run that is in memory."""
+        return None if self._writer.is_in_memory else self._writer.path
 
     def commit(self) -> None:
-        """Put everything that was written so far into the file. Raises OSError."""
+        """Put everything that was written so far into the file."""
         self._writer.commit()
-
-    @property
-    def has_masked(self) -> bool:
-        """Whether there were secrets in what the run told so far."""
-        return self._writer.has_masked or self._pieces.has_masked
+        self._note_problem()
 
     def carry_over(self, resumption: Resumption) -> None:
         """Copy the finished repeats of the run that is resumed, and what was spent besides.
@@ -146,40 +153,82 @@ class LoggedRun:
         self._writer.add_spending(resumption.spent)
 
     def write(self, update: Update) -> None:
+        """Raises OSError for a file that can neither be written nor read."""
+        writer = self._writer
         match update:
             case Happened():
                 self._write_events(self._pieces.add(update))
             case CaseStarted(case, eval_set_id, repeat):
                 self._write_events(self._pieces.end((*case, repeat)))
-                self._writer.start(case, eval_set_id, repeat)
+                writer.start(case, eval_set_id, repeat)
             case AgentLoaded(info):
                 # A run is read on other machines, too.
-                self._writer.set_agent({name: value for name, value in info.items() if name != "places"})
+                writer.set_agent({name: value for name, value in info.items() if name != "places"})
+                for text in changes_in_words(self._agent, info):
+                    writer.add_note(text)
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._write_events(self._pieces.end((*case, repeat)))
-                self._writer.add_repeat(case, eval_set_id, repeat, result)
+                writer.add_repeat(case, eval_set_id, repeat, result)
                 # Nothing may follow for long, while another repeat hangs.
-                self._writer.commit()
+                writer.commit()
             case CaseDone(result):
-                self.last_result = self._writer.add_case(summarize(result))
-                self._writer.commit()
+                self.last_result = writer.add_case(summarize(result))
+                writer.commit()
             case SpentWithoutResult(amount):
-                self._writer.add_spending(amount)
+                writer.add_spending(amount)
+            case Noted(text, at_once=False):
+                writer.add_note(text)
+            case RunStopped(reason):
+                writer.stop(reason)
+        self._note_problem()
 
     def _write_events(self, updates: Iterable[Happened]) -> None:
         for update in updates:
             self._writer.add_event(update.event, update.json)
 
-    def close(self, status: Status | None = None, stopped: str = "") -> None:
-        """End the file; without a status it stays that of a run that was interrupted, or `stopped` for a
-        reason."""
+    def _note_problem(self) -> None:
+        if self._writer.problem and not self._is_incomplete:
+            self._is_incomplete = True
+            self._note(f"Run log incomplete: {self._writer.problem}")
+
+    def end(self, status: Status | None = None) -> None:
+        """The run is over; without a status it was interrupted."""
         self._write_events(self._pieces.close())
         self.seconds = round((datetime.now(UTC) - self._started).total_seconds(), 3)
-        self._writer.close(Ending(status, self.seconds) if status else None, stopped)
+        self._writer.end(Ending(status, self.seconds) if status else None, self.seconds)
+        self._note_problem()
+
+    def close(self) -> RunFile:
+        """Close the file, and open it for reading."""
+        if self.seconds is None:
+            self.end()
+        file = self._writer.close()
+        self._note_problem()
+        return file
+
+
+def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:
+    """What its host has changed for the variant: `variant pro: root_agent.model a → b`."""
+    done = [
+        f"{one['what']} {one['old']} → {one['new']}" if one["old"] else f"{one['what']} {one['new']}"
+        for one in info.get("changes", ())
+    ]
+    if agent.variant is None:
+        return
+    yield from agent.variant.notes
+    if done:
+        yield f"variant {agent.variant.variant.name}: {', '.join(done)}"
+
+
+def _texts(plan: RunPlan) -> Iterator[tuple[CaseId, str]]:
+    for one in plan.sets:
+        cases = one.cases.stored if isinstance(one.cases, StoredCases) else map(StoredCase.of, one.cases)
+        yield from ((CaseId(one.case_path, case.eval_id), case.text) for case in cases)
 
 
 def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
-    eval_ids, path = one.eval_ids, one.case_path
+    eval_ids, path, config = one.eval_ids, one.case_path, one.config_in_use
+    defaulted = tuple(DEFAULT_CRITERIA) if config.defaulted else ()
     more = {eval_id: runs for eval_id in eval_ids if (runs := plan.more.get(CaseId(path, eval_id)))}
     return SelectedSet(
         path,
@@ -192,6 +241,11 @@ def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
         None if plan.held is None else _conversations(plan.held, path, eval_ids),
         more,
         one.fingerprint,
+        None if one.path is None else str(one.path),
+        None if config.path is None else str(config.path),
+        # Those of a set that is in no file are given with it.
+        None if one.path is None else defaulted,
+        None if config.passed_over is None else str(config.passed_over),
     )
 
 
@@ -235,8 +289,8 @@ class ExecutedRun:
     """The worst of its cases; None where it was cancelled, or there was nothing to run."""
     log: Path | None
     """None where it could not be kept, or not to its end."""
-    has_secrets: bool
-    """Whether there may be secrets in what was told: the log had to mask some, or there is none to know."""
+    file: RunFile
+    """All of it, in memory where it could not be kept."""
     stopped: RunStopped | None = None
     """Why cases have no result though it was not cancelled; None where all have one."""
     problem: str = ""
@@ -275,13 +329,8 @@ async def run(
     """
     selected = await asyncio.to_thread(select, request, sets)
     on_update(Selected(selected))
-    for note in selected.notes:
-        on_update(Noted(note))
-    if selected.plan.case_count:
-        return await _Execution(selected, on_update).run(start_host)
-    if request.shard is not None:
-        return await _Execution(selected, on_update).run_nothing()
-    return ExecutedRun(datetime.now(UTC), 0.0, None, None, has_secrets=False)
+    execution = _Execution(selected, on_update)
+    return await execution.run(start_host) if selected.plan.case_count else execution.run_nothing()
 
 
 def _prints_of_recordings(plan: RunPlan, recordings: RecordingsOfSets) -> dict[str, str]:
@@ -296,16 +345,31 @@ class _Execution:
         self._selected = selected
         self._on_update = on_update
         self._log: LoggedRun | None = None
+        # Notes before there is a log.
+        self._notes: list[str] = []
         self._stopped: RunStopped | None = None
         self._statuses: list[Status] = []
         # Fingerprints before the run, by the paths of the sets.
         self._recordings: Mapping[str, str] = {}
         secrets = secrets_of(selected.plan.agent_dir)
         self._adk_results = {info.known_as: AdkResult(info, secrets) for info in selected.sets}
+        resumes = selected.request.resumes
+        if resumes is not None and not resumes.of_other_variant:
+            done = len(list(resumes.carried()))
+            self._notes.append(f"resumes run {resumes.id}: {counted(done, 'result')} kept")
+        for note in selected.notes:
+            self._note(note)
+
+    def _note(self, text: str) -> None:
+        if self._log is None:
+            self._notes.append(text)
+        else:
+            self._log.write(Noted(text))
+        self._on_update(Noted(text))
 
     async def run(self, start_host: Callable[[], StartedHost] | None) -> ExecutedRun:
         plan = self._selected.plan
-        recordings = await open_recordings(plan, lambda text: self._on_update(Noted(text)))
+        recordings = await open_recordings(plan, self._note)
         self._recordings = _prints_of_recordings(plan, recordings)
         files = await asyncio.to_thread(logged_files, plan)
         host = start_host() if start_host else None
@@ -324,93 +388,92 @@ class _Execution:
         files: Mapping[str, str],
     ) -> ExecutedRun:
         plan, started = self._selected.plan, datetime.now(UTC)
-        self._begin_log(started, files)
+        log = self._begin_log(started, files)
         status: Status | None = None
         problem = ""
-        committing = asyncio.create_task(self._commit_now_and_then())
+        committing = asyncio.create_task(self._commit_now_and_then(log))
         try:
-            status = await follow_plan(plan, self._update, first=host, recordings=recordings)
-        except asyncio.CancelledError:
-            # Being cancelled is one of the ways in which a run ends. With all its results, it is over.
-            if len(self._statuses) == plan.case_count:
-                status = worst_status(self._statuses)
-        except ExecutorError as error:
-            problem = str(error)
-            self._on_update(Noted(problem))
-        finally:
-            committing.cancel()
+            try:
+                status = await follow_plan(plan, self._update, first=host, recordings=recordings)
+            except asyncio.CancelledError:
+                # Being cancelled is one of the ways in which a run ends. With all its results, it is over.
+                if len(self._statuses) == plan.case_count:
+                    status = worst_status(self._statuses)
+            except ExecutorError as error:
+                problem = str(error)
+                self._note(problem)
+                log.write(RunStopped(problem, is_refusal=False))
+            finally:
+                committing.cancel()
             # One that was stopped can be resumed as one that was interrupted.
-            ending = None if self._stopped else status
-            seconds = (datetime.now(UTC) - started).total_seconds()
-            stopped = self._stopped.reason if self._stopped else problem
-            self._write_log(lambda log: log.close(ending, stopped))
-        for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
-            self._on_update(Noted(note))
-        log = self._log
-        if log is not None:
+            log.end(None if self._stopped else status)
+            await self._finish(files)
+        finally:
+            file = log.close()
+        assert log.seconds is not None
+        return ExecutedRun(started, log.seconds, status, log.path, file, self._stopped, problem)
+
+    async def _finish(self, files: Mapping[str, str]) -> None:
+        """What is to be done once all cases are over."""
+        for note in await asyncio.to_thread(lambda: list(notes_on_changes(self._selected.plan, files))):
+            self._note(note)
+        if self._log is not None and self._log.path is not None:
             in_use = self._selected.request.logs_in_use()
             await asyncio.to_thread(self._delete_older_runs, in_use)
         try:
             await asyncio.to_thread(self._write_adk_results)
         except OSError as error:
-            self._on_update(Noted(f"no result file for adk web: {error}"))
-        has_secrets = log is None or log.has_masked
-        seconds = log.seconds if log else seconds
-        path = log.path if log else None
-        return ExecutedRun(started, seconds, status, path, has_secrets, self._stopped, problem)
+            self._note(f"no result file for adk web: {error}")
 
-    async def _commit_now_and_then(self) -> None:
+    async def _commit_now_and_then(self, log: LoggedRun) -> None:
         """What happened last is in the file although nothing follows for long."""
         while True:
             await asyncio.sleep(_COMMIT_EVERY)
-            self._write_log(LoggedRun.commit)
+            log.commit()
 
-    async def run_nothing(self) -> ExecutedRun:
-        """A shard without a case: its log says that nothing of it is missing."""
-        started, status = datetime.now(UTC), worst_status(())
-        self._begin_log(started, logged_files(self._selected.plan))
-        self._write_log(lambda log: log.close(status))
-        return ExecutedRun(started, 0.0, status, self._log.path if self._log else None, has_secrets=False)
+    def run_nothing(self) -> ExecutedRun:
+        """A shard without a case: its log says that nothing of it is missing. Else nothing is stored."""
+        plan, started = self._selected.plan, datetime.now(UTC)
+        is_shard = self._selected.request.shard is not None
+        log = self._begin_log(started, logged_files(plan), is_stored=is_shard)
+        status = worst_status(()) if is_shard else None
+        log.end(status)
+        file = log.close()
+        return ExecutedRun(started, 0.0, status, log.path, file)
 
-    def _begin_log(self, started: datetime, files: Mapping[str, str]) -> None:
-        request = self._selected.request
-        resumes = request.resumes
+    def _begin_log(self, started: datetime, files: Mapping[str, str], *, is_stored: bool = True) -> LoggedRun:
+        selected = self._selected
+        header = replace(selected.header, started=started, files=files, recordings=self._recordings)
+
+        def start(store: RunStore | None) -> LoggedRun:
+            return LoggedRun.start(store, selected.plan, header, self._note)
+
         try:
-            header = replace(self._selected.header, started=started, files=files, recordings=self._recordings)
-            self._log = LoggedRun.start(request.store, self._selected.plan, header)
-            self._log.tell_locked(lambda text: self._on_update(Noted(text)))
-            if self._log.elsewhere:
-                self._on_update(Noted(self._log.elsewhere))
-            if resumes:
-                self._log.carry_over(resumes)
+            log = start(selected.request.store if is_stored else None)
         except OSError as error:
-            self._on_update(Noted(f"Run not stored: {error}"))
+            self._note(f"Run not stored: {error}")
+            log = start(None)
+        for note in self._notes:
+            log.write(Noted(note))
+        self._log = log
+        if selected.request.resumes:
+            log.carry_over(selected.request.resumes)
+        return log
 
     def _update(self, update: Update) -> None:
-        self._write_log(lambda log: log.write(update))
+        log = self._log
+        assert log is not None
+        log.write(update)
         match update:
             case CaseStarted():
-                self._tell_log()
+                self._on_update(LogGrew(log.path, log.last_result))
             case RunStopped():
                 self._stopped = update
             case CaseDone(result):
                 self._statuses.append(result.status)
                 self._add_adk_result(result)
-                self._tell_log()
+                self._on_update(LogGrew(log.path, log.last_result))
         self._on_update(update)
-
-    def _tell_log(self) -> None:
-        log = self._log
-        self._on_update(LogGrew(log.path, log.last_result) if log else LogGrew(None))
-
-    def _write_log(self, write: Callable[[LoggedRun], None]) -> None:
-        if self._log is None:
-            return
-        try:
-            write(self._log)
-        except OSError as error:
-            self._log = None
-            self._on_update(Noted(f"Run log incomplete: {error}"))
 
     def _delete_older_runs(self, in_use: Collection[Path]) -> None:
         """In a thread."""
@@ -418,7 +481,7 @@ class _Execution:
         try:
             prune(request.store, request.settings.keep_runs, in_use)
         except OSError as error:
-            self._on_update(Noted(f"older runs not deleted: {error}"))
+            self._note(f"older runs not deleted: {error}")
 
     def _write_adk_results(self) -> None:
         """In a thread. A session that was received is no run of an eval set."""
@@ -436,4 +499,4 @@ class _Execution:
                 self._adk_results[result.id.path].add(result)
         except OSError as error:
             self._adk_results.clear()
-            self._on_update(Noted(f"no result file for adk web: {error}"))
+            self._note(f"no result file for adk web: {error}")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 
 from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
@@ -123,15 +122,6 @@ def open_run(path: Path) -> KeptRun:
     return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_file(path)
 
 
-def stored_events(path: Path) -> Callable[[CaseId], dict[int, list[Event]]]:
-    """Reads what happened in a case, by repeat, from a log that is opened when it is first asked.
-
-    Raises what `open_run` and `KeptRun.events` do.
-    """
-    opened = cache(lambda: open_run(path))
-    return lambda case: opened().events(case)
-
-
 def _open_adk_result(path: Path) -> KeptRun:
     run = read_adk_result(path)
     cases = {case.id: case for case in run.cases}
@@ -150,12 +140,17 @@ def _open_adk_result(path: Path) -> KeptRun:
 def _open_file(path: Path) -> KeptRun:
     file = RunFile(path)
     file.require_whole()
+    return run_in(file)
+
+
+def run_in(file: RunFile) -> KeptRun:
+    """The run of a file that is open. Raises what `RunFile` does."""
     header, ending, summary = file.header, file.ending, summary_of(file)
     return KeptRun(
-        path=path,
+        path=file.path,
         started=header.started,
         status=ending.status if ending else None,
-        seconds=ending.seconds if ending else None,
+        seconds=file.seconds,
         summary=summary,
         case=lambda case: case_of(file, case, summary.cases[case]),
         events=file.events_of,
@@ -177,28 +172,29 @@ def summary_of(file: RunFile) -> RunSummary:
 
 
 def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
-    """Notes on cases without a result and conversations without a case, none for a complete run.
+    """Notes on cases without a result, and on conversations without a case of a run put together of several.
 
-    Raises what `RunFile` does.
+    None for a complete run. Raises what `RunFile` does.
     """
     header = file.header
-    if header.unpaired:
-        yield f"conversations of the traces that match no case: {show_number(header.unpaired)}"
     is_merged = bool(header.merged)
+    if is_merged and header.unpaired:
+        # Each of the runs has a note with their texts.
+        yield f"conversations of the traces that match no case: {show_number(header.unpaired)}"
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
         yield f"{plural(len(names), 'shard')} missing: {some_of(names, _MOST_SHARDS)}"
-    if unfinished := run.unfinished:
+    if header.stopped and header.stopped not in file.notes:
+        yield header.stopped
+    elif unfinished := run.unfinished:
         if is_merged:
             names = [case.eval_id for case in unfinished]
             yield f"{counted(len(unfinished), 'case')} without a result: {some_of(names)}"
         else:
             done, count = show_number(len(run.results)), counted(len(run.cases), "case")
-            finished = f"{done} of {count} finished"
-            if is_being_written(file.path):
-                yield f"still running: {finished}"
-            else:
-                yield f"{header.stopped}; {finished}" if header.stopped else f"interrupted: {finished}"
+            goes_on = file.seconds is None and is_being_written(file.path)
+            how = "still running" if goes_on else "interrupted"
+            yield f"{how}: {done} of {count} finished"
 
 
 def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:

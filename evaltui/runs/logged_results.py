@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import overload
 
 from evaltui.core.compare.run_summary import CaseSummary, summarize
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.spending import Spending
 from evaltui.core.secrets import Secrets
 from evaltui.runs.history import KeptRun, result_of
 from evaltui.runs.run_file import CaseInRun, RunFile
 
-# Of so many cases a run keeps the results until it is over.
+# Results of so many cases are in memory all at once.
 MOST_KEPT = 1000
 
 
@@ -34,6 +33,11 @@ class LoggedResults(Sequence[CaseResult]):
         for case in self._cases:
             yield case.summary if isinstance(case, CaseInRun) else summarize(case)
 
+    @property
+    def costs(self) -> Iterator[tuple[str, float, Spending | None]]:
+        """As `costs_of`."""
+        return self._file.costs
+
     def only(self, numbers: Iterable[int]) -> LoggedResults:
         """Some of them, by their places from 0."""
         return LoggedResults(self._file, [self._cases[number] for number in numbers], self._secrets)
@@ -52,42 +56,6 @@ class LoggedResults(Sequence[CaseResult]):
         return self._secrets.masked(result_of(self._file, case) if isinstance(case, CaseInRun) else case)
 
 
-class ResultsOfRun:
-    """The results of a run while it goes on; of many cases, only those that are in no log are kept."""
-
-    def __init__(self) -> None:
-        self._kept: dict[CaseId, CaseResult] = {}
-        self._in_log: set[CaseId] = set()
-        self._log: Path | None = None
-        self._is_logged = False
-
-    def __len__(self) -> int:
-        return len(self._kept) + len(self._in_log)
-
-    def log_grew(self, log: Path | None) -> None:
-        """The log that has the next results; None where no more can be written."""
-        self._log, self._is_logged = log or self._log, log is not None
-
-    def add(self, result: CaseResult) -> None:
-        self._kept[result.id] = result
-        if self._is_logged and len(self._kept) > MOST_KEPT:
-            self._in_log.update(self._kept)
-            self._kept.clear()
-
-    def of(self, selected: Iterable[tuple[CaseId, str]], secrets: Secrets) -> Sequence[CaseResult]:
-        """Every selected case in order, with its result or without; `selected` has the ids of the sets.
-
-        Raises what `RunFile` raises.
-        """
-        if self._log is None or not self._in_log:
-            return tuple(self._kept.get(case) or CaseResult.not_run(case, label) for case, label in selected)
-        file = RunFile(self._log)
-        known: dict[CaseId, CaseInRun | CaseResult] = {one.id: one for one in file.cases}
-        known |= self._kept
-        rows = [known.get(case) or CaseResult.not_run(case, label) for case, label in selected]
-        return LoggedResults(file, rows, secrets)
-
-
 def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
     """The selected cases of a stored run without their secrets: one may have been named as such since.
 
@@ -103,6 +71,13 @@ def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
 def summaries_of(cases: Sequence[CaseResult]) -> Iterator[CaseSummary]:
     """The summaries of results, without reading those that are in a file."""
     return cases.summaries if isinstance(cases, LoggedResults) else map(summarize, cases)
+
+
+def costs_of(cases: Sequence[CaseResult]) -> Iterator[tuple[str, float, Spending | None]]:
+    """The path, the seconds and the cost, None where nobody knows, of each case that has a result."""
+    if isinstance(cases, LoggedResults):
+        return cases.costs
+    return ((case.id.path, case.seconds, case.spent) for case in cases if case.repeats)
 
 
 def those_at(cases: Sequence[CaseResult], numbers: Iterable[int]) -> Sequence[CaseResult]:

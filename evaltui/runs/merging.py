@@ -145,6 +145,7 @@ class _Merge:
             trace_files={name: text for one in headers for name, text in one.trace_files.items()},
             # Each shard looks at all conversations.
             unpaired=max(one.unpaired for one in headers),
+            preflight=(),
             stopped="",
             resumed="",
             baseline=next(filter(None, baselines), ""),
@@ -154,6 +155,8 @@ class _Merge:
     def write(self, into: RunWriter) -> MergedRun:
         if agent := next((run.agent for run in self._runs if run.agent), None):
             into.set_agent(agent)
+        for run in self._runs:
+            into.copy_eval_cases(run)
         winners, duplicates = self._winners()
         cases = self._cases
         finished: dict[CaseId, Status] = {}
@@ -305,17 +308,22 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
     for one in parts:
         more |= {eval_id: max(runs, more.get(eval_id, runs)) for eval_id, runs in one.more.items()}
     fingerprints = {one.fingerprint for one in parts if one.eval_ids}
+    scored = next((one for one in parts if one.config is not None), parts[0])
     return SelectedSet(
         parts[0].path,
         parts[0].eval_set_id,
         eval_ids,
-        next((one.config for one in parts if one.config is not None), None),
+        scored.config,
         complete is not None and complete.whole,
         tuple(places[eval_id] for eval_id in eval_ids) if has_places else None,
         {eval_id: tags for one in parts for eval_id, tags in one.tags.items()},
         _merged_conversations(parts),
         more,
         fingerprints.pop() if len(fingerprints) == 1 else None,
+        scored.file,
+        scored.config_path,
+        scored.defaulted,
+        scored.not_used,
     )
 
 

@@ -23,12 +23,13 @@ from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
-from evaltui.core.model.spending import Cost
+from evaltui.core.model.spending import Cost, Spending, total
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, Row, connect, stored, text_of
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
 
+_SPENDING = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
 # Rows that are read at once.
 _PAGE = 1000
@@ -116,23 +117,30 @@ class RunFile:
     """A run's file opened for reading, also while the run goes on or after the file was deleted.
 
     Everything raises OSError for a file that cannot be read, and ValueError for one that is not a run, was
-    written by a newer version, or is damaged.
+    written by another version, or is damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, db: sqlite3.Connection | None = None) -> None:
+        """`db` is a connection to it, which is closed in the end; None opens one."""
         self.path = path
-        self._db = connect(path)
+        self._db = db or connect(path)
         # A connection is in a cycle of references: it would stay open until these are collected.
         weakref.finalize(self, self._db.close)
         with reading(path):
             if self._value("PRAGMA application_id") != APPLICATION:
                 raise ValueError(f"{path} is not a run of evaltui")
-            if (version := self._value("PRAGMA user_version")) > VERSION:
-                raise ValueError(f"{path} was written by a newer version of evaltui (format {version})")
+            if (version := self._value("PRAGMA user_version")) != VERSION:
+                age = "a newer" if version > VERSION else "an older"
+                raise ValueError(f"{path} was written by {age} version of evaltui (format {version})")
 
     @property
     def id(self) -> str:
         return self.path.name.removesuffix(SUFFIX)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the run could not be stored, or not to its end."""
+        return not self._value("SELECT length(file) FROM pragma_database_list WHERE name = 'main'")
 
     # The run
 
@@ -145,9 +153,10 @@ class RunFile:
     @cached_property
     def header(self) -> RunHeader:
         """The settings and the selection that the run was begun with."""
-        columns = ("started", "number", "evaltui", "python")
+        columns = ("started", "number", "evaltui", "python", "stopped")
         *values, text = self._row(f"SELECT {', '.join(columns)}, header FROM run")
         in_columns = dict(zip(columns, values, strict=True))
+        in_columns["stopped"] = in_columns["stopped"] or ""
         try:
             return RunHeader.from_json(self._json(text), sets=tuple(self._sets()), **in_columns)
         except ValidationError as error:
@@ -161,9 +170,11 @@ class RunFile:
             "SELECT path, eval_id, place, tags, conversations, runs_asked FROM cases ORDER BY id"
         ):
             cases.setdefault(path, []).append(tuple(case))
-        for path, eval_set_id, whole, fingerprint, of_traces, config in self._rows(
-            "SELECT path, eval_set_id, whole, fingerprint, of_traces, config FROM sets ORDER BY rowid"
+        columns = "fingerprint, file, config_path, not_used, whole, of_traces, config, defaulted"
+        for path, eval_set_id, fingerprint, file, config_path, not_used, whole, *rest in self._rows(
+            f"SELECT path, eval_set_id, {columns} FROM sets ORDER BY rowid"
         ):
+            of_traces, config, defaulted = rest
             mine = cases.get(path, [])
             places = tuple(place for _, place, *_ in mine)
             yield SelectedSet(
@@ -179,6 +190,10 @@ class RunFile:
                 else None,
                 {eval_id: runs for eval_id, *_, runs in mine if runs},
                 fingerprint,
+                file,
+                config_path,
+                None if defaulted is None else tuple(self._json(defaulted, list)),
+                not_used,
             )
 
     @property
@@ -195,11 +210,21 @@ class RunFile:
         return Ending(Status(status), seconds) if status else None
 
     @property
+    def seconds(self) -> float | None:
+        """Wall time; None where the run goes on or was killed, and where nobody knows."""
+        seconds: float | None = self._value("SELECT seconds FROM run")
+        return seconds
+
+    @property
+    def notes(self) -> list[str]:
+        """The remarks on the run, in their order."""
+        return [text for (text,) in self._rows("SELECT text FROM notes ORDER BY id")]
+
+    @property
     def last_moment(self) -> float:
         """Seconds since the epoch when the run ended, or its last event happened."""
-        ended = self.ending
         event = self._value("SELECT event FROM events ORDER BY id DESC LIMIT 1")
-        seconds = ended.seconds if ended and ended.seconds is not None else None
+        seconds = self.seconds
         if seconds is None:
             seconds = float(self._json(event).get("t", 0.0)) if event else 0.0
         return self.header.started.timestamp() + seconds
@@ -239,6 +264,24 @@ class RunFile:
         return Amount(*self._row("SELECT total(usd), total(tokens) FROM spending"))
 
     # Cases
+
+    @property
+    def eval_cases(self) -> Iterator[tuple[CaseId, str]]:
+        """The selected cases as they were when the run began, as JSON text."""
+        for path, eval_id, text in self._paged(
+            "SELECT id, path, eval_id, eval_case FROM eval_cases JOIN cases ON id = case_id "
+            "WHERE id > ? ORDER BY id"
+        ):
+            yield CaseId(path, eval_id), text
+
+    def eval_case(self, case: CaseId) -> Json | None:
+        """A selected case as it was when the run began; None where nobody knows."""
+        text = self._value(
+            "SELECT eval_case FROM eval_cases JOIN cases ON id = case_id WHERE path = ? AND eval_id = ?",
+            *map(stored, case),
+        )
+        data: Json | None = None if text is None else self._json(text)
+        return data
 
     @property
     def cases(self) -> Iterator[CaseInRun]:
@@ -299,11 +342,29 @@ class RunFile:
     @property
     def repeats(self) -> Iterator[RepeatInRun]:
         """The results of all repeats, in the order in which they were finished."""
+        return self._repeats("")
+
+    @property
+    def judged_repeats(self) -> Iterator[RepeatInRun]:
+        """The results of those repeats of which a judge was asked."""
+        return self._repeats("AND instr(result, '\"judge\":{')")
+
+    def _repeats(self, condition: str) -> Iterator[RepeatInRun]:
         for path, eval_id, eval_set_id, repeat, text in self._paged(
             "SELECT repeats.rowid, path, eval_id, eval_set_id, repeat, result FROM repeats "
-            "JOIN cases ON cases.id = case_id WHERE repeats.rowid > ? ORDER BY repeats.rowid"
+            f"JOIN cases ON cases.id = case_id WHERE repeats.rowid > ? {condition} ORDER BY repeats.rowid"
         ):
             yield RepeatInRun(CaseId(path, eval_id), eval_set_id, repeat, self._json(text))
+
+    @property
+    def costs(self) -> Iterator[tuple[str, float, Spending | None]]:
+        """The path, the seconds and the cost, None where nobody knows, of each case that has a result."""
+        for path, seconds, texts in self._paged(
+            "SELECT id, path, total(repeats.seconds), json_group_array(result) FROM cases "
+            "JOIN repeats ON id = case_id WHERE id > ? AND cases.status IS NOT NULL GROUP BY id ORDER BY id"
+        ):
+            costs = (self._json(text).get("spent") for text in self._json(texts, list))
+            yield path, seconds, total(one and self._read(_SPENDING, one) for one in costs)
 
     def results(self, number: int, *, with_actual: bool = True) -> list[RepeatResult]:
         """The results of the repeats of a case, by its number; `with_actual` with the turns as they ran."""
@@ -328,6 +389,10 @@ class RunFile:
     def result(self, data: Json, events: Sequence[Event] = ()) -> RepeatResult:
         """The result of a repeat, with the turns as they ran where its events are given."""
         result: RepeatResult = self._read(REPEAT, data)
+        if result.error is not None:
+            # Its time is that of the run, which tells it when the agent is done.
+            last = max((number for number, one in enumerate(events) if one.kind == "error"), default=None)
+            events = [event for number, event in enumerate(events) if number != last]
         if not events:
             return result
         try:

@@ -13,11 +13,13 @@ from pydantic import TypeAdapter
 
 from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.metrics.normal_config import normal_config
+from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import OwnPrice, PassIf, Repeats
 from evaltui.core.model.events import Json
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
+from evaltui.files.interpreters import Interpreter
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.shards import ShardsOfRun
 
@@ -44,6 +46,14 @@ class SelectedSet:
     """How often cases are run that are run more often than the others, by their ids."""
     fingerprint: str | None = None
     """Of the text of its file; None where nobody knows."""
+    file: str | None = None
+    """Its file as the run found it; None where nobody knows."""
+    config_path: str | None = None
+    """The file of its config; None for ADK's defaults, and where nobody knows."""
+    defaulted: tuple[str, ...] | None = None
+    """The criteria of its config that no file gave; None where nobody knows."""
+    not_used: str | None = None
+    """A config that stands above the set and is for other sets; None without one."""
 
     @cached_property
     def scored_by(self) -> Json | None:
@@ -57,7 +67,7 @@ class RunHeader:
 
     sets: tuple[SelectedSet, ...] = ()
     settings: RunSettings = field(default_factory=RunSettings)
-    """Its `python` is the agent's, also where it was found by itself; None for an agent behind a network."""
+    """Of a shard, with the limits of all shards together."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     number: int | None = None
     """Number of the run, from 1; None outside of the runs of an agent."""
@@ -74,6 +84,8 @@ class RunHeader:
     """Of an agent behind a network; "" for one that is imported."""
     in_process: bool = False
     """Whether the agent was an object, run in the process that evaluated it."""
+    interpreter: Interpreter | None = None
+    """The Python that the agent ran in, its `reason` "" for evaltui's own; None where nobody knows."""
     of_adk: bool = False
     """Whether google-adk ran the agent, in a mode that nobody knows."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -110,6 +122,8 @@ class RunHeader:
     """Id of the run that it was compared with; "" for none."""
     merged: tuple[str, ...] = ()
     """Ids of the runs that it was made of."""
+    preflight: tuple[MetricCheck, ...] = ()
+    """Requirements of the metrics, as they were before the run."""
     stopped: str = ""
     """Why cases have no result although nobody interrupted the run, such as its budget, a sentence; "" where
     it was not stopped."""
@@ -165,6 +179,6 @@ _HEADER = TypeAdapter(RunHeader)
 # `RunSettings` is imported without pydantic, so these of its types are not known where it stands.
 _HEADER.rebuild(_types_namespace={"OwnPrice": OwnPrice, "PassIf": PassIf})
 _ELSEWHERE: Any = {
-    **dict.fromkeys(("started", "number", "evaltui", "python", "sets"), True),
+    **dict.fromkeys(("started", "number", "evaltui", "python", "stopped", "sets"), True),
     "settings": {"variants": True},
 }

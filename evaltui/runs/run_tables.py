@@ -16,17 +16,18 @@ from pydantic_core import SchemaSerializer, SchemaValidator
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import RepeatResult
 
-VERSION = 1
-"""`user_version` of the file. A newer one is refused; there is no older one."""
+VERSION = 2
+"""`user_version` of the file. Others are refused."""
 APPLICATION = 0x6576616C
 SCHEMA = """
 CREATE TABLE run (
     started TEXT NOT NULL, number INTEGER, evaltui TEXT NOT NULL, python TEXT NOT NULL,
-    status TEXT, seconds REAL, header TEXT NOT NULL, agent TEXT
+    status TEXT, seconds REAL, stopped TEXT, header TEXT NOT NULL, agent TEXT
 );
+CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE sets (
     path TEXT PRIMARY KEY, eval_set_id TEXT NOT NULL, whole INTEGER NOT NULL, fingerprint TEXT,
-    of_traces INTEGER NOT NULL, config TEXT
+    of_traces INTEGER NOT NULL, config TEXT, file TEXT, config_path TEXT, defaulted TEXT, not_used TEXT
 );
 CREATE TABLE cases (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL, eval_id TEXT NOT NULL, eval_set_id TEXT NOT NULL,
@@ -35,6 +36,7 @@ CREATE TABLE cases (
     usd REAL, saved_usd REAL, unpriced INTEGER, unseen INTEGER, summary TEXT,
     UNIQUE (path, eval_id)
 );
+CREATE TABLE eval_cases (case_id INTEGER PRIMARY KEY REFERENCES cases, eval_case TEXT NOT NULL);
 CREATE TABLE repeats (
     case_id INTEGER NOT NULL REFERENCES cases, repeat INTEGER NOT NULL, status TEXT NOT NULL,
     seconds REAL NOT NULL, result TEXT NOT NULL,
@@ -109,3 +111,8 @@ def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise OSError(f"{path}: {error}") from error
+
+
+def connect_memory() -> sqlite3.Connection:
+    """Connects to a new database in memory."""
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)

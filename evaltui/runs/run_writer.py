@@ -9,8 +9,8 @@ import platform
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,10 +25,22 @@ from evaltui.files.packages import own_version
 from evaltui.files.settings import secrets_of
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_tables import APPLICATION, REPEAT, SCHEMA, SUMMARY, VERSION, connect, stored
+from evaltui.runs.run_tables import (
+    APPLICATION,
+    REPEAT,
+    SCHEMA,
+    SUMMARY,
+    VERSION,
+    connect,
+    connect_memory,
+    stored,
+)
 from evaltui.runs.store import SUFFIX, RunStore
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
+_EVENT = "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)"
+_EVAL_CASE = "INSERT OR REPLACE INTO eval_cases VALUES (?, ?)"
+_NO_FILE = Path("this run")
 # What comes by the thousand is committed together, so many seconds after the last commit.
 _COMMIT_EVERY = 0.2
 # Seconds. Another process that locks the file for longer is waited for later on, and at last at the end.
@@ -39,26 +51,39 @@ _LAST_PATIENCE = 300.0
 _dumped = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def begin_run(store: RunStore, header: RunHeader) -> RunWriter:
+CaseTexts = Iterable[tuple[CaseId, str]]
+"""Selected cases, each as JSON text."""
+
+
+def begin_run(
+    store: RunStore, header: RunHeader, cases: CaseTexts = (), *, or_in_memory: bool = False
+) -> RunWriter:
     """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's where that cannot be used.
 
-    The run has the number of its header, unless another run has that already. Raises OSError where neither
-    folder can be written.
+    The run has the number of its header, unless another run has that already. The rest is as in `RunWriter`.
+    Raises OSError where neither folder can be written.
     """
+
+    def begin(folder: Path) -> RunWriter:
+        return _begin_run(store, folder, header, cases, or_in_memory=or_in_memory)
+
     try:
-        return _begin_run(store, store.make(), header)
+        return begin(store.make())
     except OSError as error:
-        writer = _begin_run(store, store.make_folder_of_user(), header)
+        writer = begin(store.make_folder_of_user())
         writer.elsewhere = f"Run stored in {writer.path.parent}: {error}"
         return writer
 
 
-def _begin_run(store: RunStore, folder: Path, header: RunHeader) -> RunWriter:
+def _begin_run(
+    store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts, *, or_in_memory: bool
+) -> RunWriter:
     with _locked(folder):
         number = max(header.number or 0, next_number(store))
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
-        return RunWriter(path, replace(header, number=number), secrets_of(store.agent_dir))
+        numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
+        return RunWriter(path, numbered, secrets, cases, or_in_memory=or_in_memory)
 
 
 def next_number(store: RunStore) -> int:
@@ -94,35 +119,58 @@ class RunWriter:
     interrupted. Secrets are masked, except in ids of sets and cases.
     """
 
-    def __init__(self, path: Path, header: RunHeader, secrets: Secrets) -> None:
-        """Creates the file. Raises OSError."""
-        self.path = path
+    def __init__(
+        self,
+        path: Path | None,
+        header: RunHeader,
+        secrets: Secrets,
+        cases: CaseTexts = (),
+        *,
+        or_in_memory: bool = False,
+    ) -> None:
+        """Creates the file; without a path, the run is in memory.
+
+        `or_in_memory` continues the run in memory where its file cannot be written to its end. Raises
+        OSError.
+        """
+        self.path = path or _NO_FILE
         self.secrets = secrets
-        self.has_masked = False
-        """Whether there were secrets."""
         self.elsewhere = ""
         """Where the file is and why, a sentence; "" for one in the folder that it belongs to."""
         self.on_locked: Callable[[str], None] = lambda text: None
         """Gets a sentence where another process locks the file, once."""
         self._is_told = False
         self._retry_at = 0.0
+        self.is_in_memory = path is None
+        self.problem = ""
+        """Why the run continues in memory; "" where it does not."""
+        self._or_in_memory = False
         self._numbers: dict[CaseId, int] = {}
+        # Statements since the last commit, which a copy in memory needs.
+        self._uncommitted: list[tuple[str, Sequence[Sequence[object]]]] = []
         self._committed = time.monotonic()
+        if path is None:
+            self._db = connect_memory()
+            self._create(header, cases)
+            self._db.execute("BEGIN IMMEDIATE")
+            return
         # Whoever looks at the runs meanwhile finds no file that is not one yet.
         draft = path.with_name(f"{path.name}.begun")
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         try:
             self._db = connect(draft)
-            self._begin(header)
+            self._create(header, cases)
+            self._db.close()
             draft.rename(path)
             self._db = connect(path)
             self._go_on()
+            self._or_in_memory = or_in_memory
         except OSError:
             with suppress(OSError):
                 draft.unlink()
             raise
 
-    def _begin(self, header: RunHeader) -> None:
+    def _create(self, header: RunHeader, cases: CaseTexts) -> None:
         with self._writing():
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.executescript(
@@ -134,14 +182,21 @@ class RunWriter:
                 # Ids of sets and cases, by which shards are compared.
                 masked["shards"] = data["shards"]
             moment, versions = header.started.isoformat(), (own_version(), platform.python_version())
+            stopped = stored(self.secrets.in_text(header.stopped)) if header.stopped else None
             self._db.execute(
-                "INSERT INTO run (started, number, evaltui, python, header) VALUES (?, ?, ?, ?, ?)",
-                (moment, header.number, *versions, _dumped(masked)),
+                "INSERT INTO run (started, number, evaltui, python, stopped, header) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (moment, header.number, *versions, stopped, _dumped(masked)),
             )
             for one in header.sets:
                 self._add_set(one)
+            self._db.executemany(_EVAL_CASE, self._eval_cases(cases))
             self._db.execute("COMMIT")
-            self._db.close()
+        self._uncommitted.clear()
+
+    def _eval_cases(self, cases: CaseTexts) -> Iterator[tuple[int, str | bytes]]:
+        for case, text in cases:
+            yield self._numbers[case], stored(self._masked_text(text))
 
     def _go_on(self) -> None:
         with self._writing():
@@ -156,8 +211,11 @@ class RunWriter:
 
     def _add_set(self, one: SelectedSet) -> None:
         config = None if one.config is None else _dumped(self._masked(one.config))
-        self._db.execute(
-            "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?)",
+        defaulted = None if one.defaulted is None else _dumped(one.defaulted)
+        paths = [None if path is None else stored(path) for path in (one.file, one.config_path)]
+        not_used = None if one.not_used is None else stored(one.not_used)
+        self._execute(
+            "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 stored(one.path),
                 stored(one.eval_set_id),
@@ -165,6 +223,9 @@ class RunWriter:
                 one.fingerprint,
                 one.conversations is not None,
                 config,
+                *paths,
+                defaulted,
+                not_used,
             ),
         )
         places = one.places or (None,) * len(one.eval_ids)
@@ -181,14 +242,12 @@ class RunWriter:
 
     def _add_case(self, case: CaseId, eval_set_id: str, *columns: object) -> int:
         rest = (*columns, None, None, None, None)[:4]
-        cursor = self._db.execute(
-            "INSERT INTO cases (path, eval_id, eval_set_id, place, tags, conversations, runs_asked) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*map(stored, case), stored(eval_set_id), *rest),
+        number = self._numbers[case] = len(self._numbers) + 1
+        self._execute(
+            "INSERT INTO cases (id, path, eval_id, eval_set_id, place, tags, conversations, runs_asked) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, *map(stored, case), stored(eval_set_id), *rest),
         )
-        number = cursor.lastrowid
-        assert number is not None
-        self._numbers[case] = number
         return number
 
     def _number(self, case: CaseId, eval_set_id: str) -> int:
@@ -196,25 +255,28 @@ class RunWriter:
 
     def set_agent(self, agent: Json) -> None:
         """Add the agent as its host imported it."""
-        with self._writing():
-            self._db.execute("UPDATE run SET agent = ?", (_dumped(self._masked(agent)),))
+        self._execute("UPDATE run SET agent = ?", (_dumped(self._masked(agent)),))
+
+    def add_note(self, text: str) -> None:
+        """Add a remark on the run, a sentence."""
+        self._execute("INSERT INTO notes (text) VALUES (?)", (stored(self.secrets.in_text(text)),))
+
+    def stop(self, reason: str) -> None:
+        """Add why cases have no result, a sentence."""
+        self._execute("UPDATE run SET stopped = ?", (stored(self.secrets.in_text(reason)),))
 
     def start(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
         """A repeat of a case begins, or begins anew after a crash: what came of it before is deleted."""
-        with self._writing():
-            number = self._number(case, eval_set_id)
-            for table in _TABLES_OF_REPEATS:
-                self._db.execute(f"DELETE FROM {table} WHERE case_id = ? AND repeat = ?", (number, repeat))
+        number = self._number(case, eval_set_id)
+        for table in _TABLES_OF_REPEATS:
+            self._execute(f"DELETE FROM {table} WHERE case_id = ? AND repeat = ?", (number, repeat))
 
     def add_event(self, event: Event, text: str = "") -> None:
         """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
         case = CaseId(event.path, event.case) if event.path else None
-        with self._writing():
-            number = self._number(case, event.set) if case else None
-            self._db.execute(
-                "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
-                (number, event.repeat, event.kind, self._masked_text(text or _dumped(event.to_json()))),
-            )
+        number = self._number(case, event.set) if case else None
+        text = self._masked_text(text or _dumped(event.to_json()))
+        self._execute(_EVENT, (number, event.repeat, event.kind, text))
         self._commit_soon()
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
@@ -224,80 +286,84 @@ class RunWriter:
         self._commit_soon()
 
     def _add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, data: Json) -> None:
-        with self._writing():
-            key = (self._number(case, eval_set_id), repeat)
-            self._db.execute(
-                "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
-                (*key, data["status"], data.get("seconds", 0.0), self._masked_text(_dumped(data))),
-            )
-            self._db.executemany(
-                "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (*key, one["name"], one["score"], one["threshold"], one["status"])
-                    for one in data.get("metrics", ())
-                ],
-            )
+        key = (self._number(case, eval_set_id), repeat)
+        self._execute(
+            "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
+            (*key, data["status"], data.get("seconds", 0.0), self._masked_text(_dumped(data))),
+        )
+        self._execute(
+            "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
+            *(
+                (*key, one["name"], one["score"], one["threshold"], one["status"])
+                for one in data.get("metrics", ())
+            ),
+        )
 
     def add_case(self, summary: CaseSummary) -> int:
         """Add the result of a case; returns its number, for `RunFile.case_at`."""
         data = SUMMARY.write(summary)
         cost = summary.cost
         costs = (None,) * 4 if cost is None else (cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
-        with self._writing():
-            number = self._number(summary.id, summary.eval_set_id)
-            self._db.execute(
-                "UPDATE cases SET status = ?, runs = ?, passed = ?, policy_met = ?, seconds = ?, tokens = ?, "
-                "usd = ?, saved_usd = ?, unpriced = ?, unseen = ?, summary = ? WHERE id = ?",
-                (
-                    summary.status.value,
-                    summary.runs,
-                    summary.passed,
-                    summary.policy_met,
-                    summary.seconds,
-                    summary.tokens,
-                    *costs,
-                    self._masked_text(_dumped(data)),
-                    number,
-                ),
-            )
+        number = self._number(summary.id, summary.eval_set_id)
+        self._execute(
+            "UPDATE cases SET status = ?, runs = ?, passed = ?, policy_met = ?, seconds = ?, tokens = ?, "
+            "usd = ?, saved_usd = ?, unpriced = ?, unseen = ?, summary = ? WHERE id = ?",
+            (
+                summary.status.value,
+                summary.runs,
+                summary.passed,
+                summary.policy_met,
+                summary.seconds,
+                summary.tokens,
+                *costs,
+                self._masked_text(_dumped(data)),
+                number,
+            ),
+        )
         self._commit_soon()
         return number
 
     def add_spending(self, amount: Amount) -> None:
         """Add what model calls have spent that no result counts."""
-        with self._writing():
-            self._db.execute("INSERT INTO spending VALUES (?, ?)", (amount.usd, amount.tokens))
+        self._execute("INSERT INTO spending VALUES (?, ?)", (amount.usd, amount.tokens))
         self._commit_soon()
 
     def copy_repeat(self, earlier: RunFile, finished: RepeatInRun) -> None:
         """Copy the events and the result of a repeat from another run."""
         self.start(finished.case, finished.eval_set_id, finished.repeat)
         number = self._numbers[finished.case]
-        with self._writing():
-            self._db.executemany(
-                "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
-                [
-                    (number, finished.repeat, kind, self._masked_text(text))
-                    for kind, text in earlier.event_texts(finished.case, finished.repeat)
-                ],
-            )
+        self._execute(
+            _EVENT,
+            *(
+                (number, finished.repeat, kind, self._masked_text(text))
+                for kind, text in earlier.event_texts(finished.case, finished.repeat)
+            ),
+        )
         self._add_repeat(finished.case, finished.eval_set_id, finished.repeat, finished.data)
 
-    def close(self, ending: Ending | None = None, stopped: str = "") -> None:
-        """End the file. With an ending the run is complete, without one it was interrupted, or stopped for
-        the reason `stopped`."""
-        status, seconds = (ending.status.value, ending.seconds) if ending else (None, None)
+    def copy_eval_cases(self, earlier: RunFile) -> None:
+        """Copy the cases, as they were when another run began."""
+        for row in self._eval_cases(earlier.eval_cases):
+            self._execute(_EVAL_CASE, row)
+            self._commit_soon()
+
+    def end(self, ending: Ending | None, seconds: float | None = None) -> None:
+        """With an ending the run is complete, without one it was interrupted after so many seconds."""
+        status, seconds = (ending.status.value, ending.seconds) if ending else (None, seconds)
+        self._execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
+        self.commit()
+
+    def close(self, ending: Ending | None = None) -> RunFile:
+        """Close the file, and open it for reading; `ending` as in `end`, None where that was called."""
+        if ending is not None:
+            self.end(ending)
         with self._writing():
             self._wait_for("COMMIT")
             # From here on also a machine that stops loses nothing.
             self._db.execute("PRAGMA synchronous = FULL")
-            self._wait_for("UPDATE run SET status = ?, seconds = ?", status, seconds)
-            if stopped:
-                ((header,),) = self._db.execute("SELECT header FROM run")
-                text = _dumped(json.loads(header) | self._masked({"stopped": stopped}))
-                self._wait_for("UPDATE run SET header = ?", text)
+            self._wait_for("UPDATE run SET seconds = seconds")
             self._db.execute("PRAGMA journal_mode = DELETE")
-            self._db.close()
+        return RunFile(self.path, self._db)
 
     def _commit_soon(self) -> None:
         if time.monotonic() - self._committed > _COMMIT_EVERY:
@@ -313,6 +379,7 @@ class RunWriter:
                 self._retry_at = time.monotonic() + _RETRY_EVERY
                 return
             self._wait_for("BEGIN IMMEDIATE")
+        self._uncommitted.clear()
         self._committed = time.monotonic()
 
     def _is_done(self, statement: str, *values: object) -> bool:
@@ -336,6 +403,12 @@ class RunWriter:
                 return
         self._db.execute(statement, values)
 
+    def _execute(self, query: str, *rows: Sequence[object]) -> None:
+        """Execute a statement, once with each of the rows."""
+        self._uncommitted.append((query, rows))
+        with self._writing():
+            self._db.executemany(query, rows)
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
@@ -343,14 +416,28 @@ class RunWriter:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._db.close()
+            problem = OSError(f"{self.path}: {error}")
+            if not self._or_in_memory:
+                raise problem from error
+            self._or_in_memory, self.problem = False, str(problem)
+            self._continue_in_memory()
+
+    def _continue_in_memory(self) -> None:
+        """Raises OSError for a file that cannot be read either."""
+        memory = connect_memory()
+        try:
+            with closing(connect(self.path)) as file:
+                file.backup(memory)
+        except sqlite3.Error as error:
             raise OSError(f"{self.path}: {error}") from error
+        self._db, self.is_in_memory = memory, True
+        self._db.execute("BEGIN IMMEDIATE")
+        for query, rows in self._uncommitted:
+            self._db.executemany(query, rows)
 
     def _masked(self, data: Json) -> Json:
         masked: Json = self.secrets.without(data)
-        self.has_masked |= masked is not data
         return masked
 
     def _masked_text(self, text: str) -> str:
-        masked = self.secrets.in_json(text, _dumped)
-        self.has_masked |= masked is not text
-        return masked
+        return self.secrets.in_json(text, _dumped)

@@ -19,8 +19,6 @@ class SecretPieces:
     them in the same stream decide that: the text that an agent streams, or a stream of the console."""
 
     def __init__(self, secrets: Secrets) -> None:
-        self.has_masked = False
-        """Whether there was such a secret."""
         self._secrets = secrets
         self._held: dict[_Stream, list[Happened]] = {}
 
@@ -63,7 +61,6 @@ class SecretPieces:
         masked = self._secrets.in_pieces(pieces, unsettled)
         if len(pieces) < 2 or masked == pieces:
             return list(held)
-        self.has_masked = True
         new = iter(masked)
         return [Happened(_with_texts(one.event, [next(new) for _ in _texts(one.event)])) for one in held]
 

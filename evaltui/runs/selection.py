@@ -187,7 +187,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     unpaired = of_traces.unpaired if of_traces else 0
-    header = _header(request, sets, shards, unpaired)
+    header = _header(request, plan, sets, shards, unpaired)
     return SelectedRun(request, checked(plan), header, tuple(notes))
 
 
@@ -252,10 +252,13 @@ def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
     return tuple(numbers[eval_id] for eval_id in one.eval_ids)
 
 
-def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None, unpaired: int) -> RunHeader:
+def _header(
+    request: RunRequest, plan: RunPlan, sets: SetSource, shards: ShardsOfRun | None, unpaired: int
+) -> RunHeader:
     traces = request.traces
     resumed = request.resumes if request.resumes and not request.resumes.of_other_variant else None
     header = RunHeader(
+        settings=replace(plan.settings, limits=request.settings.limits),
         number=request.number,
         config=str(sets.config.resolve()) if sets.config else "",
         initial_session=str(sets.initial_session.resolve()) if sets.initial_session else "",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
-from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
@@ -197,11 +197,6 @@ class SetInfo:
     @property
     def known_as(self) -> str:
         return self.case_path or self.eval_set_id
-
-    def expected(self, eval_id: str) -> list[Invocation]:
-        """What each turn of a case expects; nothing where a user is simulated."""
-        case = self.cases.get(eval_id)
-        return (case.conversation or []) if case else []
 
 
 def tags_of_cases(config: EvalConfig, eval_set_id: str, eval_ids: Iterable[str]) -> Tags:

@@ -35,11 +35,12 @@ from evaltui.files.folders import case_path
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import verdict
 from evaltui.runner.parent.starting import HostSettings, start_host
-from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RunStopped
+from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
 from evaltui.runs.baselines import LaterRun
-from evaltui.runs.candidate import summary_of
-from evaltui.runs.execution import RunUpdate, Selected
+from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
+from evaltui.runs.history import run_in, summary_of
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import SelectedRun
 from evaltui.testing.messages import Ending, FinishedCase, FinishedRun, RunOrder, Unpacker, packed
 from evaltui.testing.requests import options_of, request_of
@@ -61,11 +62,10 @@ class _Run:
         self._followers: list[asyncio.StreamWriter] = []
         self._notes: list[str] = []
         self._printed: defaultdict[CaseId, list[str]] = defaultdict(list)
-        self._summaries: dict[CaseId, CaseSummary] = {}
-        self._selected: SelectedRun | None = None
-        self._agent: dict[str, Any] = {}
+        self._count = self._done = 0
         self._baseline: RunSummary | None = None
-        self._blank: RunSummary | None = None
+        self._log: Path | None = None
+        self._begun: RunSummary | None = None
         self._undecided: list[FinishedCase] = []
         self._excuses = False
         self._alpha = ALPHA
@@ -73,7 +73,7 @@ class _Run:
 
     def cancel(self) -> None:
         """End it, unless it has only to be stored."""
-        if self._selected is None or len(self._summaries) < self._selected.plan.case_count:
+        if not self._count or self._done < self._count:
             self.task.cancel()
 
     def follow(self, writer: asyncio.StreamWriter) -> None:
@@ -93,29 +93,29 @@ class _Run:
 
     async def _work(self) -> None:
         began = time.monotonic()
-        log, problem = None, ""
+        executed, problem = None, ""
         try:
-            log = await self._execute()
+            executed = await self._execute()
         except asyncio.CancelledError:
             problem = "the run was cancelled"
         except (UsageError, SelectionError, EvalSetError) as error:
             problem = str(error)
         except Exception:
             problem = traceback.format_exc()
-        comparison = self._compared(log)
+        comparison = self._compared(executed)
         self._tell_undecided(comparison)
         self.finished = FinishedRun(
             self._order,
-            len(self._summaries),
+            self._done,
             time.monotonic() - began,
-            log,
+            executed.log if executed else None,
             tuple(self._notes),
             self._lines(comparison),
             problem,
         )
         self._tell(self.finished)
 
-    async def _execute(self) -> Path | None:
+    async def _execute(self) -> ExecutedRun:
         order = self._order
         _move_to(order)
         request, sets = request_of(order)
@@ -130,8 +130,7 @@ class _Run:
             self._notes += filter(None, [baseline.note])
             request = replace(request, baseline=baseline.run.id)
         settings = HostSettings(request.agent, request.settings.timeout)
-        executed = await run_and_keep(request, sets, self._on_update, lambda: start_host(settings))
-        return executed.log
+        return await run_and_keep(request, sets, self._on_update, lambda: start_host(settings))
 
     def _on_update(self, update: RunUpdate) -> None:
         match update:
@@ -143,10 +142,10 @@ class _Run:
                     self._printed[CaseId(event.path, event.case)].append(text)
             case Noted(text) | RunStopped(reason=text):
                 self._notes.append(text)
-            case AgentLoaded(info):
-                self._agent = dict(info)
+            case LogGrew(log):
+                self._log = log
             case Selected(selected):
-                self._selected = selected
+                self._count = selected.plan.case_count
                 self._require_effect(selected)
                 # What is imported and read by now stays.
                 gc.freeze()
@@ -161,7 +160,8 @@ class _Run:
                 raise UsageError(str(error).replace("--", "--evaltui-")) from error
 
     def _on_result(self, result: CaseResult) -> None:
-        summary = self._summaries[result.id] = summarize(result)
+        summary = summarize(result)
+        self._done += 1
         counted_as = verdict(result)
         is_flaky = result.status is Status.FLAKY
         finished = FinishedCase(
@@ -175,41 +175,39 @@ class _Run:
             "\n".join(self._printed.pop(result.id, ())),
             pickle.dumps(result, pickle.HIGHEST_PROTOCOL),
         )
-        change = self._change(summary)
-        if change is None or not summary.is_judged or summary.passes:
+        if self._baseline is None or not self._excuses or not summary.is_judged or summary.passes:
             self._tell(finished)
-        elif not change.may_be_regression:
-            assert self._baseline is not None
-            self._tell(replace(finished, excuse=f"no regression from {self._baseline.id}"))
-        elif change.may_be_chance(self._alpha):
+        else:
+            self._tell_failed(finished, summary, self._baseline)
+
+    def _tell_failed(self, finished: FinishedCase, summary: CaseSummary, baseline: RunSummary) -> None:
+        """Tell of a failure and what excuses it, at the end of the run where that is not known before."""
+        change = self._change(summary, baseline)
+        if change is None or (change.may_be_regression and change.may_be_chance(self._alpha)):
             # All cases together may be the evidence that its own repeats are not.
             self._undecided.append(finished)
-        else:
+        elif change.may_be_regression:
             self._tell(finished)
+        else:
+            self._tell(replace(finished, excuse=f"no regression from {baseline.id}"))
 
-    def _change(self, summary: CaseSummary) -> CaseChange | None:
-        """How a case differs from the baseline; None where that excuses nothing."""
-        if self._baseline is None or not self._excuses or self._selected is None:
+    def _change(self, summary: CaseSummary, baseline: RunSummary) -> CaseChange | None:
+        """How a case differs from the baseline; None where the run is in memory until it is over."""
+        if self._log is None:
             return None
-        # The files of the agent are read once.
-        self._blank = self._blank or summary_of(self._selected, {}, self._agent, None)
-        candidate = replace(self._blank, cases={summary.id: summary})
-        return compare_case(summary.id, self._baseline, candidate)
+        if self._begun is None:
+            self._begun = summary_of(RunFile(self._log))
+        return compare_case(summary.id, baseline, replace(self._begun, cases={summary.id: summary}))
 
     def _tell_undecided(self, comparison: Comparison | None) -> None:
-        chances = {} if comparison is None else {one.case: one.p for one in comparison.without_evidence}
         for finished in self._undecided:
-            p = chances.get(finished.id)
-            excuse = ""
-            if comparison is not None and p is not None:
-                excuse = f"no evidence of a regression from {comparison.base.id}: {show_p(p)}"
+            excuse = _excuse(finished.id, comparison) if comparison is not None else ""
             self._tell(replace(finished, excuse=excuse))
 
-    def _compared(self, log: Path | None) -> Comparison | None:
-        if self._baseline is None or self._selected is None:
+    def _compared(self, executed: ExecutedRun | None) -> Comparison | None:
+        if self._baseline is None or executed is None:
             return None
-        candidate = summary_of(self._selected, self._summaries, self._agent, log)
-        return compare(self._baseline, candidate, self._alpha)
+        return compare(self._baseline, run_in(executed.file).summary, self._alpha)
 
     def _lines(self, comparison: Comparison | None) -> tuple[Any, ...]:
         if comparison is None:
@@ -217,6 +215,16 @@ class _Run:
         # Logs of earlier versions may hold secrets.
         masked = secrets_of(self._order.agent_dir).masked(comparison)
         return tuple(comparison_lines(masked, self._order.width))
+
+
+def _excuse(case: CaseId, comparison: Comparison) -> str:
+    """Why the failure of a case is no regression, a sentence; "" where it is one."""
+    base = comparison.base.id
+    change = next((one for one in comparison.cases if one.case == case), None)
+    if change is not None and not change.may_be_regression:
+        return f"no regression from {base}"
+    p = next((one.p for one in comparison.without_evidence if one.case == case), None)
+    return "" if p is None else f"no evidence of a regression from {base}: {show_p(p)}"
 
 
 def _move_to(order: RunOrder) -> None:

@@ -291,8 +291,8 @@ class _Reading:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent) if self.header.files else ()
-        now, then = self.agent.python, self.header.settings.python
-        return (*files, PYTHON) if now and then and then != now else files
+        now, then = self.agent.python, self.header.interpreter
+        return (*files, PYTHON) if now and then and str(then.path) != now else files
 
     @cached_property
     def _version(self) -> int:

@@ -61,7 +61,7 @@ async def ours(agent_dir: Path, path: Path) -> float:
         path.name, eval_set.eval_set_id, eval_set.eval_cases, ConfigInUse(None, EvalConfig.default()), path
     )
     plan = RunPlan(AgentAddress(agent_dir), (one,), RunSettings(workers=1))
-    log = LoggedRun.start(RunStore(agent_dir), plan, RunHeader())
+    log = LoggedRun.start(RunStore(agent_dir), plan, RunHeader(settings=plan.settings), print)
     done: list[CaseDone] = []
     clock: list[float] = []
 
@@ -73,7 +73,8 @@ async def ours(agent_dir: Path, path: Path) -> float:
                 clock.append(_spent())
 
     status = await follow_plan(plan, on_update)
-    log.close(status)
+    log.end(status)
+    log.close()
     if status is not Status.PASSED:
         raise SystemExit(f"the run was {status}")
     return (clock[1] - clock[0]) / (len(done) - WARM_UP)

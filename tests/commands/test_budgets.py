@@ -76,7 +76,7 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_higher_one(agent, gemini, c
 
     assert call("report", agent) == 0
     printed = capsys.readouterr().out
-    assert "2 cases not run: budget of 30 tokens reached, 39 tokens spent; 3 of 5 cases finished" in printed
+    assert "2 cases not run: budget of 30 tokens reached, 39 tokens spent" in printed
     assert "interrupted" not in printed
     assert call("runs", agent) == 0
     printed = capsys.readouterr().out

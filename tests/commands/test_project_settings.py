@@ -70,7 +70,7 @@ def test_runs_of_two_agents_in_one_folder(repository, capsys):
     assert settings.results_dir == repository / "out"
     assert (settings.parallel, settings.workers, settings.timeout) == (2, 1, 60.0)
     assert (settings.record, settings.tools, settings.keep_runs) == ("off", None, 2)
-    assert Path(settings.python).is_file()
+    assert header.interpreter.path.is_file()
 
     assert call("runs", "agents/desk", "--name", first.stem, "base") == 0
     capsys.readouterr()

@@ -113,7 +113,6 @@ def test_a_run_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     judges = {"quality": "judge with correct horse"}
     run.add_case(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
     run.close(Ending(Status.FAILED))
-    assert run.has_masked
     file = RunFile(run.path)
     assert file.header.sets == (replace(one, config={"criteria": {"x": "<SHOP_API_KEY>"}}),)
     (read,) = file.cases

@@ -33,9 +33,8 @@ async def scored(expected, actual, **criteria):
     wanted = EvalCase.model_validate({"eval_id": "night", "conversation": expected})
     did = [Invocation.model_validate(one) for one in actual]
     result = await score_case(wanted, did, EvalConfig(criteria=criteria), eval_set_id="home")
-    return report(
-        result, sets=(SetInfo("home", Path("home.evalset.json"), None, {}, cases={wanted.eval_id: wanted}),)
-    )
+    home = SetInfo("home", Path("home.evalset.json"), None, {})
+    return report(result, sets=(home,), expected=lambda _: wanted.conversation)
 
 
 def test_no_case_is_missing():

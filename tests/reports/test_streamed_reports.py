@@ -20,6 +20,7 @@ from evaltui.reports.html.page import html_report
 from evaltui.reports.junit import junit_report
 from evaltui.reports.stored import stored_report
 from evaltui.runs import logged_results
+from evaltui.runs.history import open_run
 from evaltui.text.json_pieces import json_pieces
 
 FORMATS = ("json", "csv", "junit", "console", "markdown", "html")
@@ -43,7 +44,7 @@ def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypa
         held.append(sum(type(one) is CaseResult for one in gc.get_objects()))
         return read(*which)
 
-    run = stored_report(log, Secrets())
+    run = stored_report(open_run(log), Secrets())
     gc.collect()
     before = sum(type(one) is CaseResult for one in gc.get_objects())
     monkeypatch.setattr(logged_results, "result_of", counting)
@@ -60,7 +61,7 @@ def test_a_report_that_cannot_be_made_leaves_the_file_as_it_was(tmp_path, few, f
     log = write_run(tmp_path / "run.sqlite", CASES, failed=1)
     out = tmp_path / "out"
     out.write_text("before")
-    run = stored_report(log, Secrets())
+    run = stored_report(open_run(log), Secrets())
     change(log, f"UPDATE repeats SET result = 'x' WHERE case_id = {CASES}")
     with pytest.raises(ValueError, match="is damaged"):
         write_reports(run, [ReportTarget(format, out)])
@@ -70,33 +71,33 @@ def test_a_report_that_cannot_be_made_leaves_the_file_as_it_was(tmp_path, few, f
 
 def test_a_large_run_has_the_same_report_as_a_small_one(tmp_path, monkeypatch):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=2)
-    small = json_of(stored_report(log, Secrets()))
+    small = json_of(stored_report(open_run(log), Secrets()))
     monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
-    assert json_of(stored_report(log, Secrets())) == small
+    assert json_of(stored_report(open_run(log), Secrets())) == small
     assert [one["eval_id"] for one in small["cases"]] == [eval_id(number) for number in range(CASES)]
 
 
 def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_path, monkeypatch):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=4)
-    whole = "".join(junit_report(stored_report(log, Secrets())))
+    whole = "".join(junit_report(stored_report(open_run(log), Secrets())))
     monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
     read = logged_results.result_of
     asked = []
     monkeypatch.setattr(
         logged_results, "result_of", lambda file, case: asked.append(case.id.eval_id) or read(file, case)
     )
-    assert "".join(junit_report(stored_report(log, Secrets()))) == whole
+    assert "".join(junit_report(stored_report(open_run(log), Secrets()))) == whole
     assert asked == [eval_id(0), eval_id(4)]
 
 
 def test_the_page_of_a_large_run_lists_what_did_not_pass_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "MOST_ROWS", 3)
-    run = stored_report(write_run(tmp_path / "run.sqlite", 5, failed=2), Secrets())
+    run = stored_report(open_run(write_run(tmp_path / "run.sqlite", 5, failed=2)), Secrets())
     page = "".join(html_report(run))
     assert page.count('<details class="case"') == 3
     assert "Not listed: 2 passed cases. The CSV and JSON reports have all cases." in page
     assert 'data-status="PASSED"' not in page
-    run = stored_report(write_run(tmp_path / "all.sqlite", 5, failed=1), Secrets())
+    run = stored_report(open_run(write_run(tmp_path / "all.sqlite", 5, failed=1)), Secrets())
     page = "".join(html_report(run))
     assert page.count('<details class="case"') == 3
     assert "Not listed: 2 cases that did not pass. The CSV" in page
@@ -128,7 +129,7 @@ def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, monkeypat
     monkeypatch.setattr(bodies, "_IN_MEMORY", 1)
 
     def peak(cases: int) -> int:
-        run = stored_report(write_run(tmp_path / f"{cases}.sqlite", cases, failed=10), Secrets())
+        run = stored_report(open_run(write_run(tmp_path / f"{cases}.sqlite", cases, failed=10)), Secrets())
         assert len(run.summaries) == cases
         tracemalloc.start()
         assert write_reports(run, [ReportTarget(format, tmp_path / "out")])
@@ -145,7 +146,7 @@ def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, monkeypat
 
 def test_counts_of_a_page_have_their_commas(tmp_path):
     page = "".join(
-        html_report(stored_report(write_run(tmp_path / "run.sqlite", 1200, failed=1100), Secrets()))
+        html_report(stored_report(open_run(write_run(tmp_path / "run.sqlite", 1200, failed=1100)), Secrets()))
     )
     assert "✓ 1,198 passed" in page
     assert "1,198/1,200 cases passed" in page

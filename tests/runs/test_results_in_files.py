@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -187,10 +189,10 @@ def test_what_is_written_is_read(run, result, events, figures):
     assert in_full(file.result(repeat.data)) == in_full(result)
     assert [in_full(event) for event in file.events_of(CASE).get(0, ())] == list(map(in_full, named))
     assert in_full(file.case(CASE).summary) == in_full(figures)
-    written = {}
-    for metric in result.metrics:
-        written[metric.name] = [metric.score]
-    assert file.scores([1]).get(1, {}) == written
+    with closing(sqlite3.connect(run.path)) as database:
+        rows = database.execute("SELECT metric, score, threshold, status FROM scores").fetchall()
+    written = {metric.name: (metric.score, metric.threshold, metric.status) for metric in result.metrics}
+    assert {name: tuple(rest) for name, *rest in rows} == written
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, {"in": [math.nan]}])

@@ -15,7 +15,7 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
-from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.score_table import CaseRow, ScoreTable, Side, TrialOf
 from evaltui.runs.store import RunStore
@@ -172,7 +172,7 @@ def test_results_of_a_run_s_file_are_as_those_in_memory(tmp_path):
     ]
     cases.append(case_over_repeats("set", "case 5", repeats[1:], "all", "set", Confidence(0.9, 5)))
     names = [result.eval_id for result in cases]
-    run = begin_run(RunStore(tmp_path), {}, [SelectedSet("set", "set", tuple(names), {})])
+    run = begin_run(RunStore(tmp_path), RunHeader((SelectedSet("set", "set", tuple(names), {}),)))
     for number, result in enumerate(cases):
         for place, repeat in enumerate(result.repeats):
             run.add_repeat(case_at(number), "set", place, repeat)

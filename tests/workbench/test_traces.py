@@ -10,7 +10,6 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.runs.execution import LoggedRun
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
@@ -97,10 +96,10 @@ async def test_a_case_that_was_not_run_has_no_trace(talker):
 
 
 async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, monkeypatch):
-    def refuse(*given):
+    def refuse(*args, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(LoggedRun, "start", refuse)
+    monkeypatch.setattr("evaltui.runs.execution.begin_run", refuse)
     monkeypatch.setattr(traces_module, "_KEPT_WITHOUT_LOG", 2)
     workbench = await ran(talker, until)
     found = [await trace_of(workbench, eval_id, until) for eval_id in ("first", "second", "third")]

@@ -5,7 +5,6 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runner.parent import pool, supervisor
-from evaltui.runs.execution import LoggedRun
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -177,10 +176,10 @@ async def test_a_broken_set_is_passed_over_and_named(echo, until):
 
 
 async def test_a_run_that_cannot_be_kept_still_runs(echo, until, monkeypatch):
-    def refuse(*given):
+    def refuse(*args, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(LoggedRun, "start", refuse)
+    monkeypatch.setattr("evaltui.runs.execution.begin_run", refuse)
     workbench = await opened(echo)
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.over)
