@@ -21,7 +21,7 @@ from evaltui.runs.logged_results import those_at
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.text.outcomes import ROLES, counted_as, glyph
+from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
 from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
@@ -181,7 +181,7 @@ def _figure(case: CaseResult) -> str:
     if case.decision is not None and case.status is not Status.FLAKY:
         return f"{case.passed_repeats}/{len(case.repeats)}"
     if case.status is Status.FLAKY:
-        return f"{case.passed_repeats}/{len(case.repeats)} {case.status.value}"
+        return f"{case.passed_repeats}/{len(case.repeats)} {WORDS[case.status]}"
     if case.status is Status.ERROR:
         return "error"
     deciding = (metric.score for metric in case.metrics if metric.status is case.status)

@@ -18,7 +18,6 @@ from judged_metrics import (
 )
 
 from evaltui.core.compare.judged import (
-    answered,
     findings,
     findings_in,
     judged_as_a_whole,
@@ -27,6 +26,7 @@ from evaltui.core.compare.judged import (
 )
 from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import MetricResult, Status
+from evaltui.views.judged import answered
 
 
 def only(judgement, name=RUBRICS, threshold=0.8):

@@ -229,7 +229,7 @@ def test_without_scripts_the_verdict_every_row_and_why_can_be_read():
     assert "root_agent: Let me check. not scored" in text
     assert 'kitchen.degrees 19 ≠ kitchen.degrees "19"' in text
     assert "pass^k 0.60 0.30 0.10 0.00" in text
-    assert "Run 2 of 5 failed" in text
+    assert "Repeat 2 of 5 failed" in text
     # The details of a run that was not stored are not known.
     assert text.count("No trace stored") == len(run.result.cases)
 

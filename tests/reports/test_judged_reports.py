@@ -61,8 +61,8 @@ def test_rubrics_with_votes_and_reasons():
         "  ✗ rubric_based_final_response_quality_v1  0.83 ≥ 0.80",
         "      judged by gemini-2.5-flash, 5 of 5 answered",
         "",
-        "  turn 2  unspecified (scored as no calls)",
-        "    user    hello",
+        "  turn 2  calls unspecified (scored as no calls)",
+        "    user      hello",
         "    ✗ rubric_based_final_response_quality_v1  0.67 < 0.80  2 of 4 yes",
         "      ✗ no 1:4      polite  Says please and thank you",
         "                    It shouts\\x1b[2J at the user.",
@@ -84,7 +84,7 @@ def test_answers_sentences_and_ratings():
         judged_metric(RATINGS, [rated], threshold=4.0),
         turns=(FINE,),
     )
-    assert lines[lines.index("    user    hello") + 1 :] == [
+    assert lines[lines.index("    user      hello") + 1 :] == [
         "    ✗ final_response_match_v2  0.00 < 0.80  votes 1:3 of 5",
         "      ✗ invalid  19 is not 21.",
         "      ✓ valid    Both are cold.",
@@ -141,13 +141,13 @@ def test_a_judge_that_did_not_answer():
 def test_a_conversation_with_a_simulated_user():
     metric = judged_metric(RUBRICS, [POLITE])
     lines = details(metric, turns=(SIMULATED,), stopped="stopped at the limit of 1 turn")
-    assert lines[lines.index("  turn 1  with a simulated user") :][:4] == [
-        "  turn 1  with a simulated user",
-        "    user    Where is my bag?",
-        "    · find_bag  id 7",
-        "    answer  It is in Rome.",
+    assert lines[lines.index("  turn 1  simulated user") :][:4] == [
+        "  turn 1  simulated user",
+        "    user      Where is my bag?",
+        "    → find_bag  id 7",
+        "    response  → It is in Rome.",
     ]
-    assert lines[-2:] == ["  whole conversation", "    ended   stopped at the limit of 1 turn"]
+    assert lines[-2:] == ["  whole conversation", "    ended     stopped at the limit of 1 turn"]
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(

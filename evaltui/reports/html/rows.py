@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import CaseChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.reports.html.case_view import Verdict, first_user_text, row_summary, status_line
+from evaltui.reports.html.case_view import first_user_text, status_line
+from evaltui.reports.html.painting import Verdict
 from evaltui.reports.model import RunReport
 from evaltui.runs.logged_results import summaries_of, those_at
 from evaltui.runs.sets import SetInfo
@@ -149,7 +151,7 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             status=case.status.value,
             word=Verdict(case.status.value).word,
             line=status_line(case),
-            why=cut(visible(row_summary(case)), _LONGEST_WHY),
+            why=cut(visible(summary(case)), _LONGEST_WHY),
             user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
             seconds=show_duration(case.seconds if case.repeats else None),
             cost=case.spent.cost.short if case.spent and is_worth_telling(case.spent) else "",

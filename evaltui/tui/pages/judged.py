@@ -8,13 +8,9 @@ from contextlib import nullcontext
 from evaltui.core.compare.explain import error_text
 from evaltui.core.compare.judged import (
     Finding,
-    answered,
     findings,
     findings_in,
-    judge_line,
-    mark,
     over_conversation,
-    shown,
     was_judged,
 )
 from evaltui.core.model.judgement import Vote
@@ -25,6 +21,7 @@ from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
 from evaltui.tui.pages.verdict import ROOMY, gating, short_names
 from evaltui.tui.pages.writer import Folding, Page
+from evaltui.views.judged import answered, judge_line, mark, shown
 
 _WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 # What their failures come from stands in the turns, or in the final state.
