@@ -72,7 +72,7 @@ def repeat_lines(case: CaseResult, width: int) -> list[Line]:
         return []
     figure = f"  {case.passed_repeats}/{len(case.repeats)}, {policy_in_words(case)}"
     outcomes: Line = [*(glyph(repeat.status) for repeat in case.repeats), (figure, ROLES[case.status])]
-    lines = [_labelled("repeats", outcomes), *(_labelled(row.label, row.line) for row in rows)]
+    lines = [_labelled("repeats", outcomes), *(_labelled(row.label, [*row.head, *row.line]) for row in rows)]
     return [cut(line, width) for line in lines]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evaltui.core.compare.repeats import in_words
 from evaltui.core.model.outcome import WORST_FIRST, CaseResult, TrajectoryGroup
@@ -22,6 +22,8 @@ class RepeatRow:
 
     label: str
     line: Line
+    head: Line = field(default_factory=list)
+    """Stands before the line: how many repeats, and how they came out."""
     repeats: tuple[int, ...] = ()
     """The repeats that made the calls of the line, from 0; empty for other lines."""
 
@@ -50,14 +52,12 @@ def _group(group: TrajectoryGroup) -> RepeatRow:
     outcomes = [glyph(status) for status in dict.fromkeys(group.statuses)]
     numbers = ", ".join(str(number + 1) for number in group.repeats[:_MOST_NUMBERS])
     more = ", …" if len(group.repeats) > _MOST_NUMBERS else ""
+    head: Line = [(f"{len(group.repeats):>3}×  ", ""), *outcomes, (" " * (3 - len(outcomes)), "")]
     line: Line = [
-        (f"{len(group.repeats):>3}×  ", ""),
-        *outcomes,
-        (" " * (3 - len(outcomes)), ""),
         (cut(in_words(group.calls), _LONGEST_CALLS), ""),
         (f"  {plural(len(group.repeats), 'repeat')} {numbers}{more}", "muted"),
     ]
-    return RepeatRow("", line, tuple(group.repeats))
+    return RepeatRow("", line, head, tuple(group.repeats))
 
 
 def worst_repeat(case: CaseResult) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from evaltui.core.compare.explain import call_name, call_note
 from evaltui.core.compare.turn_verdicts import (
@@ -30,26 +30,10 @@ from evaltui.text.lines import Line
 from evaltui.text.syntax import JSON
 from evaltui.text.values import show_change, show_value, type_names, visible
 from evaltui.text.word_diff import WordOp, much_in_common, words
+from evaltui.views.difference import DifferenceAt
 
 # Up to so many equal calls in a row, or equal arguments of a call that differs, are shown one by one.
 _MOST_EQUAL = 6
-
-
-class DifferenceAt(NamedTuple):
-    """Where, in its last result, a case did otherwise than expected."""
-
-    kind: Literal["argument", "call", "text", "answer", "state", "judgement"]
-    """A call differs as a whole, or in an `argument`; a `text` is one before the answer."""
-    turn: int | None = None
-    """The turn, from 0; None for the final state and for what is of the whole conversation."""
-    row: int | None = None
-    """The index of the call in `TurnResult.calls`."""
-    path: str | None = None
-    """The path of the argument as in `ArgDiff`, or of the state key as in `StateDiff`."""
-    text: int | None = None
-    """The index of the text in `TurnResult.intermediate`."""
-    found: tuple[str, int] | None = None
-    """What a judge found: the metric, and the index in `InvocationScore.judgements`."""
 
 
 class Absent(Enum):

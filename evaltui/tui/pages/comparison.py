@@ -16,9 +16,10 @@ from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
 from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
-from evaltui.tui.pages.calls import TurnCalls, write_calls
-from evaltui.tui.pages.turns import write_heads, write_response
+from evaltui.tui.pages.rows import write_calls, write_text
+from evaltui.tui.pages.sides import write_heads
 from evaltui.tui.pages.writer import Folding, Lines, Page
+from evaltui.views.rows import response_row
 from evaltui.workbench.kept_runs import Compared, KindTitle
 from evaltui.workbench.trajectories import Trajectories, TurnOfBoth
 
@@ -270,10 +271,12 @@ def _write_turns(
         if not heads:
             heads = True
             write_heads(page, ("base", titles[0]), ("candidate", titles[1]))
-        write_calls(page, TurnCalls(turn.result, number, folding))
+        write_calls(page, turn.result, number, folding)
         if turn.result.calls:
             page.blank()
-        write_response(page, turn.result, number, "" if turn.says_the_same else "changed", "")
+        op = "" if turn.says_the_same else "changed"
+        if (response := response_row(turn.result, number, op)) is not None:
+            write_text(page, response)
     for number, (path, before, after) in enumerate(both.state):
         if not number:
             page.blank()

@@ -19,9 +19,10 @@ from evaltui.text.figures import show_scores
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
-from evaltui.tui.pages.verdict import ROOMY, gating, short_names
+from evaltui.tui.pages.verdict import ROOMY, short_names
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.views.judged import answered, judge_line, mark, shown
+from evaltui.views.result import gating
 
 _WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 # What their failures come from stands in the turns, or in the final state.
