@@ -209,7 +209,7 @@ def _turn(
 
 
 def _finding(finding: Finding) -> str:
-    """`polite: no 1:4 (It shouts.)`"""
+    """`polite: no 1/5 (It shouts.)`"""
     parts = [f"{finding.name}:", finding.word, finding.tally, f"({finding.why})" if finding.why else ""]
     return " ".join(part for part in parts if part)
 

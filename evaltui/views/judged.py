@@ -99,7 +99,7 @@ def judged(metric: MetricResult, turn: int, *, every_vote: bool) -> Judged:
 
 
 def _count(found: Sequence[Finding]) -> str:
-    """`2 of 3 supported`; of an answer its votes, `votes 3:2`."""
+    """`2 of 3 supported`; of an answer its votes, `votes 3/5`."""
     if found and (word := _FULFILLED.get(found[0].subject)):
         return f"{sum(finding.good is True for finding in found)} of {len(found)} {word}"
     return f"votes {found[0].tally}" if len(found) == 1 and found[0].tally else ""
@@ -107,7 +107,7 @@ def _count(found: Sequence[Finding]) -> str:
 
 def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
     votes = finding.judgement.votes
-    against = _against(finding)
+    against = vote_against(finding)
     if finding.subject not in ("answer", "score"):
         yield Row(_verdict(finding), _about(finding))
         if finding.needs_attention and finding.why:
@@ -128,7 +128,7 @@ def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
 
 
 def _verdict(finding: Finding) -> Line:
-    """`✗ no 1:4`; the votes on an answer stand above it."""
+    """`✗ no 1/5`; the votes on an answer stand above it."""
     tally = "" if finding.subject in ("answer", "score") else f" {finding.tally}".rstrip()
     role = "warning" if finding.is_contradictory else "muted"
     return [mark(finding.good), (f" {finding.word}", ""), (tally, role)]
@@ -148,7 +148,7 @@ def _reason(text: str) -> Line:
     return [(shown(text, _LONGEST_WHY), "muted")]
 
 
-def _against(finding: Finding) -> Vote | None:
+def vote_against(finding: Finding) -> Vote | None:
     """The first vote that says the opposite of what came out."""
     if not finding.is_contradictory:
         return None

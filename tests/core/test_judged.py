@@ -37,11 +37,11 @@ def only(judgement, name=RUBRICS, threshold=0.8):
 @pytest.mark.parametrize(
     ("name", "judgement", "word", "tally", "good"),
     [
-        (RUBRICS, POLITE, "no", "1:4", False),
-        (RUBRICS, SHORT, "yes", "5:0", True),
+        (RUBRICS, POLITE, "no", "1/5", False),
+        (RUBRICS, SHORT, "yes", "5/5", True),
         (RUBRICS, LEFT_OUT, "not judged", "", None),
-        (ANSWERS, DISAGREES, "invalid", "1:3 of 5", False),
-        (ANSWERS, AGREES, "valid", "5:0", True),
+        (ANSWERS, DISAGREES, "invalid", "1/5", False),
+        (ANSWERS, AGREES, "valid", "5/5", True),
         (SENTENCES, INVENTED, "contradictory", "", False),
         (SENTENCES, SUPPORTED, "supported", "", True),
         (RUBRICS, Judgement("polite", "", 0.0, "It shouts."), "no", "", False),

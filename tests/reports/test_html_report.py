@@ -238,7 +238,7 @@ def test_what_judges_say_and_the_trace_are_there():
     text = Read("".join(html_report(judged()))).text
     for said in (
         "judged by gemini-2.5-flash, 2 of 2 answered",
-        "✗ no 1:4 polite Says please and thank you It shouts\\x1b[2J at the user.",
+        "✗ no 1/5 polite Says please and thank you It shouts\\x1b[2J at the user.",
         "contradictory It is 30 °C there.",
         "invalid 3× 19 is not 21.",
         "= 9 equal calls",

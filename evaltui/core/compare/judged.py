@@ -84,19 +84,15 @@ class Finding:
 
     @property
     def tally(self) -> str:
-        """The votes for and against it, `4:1`, or the ratings, `4 4 5`; `3:1 of 5` where one gave no verdict.
-
-        "" where there is but one, or none counts.
-        """
+        """The votes for it, `4/5`, or the ratings, `4 4 5`; "" where there is but one, or none counts."""
         votes = self.judgement.votes
-        counted = [vote.score for vote in votes if vote.score is not None]
-        if len(votes) < 2 or not counted:
+        scores = [vote.score for vote in votes if vote.score is not None]
+        if len(votes) < 2 or not scores:
             return ""
-        left_out = f" of {len(votes)}" if len(counted) < len(votes) else ""
         if self.rated:
-            return " ".join(map(show_number, counted)) + left_out
-        ayes = sum(score >= self.bar for score in counted)
-        return f"{ayes}:{len(counted) - ayes}{left_out}"
+            left_out = f" of {len(votes)}" if len(scores) < len(votes) else ""
+            return " ".join(map(show_number, scores)) + left_out
+        return f"{sum(score >= self.bar for score in scores)}/{len(votes)}"
 
     @property
     def votes_in_words(self) -> str:
