@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
@@ -23,6 +22,7 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
 from evaltui.text.values import visible
+from evaltui.views.comparison import comparison_lines
 
 _MIN_WIDTH = 40
 # Below it, why a case did not pass has too little room.

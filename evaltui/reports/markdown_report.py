@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult
@@ -22,6 +21,7 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
+from evaltui.views.comparison import comparison_lines
 
 MARKER = "<!-- evaltui-report -->"
 """The first line, by which a job finds the comment that it wrote before."""

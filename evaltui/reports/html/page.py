@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.cost.cost_lines import estimate, is_worth_telling, model_lines
 from evaltui.reports.html.bodies import Bodies
 from evaltui.reports.html.painting import Verdict
@@ -16,6 +15,7 @@ from evaltui.reports.model import RunReport
 from evaltui.reports.tag_totals import tag_totals
 from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.lines import Line
+from evaltui.views.comparison import comparison_lines
 
 _COMPARISON_WIDTH = 100
 
