@@ -23,6 +23,7 @@ from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
+from evaltui.views.run import config_text
 
 _MIN_WIDTH = 40
 # Below it, why a case did not pass has too little room.
@@ -46,7 +47,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     for info, cases in report.by_set():
         summaries = report.summaries_of_set(info)
         yield cut(_set_header(info, summaries, report), width)
-        yield _config_line(info)
+        yield [(f"config  {config_text(info)}", "muted")]
         listed = _listed(cases, summaries)
         yield from case_lines(listed, width)
         if len(listed) < len(cases):
@@ -113,24 +114,6 @@ def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunRepo
         (visible(report.name_of(info)), "bold"),
         (f" ({number}, {each}, {recordings}{report.parallel} at once)", ""),
     ]
-
-
-def _config_line(info: SetInfo) -> Line:
-    criteria = info.effective.get("criteria", {})
-    defaults = ", ".join(_criterion(name, criteria.get(name)) for name in info.defaulted)
-    if not info.knows_file:
-        logged = ", ".join(_criterion(name, one) for name, one in criteria.items())
-        return [(f"config  as in the run log: {logged or UNKNOWN}", "muted")]
-    if info.config_path is None:
-        unused = f"; not used: {visible(str(info.passed_over))}" if info.passed_over else ""
-        return [(f"config  defaults: {defaults}{unused}" if defaults else "config  none", "muted")]
-    path = visible(str(info.config_path))
-    return [(f"config  {path}" + (f", by default: {defaults}" if defaults else ""), "muted")]
-
-
-def _criterion(name: str, value: object) -> str:
-    threshold = value.get("threshold") if isinstance(value, dict) else value
-    return visible(name if threshold is None else f"{name} {threshold}")
 
 
 @dataclass(frozen=True, slots=True)

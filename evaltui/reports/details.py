@@ -70,9 +70,14 @@ def repeat_lines(case: CaseResult, width: int) -> list[Line]:
     rows = list(repeat_rows(case))
     if not rows:
         return []
-    figure = f"  {case.passed_repeats}/{len(case.repeats)}, {policy_in_words(case)}"
-    outcomes: Line = [*(glyph(repeat.status) for repeat in case.repeats), (figure, ROLES[case.status])]
-    lines = [_labelled("repeats", outcomes), *(_labelled(row.label, [*row.head, *row.line]) for row in rows)]
+    role = ROLES[case.status]
+    figure = f"  {case.passed_repeats}/{len(case.repeats)}"
+    outcomes = _labelled("repeats", [*(glyph(repeat.status) for repeat in case.repeats), (figure, role)])
+    policy: Line = [(policy_in_words(case), role)]
+    lines = [outcomes, _labelled("", policy)]
+    if cells([*outcomes, *policy]) + 2 <= width:
+        lines = [[*outcomes, (", ", role), *policy]]
+    lines += [_labelled(row.label, [*row.head, *row.line]) for row in rows]
     return [cut(line, width) for line in lines]
 
 

@@ -13,7 +13,6 @@ from evaltui.reports.details import repeat_lines
 from evaltui.reports.html.trace_rows import TraceView, trace_view
 from evaltui.text.figures import show_duration
 from evaltui.text.lines import Line
-from evaltui.text.outcomes import glyph
 from evaltui.views.judged import Judged
 from evaltui.views.repeats import worst_repeat
 from evaltui.views.result import (
@@ -126,10 +125,3 @@ def _repeat(
         errors=error_rows(result),
         trace=trace,
     )
-
-
-def status_line(case: CaseResult) -> Line:
-    """`✗ 3/5`: the verdict, and of several runs how many passed."""
-    mark, role = glyph(case.status)
-    several = f" {case.passed_repeats}/{len(case.repeats)}" if len(case.repeats) > 1 else ""
-    return [(f"{mark}{several}", role)]
