@@ -20,7 +20,7 @@ from tests.golden.html_text import text_of_html
 
 def informational(name, *turns):
     scores = tuple(InvocationScore(score, Status.INFORMATIONAL) for score in turns)
-    return MetricResult(name, sum(turns) / len(turns), None, Status.INFORMATIONAL, scores)
+    return MetricResult(name, sum(turns) / len(turns), None, Status.INFORMATIONAL, per_invocation=scores)
 
 
 MEASURED = (
