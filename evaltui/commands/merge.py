@@ -23,7 +23,6 @@ from evaltui.commands.output import (
     write_lines,
     write_reports,
 )
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.problems import SelectionError
@@ -42,6 +41,7 @@ from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, show_duration, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
+from evaltui.views.comparison import comparison_lines
 
 # Files and versions that a note names.
 _MOST_NAMES = 20

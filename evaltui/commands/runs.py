@@ -22,7 +22,6 @@ from evaltui.commands.output import (
     write_lines,
     write_text,
 )
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
@@ -38,6 +37,7 @@ from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, Span, cut, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
+from evaltui.views.comparison import comparison_lines
 
 _SHOWN = 20
 

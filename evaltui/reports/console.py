@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
@@ -21,8 +20,10 @@ from evaltui.runs.logged_results import those_at
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.text.outcomes import ROLES, counted_as, glyph
+from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
 from evaltui.text.values import visible
+from evaltui.views.comparison import comparison_lines
+from evaltui.views.run import config_text
 
 _MIN_WIDTH = 40
 # Below it, why a case did not pass has too little room.
@@ -46,7 +47,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     for info, cases in report.by_set():
         summaries = report.summaries_of_set(info)
         yield cut(_set_header(info, summaries, report), width)
-        yield _config_line(info)
+        yield [(f"config  {config_text(info)}", "muted")]
         listed = _listed(cases, summaries)
         yield from case_lines(listed, width)
         if len(listed) < len(cases):
@@ -115,24 +116,6 @@ def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunRepo
     ]
 
 
-def _config_line(info: SetInfo) -> Line:
-    criteria = info.effective.get("criteria", {})
-    defaults = ", ".join(_criterion(name, criteria.get(name)) for name in info.defaulted)
-    if not info.knows_file:
-        logged = ", ".join(_criterion(name, one) for name, one in criteria.items())
-        return [(f"config  as in the run log: {logged or UNKNOWN}", "muted")]
-    if info.config_path is None:
-        unused = f"; not used: {visible(str(info.passed_over))}" if info.passed_over else ""
-        return [(f"config  defaults: {defaults}{unused}" if defaults else "config  none", "muted")]
-    path = visible(str(info.config_path))
-    return [(f"config  {path}" + (f", by default: {defaults}" if defaults else ""), "muted")]
-
-
-def _criterion(name: str, value: object) -> str:
-    threshold = value.get("threshold") if isinstance(value, dict) else value
-    return visible(name if threshold is None else f"{name} {threshold}")
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """What the line of a case says."""
@@ -181,7 +164,7 @@ def _figure(case: CaseResult) -> str:
     if case.decision is not None and case.status is not Status.FLAKY:
         return f"{case.passed_repeats}/{len(case.repeats)}"
     if case.status is Status.FLAKY:
-        return f"{case.passed_repeats}/{len(case.repeats)} {case.status.value}"
+        return f"{case.passed_repeats}/{len(case.repeats)} {WORDS[case.status]}"
     if case.status is Status.ERROR:
         return "error"
     deciding = (metric.score for metric in case.metrics if metric.status is case.status)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from evaltui.core.compare.explain import crash_text
-from evaltui.core.compare.judged import Finding, answered, findings_in
+from evaltui.core.compare.judged import Finding, findings_in
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import (
     Call,
@@ -22,6 +22,7 @@ from evaltui.core.model.outcome import (
 from evaltui.core.model.spending import Spending
 from evaltui.reports.model import RunReport
 from evaltui.text.values import visible_block
+from evaltui.views.judged import answered
 
 # Those up to actual_tool_calls are the columns of the CSV file that google-adk's AgentEvaluator writes.
 COLUMNS = (
@@ -208,7 +209,7 @@ def _turn(
 
 
 def _finding(finding: Finding) -> str:
-    """`polite: no 1:4 (It shouts.)`"""
+    """`polite: no 1/5 (It shouts.)`"""
     parts = [f"{finding.name}:", finding.word, finding.tally, f"({finding.why})" if finding.why else ""]
     return " ".join(part for part in parts if part)
 

@@ -3,101 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.explain import call_args, call_name, call_note, error_text, sentence
-from evaltui.core.compare.judged import (
-    finding_rows,
-    findings,
-    findings_in,
-    judge_line,
-    judged_as_a_whole,
-    judged_head,
-    judged_in,
-    over_conversation,
-    was_judged,
-)
-from evaltui.core.compare.repeats import in_words
+from evaltui.core.compare.explain import args_in_words, policy_in_words, sentence
 from evaltui.core.model.errors import MAY_PASS
 from evaltui.core.model.eval_set import user_text
-from evaltui.core.model.outcome import (
-    ArgDiff,
-    CallDiff,
-    CaseResult,
-    ErrorInfo,
-    Expectation,
-    InvocationScore,
-    MetricResult,
-    Status,
-    TrajectoryGroup,
-    TurnResult,
-)
-from evaltui.core.model.text_diff import NO_TEXTS, OUTPUT, IntermediateDiff
-from evaltui.reports.text_lines import changed_text, plain, shown, wrapped
-from evaltui.text.figures import UNKNOWN, counted, show_number, show_score, show_scores
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.text_diff import NO_TEXTS
+from evaltui.reports.text_lines import marked, plain, shown, wrapped
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, Span, cells, cut, pad
-from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
-from evaltui.text.values import show_change, show_value, type_change, visible, visible_lines
-
-# More kinds of trajectories than this are noise.
-_MOST_GROUPS = 8
-
-
-def repeat_lines(case: CaseResult, width: int) -> list[Line]:
-    """How each run came out, what that says of the next ones, and which calls they made; nothing for one."""
-    if len(case.repeats) < 2 and case.decision is None:
-        return []
-    return [cut(line, width) for line in (*_runs(case), *_rates(case), *_trajectories(case))]
-
-
-def _runs(case: CaseResult) -> Iterator[Line]:
-    glyphs = [glyph(repeat.status) for repeat in case.repeats]
-    flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
-    meets = "" if case.decision else f", {'meets' if case.policy_met else 'fails'} policy {case.policy}"
-    figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}{meets}"
-    rate = str(case.rate or UNKNOWN)
-    yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status]), (f"  {rate}", "muted")]
-    if case.decision is not None:
-        yield [("          ", ""), (case.decision.in_words, ROLES[case.status])]
-    yield [("          worst run below", "muted")]
-
-
-def _rates(case: CaseResult) -> Iterator[Line]:
-    rates = case.pass_rates
-    yield [("  k       ", "muted"), ("".join(f"{rate.k:<6}" for rate in rates), "muted")]
-    yield [("  pass@k  ", ""), ("".join(f"{show_score(rate.pass_at_k):<6}" for rate in rates), "")]
-    yield [("  pass^k  ", ""), ("".join(f"{show_score(rate.pass_hat_k):<6}" for rate in rates), "")]
-
-
-def _trajectories(case: CaseResult) -> Iterator[Line]:
-    groups = case.trajectories
-    if len(groups) == 1:
-        yield [("  calls   equal in all runs", "")]
-        return
-    yield [(f"  calls   {len(groups)} different trajectories", "")]
-    for group in groups[:_MOST_GROUPS]:
-        yield [*_group_head(group), (in_words(group.calls), "")]
-    if len(groups) > _MOST_GROUPS:
-        yield [(f"          and {show_number(len(groups) - _MOST_GROUPS)} more", "muted")]
-
-
-def _group_head(group: TrajectoryGroup) -> Line:
-    glyphs = [glyph(status) for status in dict.fromkeys(group.statuses)]
-    return [(f"    {len(group.repeats):>3}×  ", ""), *glyphs, (" " * (3 - len(glyphs)), "")]
-
-
-_EXPECTATIONS: dict[Expectation, str] = {
-    "these calls": "exactly these calls",
-    "no calls": "no calls expected",
-    "unspecified": "unspecified (scored as no calls)",
-    "not checked": "not checked",
-    "unknown": "calls unknown, the agent does not send them",
-    "context": "context turn, not scored",
-    "simulated": "with a simulated user",
-}
-_GRAVE = (Status.FAILED, Status.ERROR)
+from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
+from evaltui.text.values import MAX_VALUE, visible, visible_lines
+from evaltui.views.judged import Judged
+from evaltui.views.repeats import repeat_rows, shown_repeat
+from evaltui.views.result import (
+    ErrorRow,
+    TurnRows,
+    error_rows,
+    expectation_facts,
+    informational_rows,
+    metric_rows,
+    turn_rows,
+    turns_in_detail,
+    whole_conversation,
+)
+from evaltui.views.rows import ABSENT, Row, common_words, state_rows, value_sides
 
 # Lines longer than this are hard to follow to the note at their end.
 MAX_WIDTH = 100
@@ -111,17 +43,20 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
     No line is longer than `width` cells, but for those of tracebacks, which are never cut.
     """
     width = min(width, MAX_WIDTH)
-    errors = (case.error, *(metric.error for metric in case.metrics))
+    repeat: list[Line] = [_labelled("shown", [(shown_repeat(case), "")])] if len(case.repeats) > 1 else []
+    turns = (
+        turn_rows(case, number, _message(case, number), every_vote=False)
+        for number in sorted(turns_in_detail(case))
+    )
     blocks: list[list[Line]] = [
         # An error is shown in full below.
         [] if case.error else wrapped(2, [(sentence(case), "")], width),
-        repeat_lines(case, width),
-        list(_metrics(case.metrics, width)),
-        *([cut(line, width) for line in _turn(case, index, width)] for index in _turns_in_detail(case)),
+        [*repeat_lines(case, width), *repeat],
+        list(_metrics(case, width)),
+        *([cut(line, width) for line in _turn(case, turn, width)] for turn in turns),
         [cut(line, width) for line in _conversation(case, width)],
         [cut(line, width) for line in _state(case, width)],
-        # The agent's error first, then those of metrics; what several have in common, once.
-        *(_error(error, width) for error in dict.fromkeys(errors) if error),
+        *(_error(row, width) for row in error_rows(case)),
     ]
     lines: list[Line] = []
     for block in blocks:
@@ -130,189 +65,94 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
     return lines
 
 
-def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
-    gating = [metric for metric in metrics if metric.status is not Status.INFORMATIONAL]
-    names = max((cell_len(visible(metric.name)) for metric in gating), default=0)
-    names = min(names, width - 24)
-    for metric in gating:
-        head: Line = [
-            ("  ", ""),
-            glyph(metric.status),
-            (f" {pad(visible(metric.name), names)}  {_score(metric):<11}", ""),
-        ]
-        # What judges found is shown turn by turn.
-        is_explained = metric.status is Status.PASSED or (
-            metric.status is Status.FAILED and was_judged(metric)
-        )
-        why = error_text(metric.error) if metric.error else metric.reason
-        reason: Span = ("" if is_explained else visible(why), "muted")
-        if cells([*head, reason]) + 2 <= width:
-            yield [*head, ("  ", ""), reason]
+def repeat_lines(case: CaseResult, width: int) -> list[Line]:
+    """How each repeat came out, what that says of the next ones, and the calls they made; nothing for one."""
+    rows = list(repeat_rows(case))
+    if not rows:
+        return []
+    role = ROLES[case.status]
+    figure = f"  {case.passed_repeats}/{len(case.repeats)}"
+    outcomes = _labelled("repeats", [*(glyph(repeat.status) for repeat in case.repeats), (figure, role)])
+    policy: Line = [(policy_in_words(case), role)]
+    lines = [outcomes, _labelled("", policy)]
+    if cells([*outcomes, *policy]) + 2 <= width:
+        lines = [[*outcomes, (", ", role), *policy]]
+    lines += [_labelled(row.label, [*row.head, *row.line]) for row in rows]
+    return [cut(line, width) for line in lines]
+
+
+def _labelled(label: str, line: Line) -> Line:
+    return [(f"  {label:<11}", "muted"), *line]
+
+
+def _metrics(case: CaseResult, width: int) -> Iterator[Line]:
+    rows = metric_rows(case)
+    names = min(max((cell_len(row.name) for row in rows), default=0), width - 24)
+    scores = max((cell_len(row.scores) for row in rows), default=0)
+    for row in rows:
+        figures = f" {pad(row.name, names)}  {pad(row.scores, scores)}"
+        head: Line = [("  ", ""), glyph(row.status), (figures, "")]
+        why: Span = (row.why, "muted")
+        if cells([*head, why]) + 2 <= width:
+            yield [*head, ("  ", ""), why]
         else:
             yield head
-            yield from wrapped(6, [reason], width)
-        if metric.judge is not None:
-            yield from wrapped(6, [(judge_line(metric.judge), "muted")], width)
-    measured = [
-        f"{visible(metric.name)} {show_number(metric.score)}"
-        for metric in metrics
-        if metric.status is Status.INFORMATIONAL and metric.score is not None
-    ]
-    if measured:
-        yield from wrapped(4, [(", ".join(measured), "muted")], width, [("  · ", "muted")])
+            yield from wrapped(6, [why], width)
+        if row.judge:
+            yield from wrapped(6, [(row.judge, "muted")], width)
+    if measured := ", ".join(f"{row.name} {row.figure}" for row in informational_rows(case)):
+        yield from wrapped(4, [(measured, "muted")], width, [("  · ", "muted")])
 
 
-def _score(metric: MetricResult) -> str:
-    """`0.50 < 1.00`"""
-    if metric.status is Status.ERROR or metric.score is None:
-        return "error" if metric.status is Status.ERROR else UNKNOWN
-    return show_scores(metric.score, metric.threshold, metric.lower_is_better)
+def _message(case: CaseResult, number: int) -> str:
+    """What the user wrote in a turn, from 0; "" where no repeat came so far."""
+    acted = (repeat.actual[number] for repeat in case.repeats if number < len(repeat.actual))
+    return next((user_text(invocation.user_content) for invocation in acted), "")
 
 
-def _turns_in_detail(case: CaseResult) -> list[int]:
-    """The turns that a metric failed, or a judge left open; where none says which, those that differ.
-
-    After a crash that is the first of these, and none where the agent did not get to say anything.
-    """
-    to_blame = [
-        metric
-        for metric in case.metrics
-        if metric.status in _GRAVE
-        and len(metric.per_invocation) == len(case.turns)
-        and not over_conversation(metric.name)
-    ]
-    unjudged = _unjudged_turns(case)
-    if to_blame or unjudged:
-        failed = {
-            number
-            for metric in to_blame
-            for number, scored in enumerate(metric.per_invocation)
-            if scored.status in _GRAVE
-        }
-        return sorted(failed | unjudged)
-    differing = [
-        number
-        for number, turn in enumerate(case.turns)
-        if turn.checks_calls and any(diff.op != "same" for diff in turn.calls)
-    ]
-    if case.error:
-        return differing[:1] if any(repeat.actual for repeat in case.repeats) else []
-    return differing
+def _turn(case: CaseResult, turn: TurnRows, width: int) -> Iterator[Line]:
+    facts = "   ".join(expectation_facts(case.turns[turn.number]))
+    yield [("  ", ""), (f"turn {turn.number + 1}", "bold"), (f"  {facts}", "muted")]
+    if turn.user:
+        yield [(_label("user"), "muted"), (visible(turn.user), "muted")]
+    for group in turn.calls:
+        if group.title:
+            yield [("    ", ""), ROW_MARKS["same"], (f" {group.title}", "muted")]
+            continue
+        labels = max((cell_len(row.label) for row in group.rows if row.kind == "argument"), default=0)
+        for row in group.rows:
+            yield _call(row, width) if row.kind == "call" else _value(row, 6, labels, width)
+    for row in turn.texts:
+        yield from _text(row, width)
+    if turn.response is not None and turn.response.op not in ("", "same"):
+        yield from _text(turn.response, width)
+    for judged in turn.judged:
+        yield from _judged(judged, width)
 
 
-def _unjudged_turns(case: CaseResult) -> set[int]:
-    """Those that a judge left open, which is why the metric has no verdict."""
-    return {
-        finding.turn
-        for metric in case.metrics
-        if metric.status is Status.NOT_EVALUATED and not over_conversation(metric.name)
-        for finding in findings(metric)
-        if finding.good is None
-    }
+def _label(label: str) -> str:
+    return f"    {label:<10}"
 
 
-def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
-    turn = case.turns[index]
-    yield [("  ", ""), (f"turn {index + 1}", "bold"), (f"  {_EXPECTATIONS[turn.expectation]}", "muted")]
-    acted = (repeat.actual[index] for repeat in case.repeats if index < len(repeat.actual))
-    if asked := turn.user or next((user_text(one.user_content) for one in acted), ""):
-        yield [("    user    ", "muted"), (visible(asked), "muted")]
-    for diff in turn.calls:
-        yield from _call(diff, width) if turn.expectation != "simulated" else _made(diff)
-    yield from _answer(turn, _answer_score(case, index), width)
-    aligned = {row.actual for row in turn.intermediate}
-    for before in turn.unscored:
-        if before.author in NO_TEXTS or before.text not in aligned:
-            label = "output  " if before.author == OUTPUT else f"before  {visible(before.author)}: "
-            yield [(f"    {label}", "muted"), (visible(before.text), "muted")]
-    for row in turn.intermediate:
-        yield from _text_before(row, width)
-    for metric in judged_in(case.metrics, index):
-        yield from _judged(metric, index, width)
+def _call(row: Row, width: int) -> Line:
+    mark, role = ROW_MARKS[row.op]
+    line: Line = [("    ", ""), (mark, role), (f" {row.label}", "muted" if row.op == "same" else "")]
+    if row.op != "same" and (args := args_in_words(row.expected if row.actual is ABSENT else row.actual)):
+        line.append((f"  {args}", "muted"))
+    return _noted(line, row.note, width)
 
 
-def _text_before(row: IntermediateDiff, width: int) -> Iterator[Line]:
-    """An intermediate response, beside the expected one."""
-    head: Line = [("    before  ", "muted"), (f"{visible(row.author)}: ", "muted")]
-    if row.expected == row.actual:
-        yield [*head, (visible(row.actual or ""), "muted")]
-    elif row.actual is None:
-        yield from wrapped(12, [("missing: ", "error"), *plain(row.expected or "")], width, head)
-    elif row.expected is None:
-        yield from wrapped(12, [("unexpected: ", "error"), *plain(row.actual)], width, head)
-    else:
-        yield from changed_text(row.expected, row.actual, cells(head), width, head)
-
-
-def _judged(metric: MetricResult, turn: int, width: int) -> Iterator[Line]:
-    """What a judge found in a turn, of which metrics that passed say only how it came out."""
-    scored, found = metric.per_invocation[turn], findings_in(metric, turn)
-    yield [("    ", ""), *judged_head(metric, scored, found)]
-    if all(not finding.needs_attention for finding in found):
-        if scored.status is not Status.PASSED and scored.reason:
-            yield from wrapped(6, [(visible(scored.reason), "muted")], width)
-        return
-    for rows in finding_rows(found, every_vote=False):
-        for head, text in rows:
-            first: Line = [("      ", ""), *head]
-            yield from wrapped(cells(first), text, width, first)
-
-
-def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
-    """What was found of all turns together, and what ended the conversation with a simulated user."""
-    judged = [metric for metric in judged_as_a_whole(case.metrics) if metric.status is not Status.PASSED]
-    if not judged and not case.stopped:
-        return
-    yield [("  ", ""), ("whole conversation", "bold")]
-    if case.stopped:
-        yield from wrapped(12, [(visible(case.stopped), "muted")], width, [("    ended   ", "muted")])
-    for metric in judged:
-        for turn in range(len(metric.per_invocation)):
-            if metric.per_invocation[turn].judgements:
-                yield from _judged(metric, turn, width)
-
-
-def _made(diff: CallDiff) -> Iterator[Line]:
-    """A call of which nothing was expected."""
-    args = call_args(diff)
-    yield [("    · ", "muted"), (call_name(diff), ""), (f"  {args}" if args else "", "muted")]
-
-
-def _call(diff: CallDiff, width: int) -> Iterator[Line]:
-    mark, style, _ = CALL_MARKS[diff.op]
-    row: Line = [("    ", ""), (mark, style), (f" {call_name(diff)}", "muted" if diff.op == "same" else "")]
-    if diff.op in ("missing", "extra", "moved") and (args := call_args(diff)):
-        row.append((f"  {args}", "muted"))
-    yield _noted(row, call_note(diff), width)
-    if diff.args:
-        paths = min(_MAX_PATH, max(cell_len(visible(arg.path)) for arg in diff.args))
-        for arg in diff.args:
-            yield _arg(arg, paths, width)
-
-
-def _arg(arg: ArgDiff, paths: int, width: int) -> Line:
-    mark, style, note = CALL_MARKS[arg.op]
-    if arg.rule:
-        before, after = show_change(arg.expected, arg.actual, max(12, (width - paths - 36) // 2))
-        text = f"      {mark} {pad(visible(arg.path) or 'args', max(paths, 4))}  {before}  →  {after}"
-        return _noted([(text, "muted")], f"rule: {arg.rule}", width)
-    if arg.op == "same":
-        return [(f"        {pad(visible(arg.path), paths)}  {show_value(arg.expected)}", "muted")]
-    head: Line = [
-        ("      ", ""),
-        (mark, style),
-        (f" {pad(visible(arg.path) or 'args', max(paths, 4))}  ", ""),
-    ]
-    if arg.op == "changed":
-        note = "type" if type_change(arg.expected, arg.actual) else ""
-        return _noted([*head, *_change(arg.expected, arg.actual, width - paths - 24)], note, width)
-    value = arg.expected if arg.op == "missing" else arg.actual
-    return _noted([*head, (show_value(value), style)], note, width)
-
-
-def _change(expected: Any, actual: Any, width: int) -> list[Span]:
-    before, after = show_change(expected, actual, max(12, width // 2))
-    return [(before, "error"), ("  →  ", "muted"), (after, "success")]
+def _value(row: Row, indent: int, labels: int, width: int) -> Line:
+    """An argument or a key of the state: what is expected, then what came instead."""
+    labels = min(labels, _MAX_PATH)
+    head: Line = [(" " * indent, ""), ROW_MARKS[row.op], (f" {pad(row.label, labels)}  ", "")]
+    before, after = "success" if row.differs else "muted", "error" if row.differs else "muted"
+    room = max(12, (width - labels - len(row.note) - 16) // 2) if row.is_change else MAX_VALUE
+    expected, actual = value_sides(row, room)
+    if row.is_change:
+        return _noted([*head, (expected, before), ("  →  ", "muted"), (actual, after)], row.note, width)
+    value = (actual, after) if row.expected is ABSENT else (expected, before)
+    return _noted([*head, value], row.note, width)
 
 
 def _noted(row: Line, note: str, width: int) -> Line:
@@ -328,44 +168,72 @@ def _noted(row: Line, note: str, width: int) -> Line:
     return [*row, (" " * (room + 2 - used), ""), (note, "muted")]
 
 
-def _answer_score(case: CaseResult, index: int) -> InvocationScore | None:
-    for metric in case.metrics:
-        if metric.name == "response_match_score" and len(metric.per_invocation) == len(case.turns):
-            return metric.per_invocation[index]
-    return None
-
-
-def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iterator[Line]:
-    expected, actual = turn.response.expected, turn.response.actual
-    if turn.expectation == "simulated" and actual:
-        yield from wrapped(12, plain(actual), width, [("    answer  ", "")])
-    if expected is None or expected == actual:
+def _text(row: Row, width: int) -> Iterator[Line]:
+    """A response, or a text before it, word for word where both sides have much in common."""
+    is_apart = row.kind == "unscored" and row.label in NO_TEXTS
+    label = row.label if is_apart else "response" if row.kind == "response" else "before"
+    head: Line = [(_label(label), "muted"), *([ROW_MARKS[row.op], (" ", "")] if row.op else [])]
+    head += [(f"{row.note}  ", "muted")] if row.note else []
+    head += [(f"{row.label}: ", "muted")] if row.label and not is_apart else []
+    indent = cells(head)
+    if row.is_change:
+        if parts := common_words(row.expected, row.actual):
+            yield from wrapped(indent, marked(parts), width, head)
+        else:
+            yield from wrapped(indent, marked([("removed", row.expected)]), width, head)
+            yield from wrapped(indent, marked([("added", row.actual)]), width)
         return
-    head: Line = [("    answer  ", "")]
-    indent = 12
-    if score is not None and score.score is not None:
-        head += [glyph(score.status), (f" {show_score(score.score)}  ", "")]
-        indent += 8
-    if actual is None:
-        yield from wrapped(indent, [("none, expected: ", "error"), *plain(expected)], width, head)
+    text = row.expected if row.actual is ABSENT else row.actual
+    if row.instead:
+        absent: Line = [(row.instead, "error"), (", expected: ", "muted")]
+        yield from wrapped(indent, [*absent, *plain(text)], width, head)
+    elif row.op in ("", "same"):
+        yield [*head, (visible(text), "muted")]
+    else:
+        yield from wrapped(indent, plain(text), width, head)
+
+
+def _judged(judged: Judged, width: int) -> Iterator[Line]:
+    """What a judge found, of which metrics that passed say only how it came out."""
+    yield [("    ", ""), *judged.head]
+    if not judged.needs_attention:
+        if judged.scored.status is not Status.PASSED and judged.scored.reason:
+            yield from wrapped(6, [(visible(judged.scored.reason), "muted")], width)
         return
-    yield from changed_text(expected, actual, indent, width, head)
+    for rows in judged.rows:
+        for head, text in rows:
+            first: Line = [("      ", ""), *head]
+            yield from wrapped(cells(first), text, width, first)
 
 
-def _state(case: CaseResult, width: int) -> list[Line]:
-    if not case.state:
-        return []
-    paths = min(_MAX_PATH, max(cell_len(visible(diff.path)) for diff in case.state))
-    lines: list[Line] = [[("  final state", "bold")]]
-    for diff in case.state:
-        head: Line = [("    ", ""), ("≠", "error"), (f" {pad(visible(diff.path), paths)}  ", "")]
-        lines.append([*head, *_change(diff.expected, diff.actual, width - paths - 24)])
-    return lines
+def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
+    """What was found of all turns together, and what ended the conversation with a simulated user."""
+    whole = whole_conversation(case, every_vote=False)
+    judgements = [judged for judged in whole if judged.metric.status is not Status.PASSED]
+    if not judgements and not case.stopped:
+        return
+    yield [("  ", ""), ("whole conversation", "bold")]
+    if case.stopped:
+        head: Line = [(_label("ended"), "muted")]
+        yield from wrapped(cells(head), [(visible(case.stopped), "muted")], width, head)
+    for judged in judgements:
+        yield from _judged(judged, width)
 
 
-def _error(error: ErrorInfo, width: int) -> list[Line]:
+def _state(case: CaseResult, width: int) -> Iterator[Line]:
+    rows: Sequence[Row] = list(state_rows(case.state))
+    if rows:
+        yield [("  final state", "bold")]
+    labels = max((cell_len(row.label) for row in rows), default=0)
+    for row in rows:
+        yield _value(row, 4, labels, width)
+
+
+def _error(row: ErrorRow, width: int) -> list[Line]:
+    error = row.error
     head = f"{error.type}: {error.message}" if error.message else error.type
-    block = wrapped(2, [(shown(head), "error")], width)
+    block = wrapped(2, [(row.title, "bold")], width) if row.title else []
+    block += wrapped(2, [(shown(head), "error")], width)
     if error.where:
         block.append([(f"  at {visible(error.where)}", "bold")])
     if error.kind in MAY_PASS:

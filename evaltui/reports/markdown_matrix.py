@@ -9,14 +9,12 @@ from collections.abc import Callable, Sequence
 
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.reports.markdown_report import MARKER, MOST_BYTES, code
-from evaltui.reports.matrix_figures import SUMS, cost_text
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.text.figures import UNKNOWN, counted, show_duration
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, glyph
+from evaltui.text.figures import counted, show_duration
+from evaltui.views.matrix import SUMS, cell_row, no_result
 
 # For the sentence about what is left out.
 _RESERVE = 400
-_DIRECTIONS = {"better": " ▲", "worse": " ▼"}
 
 
 def markdown_matrix(report: MatrixReport) -> str:
@@ -68,10 +66,8 @@ def _case(matrix: Matrix, row: Row) -> str:
 
 def _cell(cell: Cell) -> str:
     """`✗ 2/5 $0.0021 1.2 s ▼`"""
-    case = cell.case
-    if case is None:
-        return f"{GLYPHS[NOT_RUN]} not run" if cell.is_open else UNKNOWN
-    figure = f" {case.passed}/{case.runs}" if case.runs > 1 else ""
-    cost = f" {shown}" if (shown := cost_text(cell)) else ""
-    took = f" {show_duration(case.seconds)}" if case.seconds is not None else ""
-    return f"{glyph(case.status)[0]}{figure}{cost}{took}{_DIRECTIONS.get(cell.direction, '')}"
+    row = cell_row(cell)
+    if row is None:
+        return no_result(cell)[0]
+    direction = "".join(mark for mark, _ in row.direction)
+    return " ".join(filter(None, (row.status[0], row.figure, row.cost, row.time, direction)))

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult
@@ -22,6 +21,8 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
+from evaltui.views.comparison import comparison_lines
+from evaltui.views.run import outcome_span
 
 MARKER = "<!-- evaltui-report -->"
 """The first line, by which a job finds the comment that it wrote before."""
@@ -52,7 +53,7 @@ def markdown_report(report: RunReport) -> str:
         # Nothing is known of the others: they come last, and did not run.
         if page.is_full or case.reason:
             break
-        detailed += page.add_block(f"{_mark(case)} {code(name)}", case_details(case, MAX_WIDTH))
+        detailed += page.add_block(f"{outcome_span(case)[0]} {code(name)}", case_details(case, MAX_WIDTH))
     return page.text + _left_out(count, shown, count - not_run - detailed)
 
 
@@ -133,7 +134,7 @@ def _head(report: RunReport, not_passed: int) -> str:
 
 def _row(name: str, case: CaseResult) -> str:
     took = show_duration(case.seconds if case.repeats else None)
-    return f"| {_mark(case)} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
+    return f"| {outcome_span(case)[0]} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
 
 
 def _tags(totals: Sequence[TagTotal]) -> str:
@@ -142,11 +143,6 @@ def _tags(totals: Sequence[TagTotal]) -> str:
     )
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"
-
-
-def _mark(case: CaseResult) -> str:
-    several = f" {case.passed_repeats}/{len(case.repeats)}" if len(case.repeats) > 1 else ""
-    return f"{glyph(case.status)[0]}{several}"
 
 
 def code(text: str) -> str:

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from evaltui.core.compare.matrix import Cell, Matrix, Row
-from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Variant
-from evaltui.reports.matrix_figures import SUMS, cost_text
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut as limited
-from evaltui.text.values import show_value, visible
+from evaltui.text.values import visible
+from evaltui.views.matrix import SUMS, cell_row, change_text, no_result
 
 _MIN_WIDTH = 40
 # From so many cases on, only those are shown that differ.
@@ -24,7 +22,6 @@ _MANY = 40
 _GAP = 2
 _FEWEST_CELLS = 12
 _LONGEST = 32
-_DIRECTIONS = {"better": "▲", "worse": "▼"}
 
 
 def render_matrix(report: MatrixReport, *, color: bool, width: int) -> str:
@@ -77,8 +74,7 @@ def variant_text(variant: Variant | None) -> str:
     """`model=gemini-2.5-pro, config.temperature=0`; of one without changes what that means."""
     if variant is None or not variant.changes:
         return "the agent as it is"
-    values = (one.value if isinstance(one.value, str) else show_value(one.value) for one in variant.changes)
-    return ", ".join(f"{one.key}={value}" for one, value in zip(variant.changes, values, strict=True))
+    return ", ".join(f"{change.key}={change_text(change)}" for change in variant.changes)
 
 
 def _shown(matrix: Matrix) -> tuple[list[Row], int]:
@@ -144,11 +140,8 @@ def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[_Column], widt
 
 def _cell_line(cell: Cell) -> Line:
     """`✓ 1.00 3.1 s`, of a case that was repeated `≈ 4/5 2.9 s ▲`."""
-    case = cell.case
-    if case is None:
-        return [("○ not run", "muted")] if cell.is_open else [(UNKNOWN, "muted")]
-    figure = f"{case.passed}/{case.runs}" if case.runs > 1 else show_score(cell.score)
-    if case.status is Status.ERROR:
-        figure = "error"
-    parts = [figure, cost_text(cell), show_duration(case.seconds), _DIRECTIONS.get(cell.direction, "")]
-    return [glyph(case.status), (f" {' '.join(filter(None, parts))}", "")]
+    row = cell_row(cell)
+    if row is None:
+        return [no_result(cell)]
+    figures = " ".join(filter(None, (row.figure, row.cost, row.time)))
+    return [row.status, (f" {figures}", ""), *([(" ", ""), *row.direction] if row.direction else [])]

@@ -24,7 +24,6 @@ from typing import Any
 
 from evaltui.commands.baselines import alpha_of, baseline_of, require_effect
 from evaltui.commands.output import UsageError
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import CaseChange, Comparison, compare, compare_case
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
@@ -45,6 +44,7 @@ from evaltui.runs.selection import SelectedRun
 from evaltui.testing.messages import Ending, FinishedCase, FinishedRun, RunOrder, Unpacker, packed
 from evaltui.testing.requests import options_of, request_of
 from evaltui.text.figures import counted, show_p
+from evaltui.views.comparison import comparison_lines
 
 SOCKET = "socket"
 _CHUNK = 1 << 16

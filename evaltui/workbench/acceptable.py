@@ -11,9 +11,10 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.results import calls_in, differences_of, texts_in
-from evaltui.workbench.state import CaseOutcome, DifferenceAt
+from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult

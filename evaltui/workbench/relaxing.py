@@ -25,12 +25,13 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.scoring_again import actual_of, score_again
-from evaltui.workbench.state import CaseOutcome, DifferenceAt
+from evaltui.workbench.state import CaseOutcome
 
 RuleScope = Literal["case", "set", "all"]
 # Seconds between two looks at an effect that is still being counted.

@@ -17,8 +17,9 @@ from weakref import WeakSet
 from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_number, show_score
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.kept_results import ResultInFile, ResultsApart
-from evaltui.workbench.state import CaseOutcome, DifferenceAt
+from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
     from evaltui.core.compare.judged import Finding

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
@@ -54,23 +54,6 @@ class Selection(NamedTuple):
         if self.path is None or self.eval_id is None:
             return None
         return CaseId(self.path, self.eval_id)
-
-
-class DifferenceAt(NamedTuple):
-    """Where, in its last result, a case did otherwise than expected."""
-
-    kind: Literal["argument", "call", "text", "answer", "state", "judgement"]
-    """A call differs as a whole, or in an `argument`; a `text` is one before the answer."""
-    turn: int | None = None
-    """The turn, from 0; None for the final state and for what is of the whole conversation."""
-    row: int | None = None
-    """The index of the call in `TurnResult.calls`."""
-    path: str | None = None
-    """The path of the argument as in `ArgDiff`, or of the state key as in `StateDiff`."""
-    text: int | None = None
-    """The index of the text in `TurnResult.intermediate`."""
-    found: tuple[str, int] | None = None
-    """What a judge found: the metric, and the index in `InvocationScore.judgements`."""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.rates import rates
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.outcome import Status
 from evaltui.reports.json_report import comparison_json
 from evaltui.text.lines import draw
+from evaltui.views.comparison import comparison_lines
 
 
 def case(eval_id, passed, runs=1, **fields):

@@ -206,9 +206,9 @@ def test_several_runs():
         repeats=repeats,
         policy="majority",
     )
-    assert sentence(flaky) == "3/5 repeats passed, policy majority: missing call f"
-    assert summary(flaky) == "meets policy majority: missing call f"
-    assert summary(replace(flaky, policy="all", policy_met=False)) == "fails policy all: missing call f"
+    assert sentence(flaky) == "3/5 repeats passed, policy majority met: missing call f"
+    assert summary(flaky) == "policy majority met: missing call f"
+    assert summary(replace(flaky, policy="all", policy_met=False)) == "policy all not met: missing call f"
 
 
 def test_a_single_run_is_explained_alike():

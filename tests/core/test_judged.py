@@ -18,7 +18,6 @@ from judged_metrics import (
 )
 
 from evaltui.core.compare.judged import (
-    answered,
     findings,
     findings_in,
     judged_as_a_whole,
@@ -27,6 +26,7 @@ from evaltui.core.compare.judged import (
 )
 from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import MetricResult, Status
+from evaltui.views.judged import answered
 
 
 def only(judgement, name=RUBRICS, threshold=0.8):
@@ -37,11 +37,11 @@ def only(judgement, name=RUBRICS, threshold=0.8):
 @pytest.mark.parametrize(
     ("name", "judgement", "word", "tally", "good"),
     [
-        (RUBRICS, POLITE, "no", "1:4", False),
-        (RUBRICS, SHORT, "yes", "5:0", True),
+        (RUBRICS, POLITE, "no", "1/5", False),
+        (RUBRICS, SHORT, "yes", "5/5", True),
         (RUBRICS, LEFT_OUT, "not judged", "", None),
-        (ANSWERS, DISAGREES, "invalid", "1:3 of 5", False),
-        (ANSWERS, AGREES, "valid", "5:0", True),
+        (ANSWERS, DISAGREES, "invalid", "1/5", False),
+        (ANSWERS, AGREES, "valid", "5/5", True),
         (SENTENCES, INVENTED, "contradictory", "", False),
         (SENTENCES, SUPPORTED, "supported", "", True),
         (RUBRICS, Judgement("polite", "", 0.0, "It shouts."), "no", "", False),

@@ -19,6 +19,7 @@ from typing import Any
 
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import accept, propose
@@ -28,7 +29,7 @@ from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, ReferenceRow, SettingRow
 from evaltui.workbench.fields import Operation, Part, Row, RowId, RowSource
 from evaltui.workbench.relaxing import Relaxing, RuleScope
-from evaltui.workbench.state import DifferenceAt, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.tagging import change_tags, common_tags
 from evaltui.workbench.workbench import Workbench
 from tests.golden.steady import steady

@@ -42,7 +42,7 @@ _REPLACEMENTS = [
         (r"(?<=[_-])1\d{9}\.\d+", "TIME"),
         # The last line of a session of pytest, before other durations.
         (r"^(?:=+ )?(.* in )\d+\.\d\ds(?: \(.*\))?(?: =+)?$", r"\1N s"),
-        (r" *(?:< ?)?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)", " N s"),
+        (r" *(?:(?:<|&lt;) ?)?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)", " N s"),
         (r"(?<= N s) {3,}", "  "),
         (r" N s\nlog ", " N s · log "),
         (r"( N s → N s) \([+−]?\d+%\)", r"\1"),

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.outcome import Status
@@ -15,6 +14,7 @@ from evaltui.reports.console import render_console
 from evaltui.reports.json_report import comparison_json
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import draw
+from evaltui.views.comparison import comparison_lines
 
 P, F, FLAKY = Status.PASSED, Status.FAILED, Status.FLAKY
 

@@ -60,18 +60,18 @@ def test_details_of_a_failure():
         "  ✗ tool_trajectory_avg_score  0.50 < 1.00",
         "  ✓ response_match_score       0.89 ≥ 0.80",
         "",
-        "  turn 2  exactly these calls",
-        "    user    And the kitchen?",
+        "  turn 2  1/3 calls",
+        "    user      And the kitchen?",
         "    = get_mode",
         "    ≠ set_temperature",
         '        location  "Kitchen"',
-        f'      ≠ degrees   19  →  "19"{"type":>69}',
+        f'      ≠ degrees   19  →  "19"{"string, expected integer":>69}',
         f'    + notify_user  message "too cold"{"unexpected call":>61}',
-        "    answer  ✗ 0.77  The kitchen is [-now-] {+set to+} 19 °C.",
-        "    before  root_agent: Let me check.",
+        "    before    not scored  root_agent: Let me check.",
+        "    response  ≠ 0.77 < 0.80  The kitchen is [-now-] {+set to+} 19 °C.",
         "",
         "  final state",
-        '    ≠ kitchen.degrees  19  →  "19"',
+        f'    ≠ kitchen.degrees  19  →  "19"{"string, expected integer":>64}',
     ]
 
 
@@ -119,17 +119,19 @@ def test_the_trajectories_of_a_flaky_case():
     repeats = tuple(RepeatResult(status, turns=tuple(turns)) for status, turns in varying)
     bad = case("c", Status.FLAKY, metrics=failed().metrics, repeats=repeats, policy_met=False)
     assert (
-        "  calls   3 different trajectories\n"
-        "      2×  ✓✗ dim (to 5)\n"
-        "      1×  ✗  no calls\n"
-        "      1×  ✓  turn 1: dim (to 5); turn 2: ask, ask\n"
+        "  calls      3 distinct trajectories\n"
+        "               2×  ✓✗ dim (to 5)  repeats 1, 2\n"
+        "               1×  ✗  no calls  repeat 3\n"
+        "               1×  ✓  turn 1: dim (to 5); turn 2: ask, ask  repeat 4\n"
     ) in details_of(report(bad), "c")
 
 
 def test_an_answer_that_is_missing():
     turn = TurnResult("no calls", (), ResponseDiff("I can switch lights.", None))
     bad = case("c", Status.FAILED, metrics=(answer_metric(0.0),), turns=(turn,))
-    assert "    answer  ✗ 0.00  none, expected: I can switch lights.\n" in details_of(report(bad), "c")
+    assert "    response  ≠ 0.00 < 0.80  no response, expected: I can switch lights.\n" in details_of(
+        report(bad), "c"
+    )
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -191,7 +191,7 @@ def test_it_can_be_read_without_scripts(browser, urls):
     page.get_by_text("away_for_a_week", exact=True).click()
     expect(page.get_by_text("TimeoutError: no response within 30 s")).to_be_visible()
     page.goto(f"{urls['judged']}#thermostat:thermostat_night")
-    expect(page.get_by_text("string, expected integer")).to_be_visible()
+    expect(page.get_by_text("string, expected integer").first).to_be_visible()
     page.goto(urls["many"])
     page.locator(".id").last.click()
     expect(page.locator(".body").last).to_contain_text("Turn on JavaScript")

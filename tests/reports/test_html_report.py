@@ -229,7 +229,7 @@ def test_without_scripts_the_verdict_every_row_and_why_can_be_read():
     assert "root_agent: Let me check. not scored" in text
     assert 'kitchen.degrees 19 ≠ kitchen.degrees "19"' in text
     assert "pass^k 0.60 0.30 0.10 0.00" in text
-    assert "Run 2 of 5 failed" in text
+    assert "Repeat 2 of 5 failed" in text
     # The details of a run that was not stored are not known.
     assert text.count("No trace stored") == len(run.result.cases)
 
@@ -238,7 +238,7 @@ def test_what_judges_say_and_the_trace_are_there():
     text = Read("".join(html_report(judged()))).text
     for said in (
         "judged by gemini-2.5-flash, 2 of 2 answered",
-        "✗ no 1:4 polite Says please and thank you It shouts\\x1b[2J at the user.",
+        "✗ no 1/5 polite Says please and thank you It shouts\\x1b[2J at the user.",
         "contradictory It is 30 °C there.",
         "invalid 3× 19 is not 21.",
         "= 9 equal calls",

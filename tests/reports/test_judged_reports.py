@@ -61,16 +61,16 @@ def test_rubrics_with_votes_and_reasons():
         "  ✗ rubric_based_final_response_quality_v1  0.83 ≥ 0.80",
         "      judged by gemini-2.5-flash, 5 of 5 answered",
         "",
-        "  turn 2  unspecified (scored as no calls)",
-        "    user    hello",
+        "  turn 2  calls unspecified (scored as no calls)",
+        "    user      hello",
         "    ✗ rubric_based_final_response_quality_v1  0.67 < 0.80  2 of 4 yes",
-        "      ✗ no 1:4      polite  Says please and thank you",
+        "      ✗ no 1/5      polite  Says please and thank you",
         "                    It shouts\\x1b[2J at the user.",
         "                    ✓ yes  It is so.",
-        "      ✓ yes 5:0     short  Is at most two sentences",
+        "      ✓ yes 5/5     short  Is at most two sentences",
         "      – not judged  on_topic  Stays with the thermostat",
         "                    TimeoutError: no response within 60 s",
-        "      ✓ yes 3:2     kind  Is kind",
+        "      ✓ yes 3/5     kind  Is kind",
         "                    It greets.",
         "                    ✗ no  It does not greet.",
     ]
@@ -84,8 +84,8 @@ def test_answers_sentences_and_ratings():
         judged_metric(RATINGS, [rated], threshold=4.0),
         turns=(FINE,),
     )
-    assert lines[lines.index("    user    hello") + 1 :] == [
-        "    ✗ final_response_match_v2  0.00 < 0.80  votes 1:3 of 5",
+    assert lines[lines.index("    user      hello") + 1 :] == [
+        "    ✗ final_response_match_v2  0.00 < 0.80  votes 1/5",
         "      ✗ invalid  19 is not 21.",
         "      ✓ valid    Both are cold.",
         "    ✗ hallucinations_v1  0.50 < 0.80  1 of 2 supported",
@@ -101,7 +101,7 @@ def test_answers_sentences_and_ratings():
 def test_turns_that_nobody_failed_are_not_shown_and_what_passed_is_a_line():
     lines = details(judged_metric(RUBRICS, [SHORT], [POLITE]), judged_metric(ANSWERS, [AGREES], [AGREES]))
     assert not any("turn 1" in line for line in lines[1:])
-    assert "    ✓ final_response_match_v2  1.00  votes 5:0" in lines
+    assert "    ✓ final_response_match_v2  1.00  votes 5/5" in lines
     assert not any("valid" in line for line in lines)
 
 
@@ -141,13 +141,13 @@ def test_a_judge_that_did_not_answer():
 def test_a_conversation_with_a_simulated_user():
     metric = judged_metric(RUBRICS, [POLITE])
     lines = details(metric, turns=(SIMULATED,), stopped="stopped at the limit of 1 turn")
-    assert lines[lines.index("  turn 1  with a simulated user") :][:4] == [
-        "  turn 1  with a simulated user",
-        "    user    Where is my bag?",
-        "    · find_bag  id 7",
-        "    answer  It is in Rome.",
+    assert lines[lines.index("  turn 1  simulated user") :][:4] == [
+        "  turn 1  simulated user",
+        "    user      Where is my bag?",
+        "    → find_bag  id 7",
+        "    response  → It is in Rome.",
     ]
-    assert lines[-2:] == ["  whole conversation", "    ended   stopped at the limit of 1 turn"]
+    assert lines[-2:] == ["  whole conversation", "    ended     stopped at the limit of 1 turn"]
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
@@ -236,7 +236,7 @@ def test_junit_says_why():
     assert failure.get("message") == (
         "turn 2: rubric polite: no (4 of 5 votes): It shouts\\x1b[2J at the user"
     )
-    assert "✗ no 1:4  polite  Says please and thank you" in failure.text
+    assert "✗ no 1/5  polite  Says please and thank you" in failure.text
 
 
 def csv_rows(*metrics, turns=(FINE, FINE)):
@@ -247,8 +247,8 @@ def csv_rows(*metrics, turns=(FINE, FINE)):
 def test_csv_has_a_line_for_everything_that_was_judged():
     first, second = csv_rows(judged_metric(RUBRICS, [SHORT], [POLITE, LEFT_OUT], lost=1))
     assert first["judge"] == second["judge"] == "gemini-2.5-flash, 2 of 3 answered"
-    assert first["judged"] == "short: yes 5:0 (It is so.)"
+    assert first["judged"] == "short: yes 5/5 (It is so.)"
     assert second["judged"].splitlines() == [
-        "polite: no 1:4 (It shouts\\x1b[2J at the user.)",
+        "polite: no 1/5 (It shouts\\x1b[2J at the user.)",
         "on_topic: not judged (TimeoutError: no response within 60 s)",
     ]

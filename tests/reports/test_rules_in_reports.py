@@ -31,7 +31,7 @@ def test_the_details_name_the_rule_beside_what_differs():
     other = replace(failed(), metrics=(trajectory_metric(Status.FAILED),), turns=(turn("Hall"),), state=())
     lines = "".join(render_console(report(other), color=False, width=80)).splitlines()
     (named,) = (line for line in lines if "rule: type" in line)
-    assert named.split() == ["=", "degrees", "19", "→", '"20"', "rule:", "type"]
+    assert named.split() == ["≃", "degrees", "19", "→", '"20"', "allowed", "by", "rule:", "type"]
     assert len(named) <= 80
     assert any(line.split()[:2] == ["≠", "location"] for line in lines)
 

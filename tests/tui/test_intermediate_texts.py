@@ -19,16 +19,18 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.reports.details import case_details
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.page import html_report
+from evaltui.reports.html.painting import sides
 from evaltui.reports.markdown_report import markdown_report
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.accept import AcceptScreen
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.results import differences_of
-from evaltui.workbench.state import CaseOutcome, DifferenceAt, RunRef, Selection
+from evaltui.workbench.state import CaseOutcome, RunRef, Selection
 from evaltui.workbench.workbench import Workbench
 
 ASKED = {
@@ -94,8 +96,7 @@ def run_of(result):
 def test_the_html_report_has_both_sides(config, differs):
     result = outcome(config).result
     (turn,) = case_view(result, {}, "").repeats[0].turns
-    sides = [(one.expected, one.actual) for one in turn.before]
-    assert [tuple(draw(side or [], color=False) for side in row) for row in sides] == [
+    assert [tuple(draw(side or [], color=False) for side in sides(row)) for row in turn.texts] == [
         ("desk: I look it up.", "desk: I look it up for you now."),
         ("desk: Found something!", ""),
         ("", "desk: By the way"),
@@ -103,26 +104,27 @@ def test_the_html_report_has_both_sides(config, differs):
     ops, notes = ["within", "", ""], ["not scored"] * 3
     if differs:
         ops, notes = ["changed", "missing", "extra"], ["0.73", "missing", "unexpected"]
-    assert [(one.op, one.note, one.differs) for one in turn.before] == [
+    assert [(one.op, one.note, one.differs) for one in turn.texts] == [
         (op, note, differs) for op, note in zip(ops, notes, strict=True)
     ]
-    assert turn.unscored == ()
     page = "".join(html_report(run_of(result)))
     assert page.index("I look it up<") < page.index("Found something!") < page.index("By the way")
 
 
 def test_the_markdown_report_has_both_sides():
     page = markdown_report(run_of(outcome(ASKED).result))
-    assert "before  desk: I look it up{+ for you now+}.\n    before  desk: missing: Found something!" in page
+    assert (
+        "before    ≠ 0.73  desk: I look it up{+ for you now+}.\n    before    − missing  desk: Found" in page
+    )
 
 
 def test_the_console_report_has_both_sides():
     lines = [draw(line, color=False) for line in case_details(outcome(ASKED).result, 100)]
     before = [line.strip() for line in lines if line.strip().startswith("before")]
     assert before == [
-        "before  desk: I look it up{+ for you now+}.",
-        "before  desk: missing: Found something!",
-        "before  desk: unexpected: By the way",
+        "before    ≠ 0.73  desk: I look it up{+ for you now+}.",
+        "before    − missing  desk: Found something!",
+        "before    + unexpected  desk: By the way",
     ]
 
 

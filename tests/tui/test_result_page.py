@@ -14,7 +14,7 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages import calls as calls_page
+from evaltui.tui.pages import rows as rows_page
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.live import LiveCase, write_live
 from evaltui.tui.pages.running import InFlight
@@ -110,9 +110,11 @@ def test_of_nested_arguments_only_what_differs_is_open():
 @pytest.mark.parametrize("width", [78, 116])
 def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(monkeypatch, width):
     made, explained = [], []
-    row, call_text = calls_page.Row, explain._call_text
+    sides, call_text = rows_page.Sides, explain._call_text
     monkeypatch.setattr(explain, "_call_text", lambda *args: explained.append(args) or call_text(*args))
-    monkeypatch.setattr(calls_page, "Row", lambda *args, **kwargs: made.append(args) or row(*args, **kwargs))
+    monkeypatch.setattr(
+        rows_page, "Sides", lambda *args, **kwargs: made.append(args) or sides(*args, **kwargs)
+    )
     calls = [[{"name": "find", "args": {"query": q, "page": n}} for n in range(1000)] for q in ("old", "new")]
     page = page_of(outcome([turn("go", "", *calls[0])], [turn("go", "", *calls[1])]), width, height=40)
     assert not made

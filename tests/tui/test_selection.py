@@ -6,7 +6,7 @@ from textual.selection import Selection
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
 from evaltui.tui.page_pane import PagePane
-from evaltui.tui.pages.calls import BESIDE, Row, write_row
+from evaltui.tui.pages.sides import BESIDE, Sides, write_sides
 from evaltui.tui.widgets.lines import CursorLines
 
 LINES = [
@@ -36,7 +36,7 @@ class TwoSides(PagePane, can_focus=True, inherit_bindings=False):
         super().__init__(None, id="upper")
         self.page.width = BESIDE
         for number in range(3):
-            write_row(self.page, Row("changed", [(f"was {number}", "")], [(f"is {number}", "")]))
+            write_sides(self.page, Sides("changed", [(f"was {number}", "")], [(f"is {number}", "")]))
 
     def on_mount(self) -> None:
         self.lines_changed(len(self.page.lines))

@@ -12,6 +12,7 @@ import pytest
 
 from evaltui.core.jsondoc.edits import Put
 from evaltui.core.model.case_id import CaseId
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench import results
 from evaltui.workbench.acceptable import (
     choices_in_list,
@@ -23,7 +24,7 @@ from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.background import Progress
 from evaltui.workbench.kept_results import ResultsInLog, _result_in
 from evaltui.workbench.results import differences_of
-from evaltui.workbench.state import DifferenceAt, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 HOUSE = """

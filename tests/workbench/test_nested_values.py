@@ -8,10 +8,10 @@ from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import CaseEditor, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.declared_tool import DeclaredTool
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case_rows import expected
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.fields import FieldError, RowSource
-from evaltui.workbench.state import DifferenceAt
 
 ARG = ("turn", 0, "call", 0, "arg", 0)
 # Written as nobody would write it again.

@@ -72,14 +72,21 @@ def sentence(result: CaseResult | RepeatResult) -> str:
         return ": ".join(filter(None, (decided, text)))
     if not isinstance(result, CaseResult) or len(result.repeats) < 2:
         return text
-    return f"{_repeats(result)}, policy {result.policy}: {text}"
+    return f"{_repeats(result)}, {policy_in_words(result)}: {text}"
 
 
 def _decided(result: CaseResult | RepeatResult) -> str:
     """What a sequential test says of the repeats; "" where their number was fixed."""
     if not isinstance(result, CaseResult) or result.decision is None:
         return ""
-    return f"{_repeats(result)}, {result.decision.in_words}"
+    return f"{_repeats(result)}, {policy_in_words(result)}"
+
+
+def policy_in_words(case: CaseResult) -> str:
+    """What decides over the repeats: `policy majority met`, or the words of a sequential test."""
+    if case.decision is not None:
+        return case.decision.in_words
+    return f"policy {case.policy} {'met' if case.policy_met else 'not met'}"
 
 
 def _repeats(result: CaseResult) -> str:
@@ -99,7 +106,7 @@ def summary(result: CaseResult | RepeatResult) -> str:
     if isinstance(result, CaseResult) and result.decision and result.decision.answer == "undecided":
         return ": ".join(filter(None, ("undecided", text)))
     if isinstance(result, CaseResult) and result.status is Status.FLAKY:
-        return f"{'meets' if result.policy_met else 'fails'} policy {result.policy}: {text}"
+        return f"{policy_in_words(result)}: {text}"
     return text
 
 
@@ -155,8 +162,12 @@ def call_name(diff: CallDiff) -> str:
 def call_args(diff: CallDiff) -> str:
     """The arguments of a row whose sides do not differ, or has only one: `location "Kitchen", degrees 19`."""
     call = diff.actual or diff.expected
-    args = (call.args if call else None) or {}
-    return ", ".join(f"{visible(name)} {show_value(value)}" for name, value in args.items())
+    return args_in_words(call.args if call else None)
+
+
+def args_in_words(args: Mapping[str, Any] | None) -> str:
+    """`location "Kitchen", degrees 19`"""
+    return ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (args or {}).items())
 
 
 def _first(items: list[_Item]) -> tuple[list[_Item], int]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evaltui.core.compare.explain import args_in_words
 from evaltui.core.compare.repeat_rules import RunsUntilDecided, has_passed
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.errors import NOT_RECORDED
 from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status, Trajectory
-from evaltui.text.values import show_value, visible
+from evaltui.text.values import visible
 
 
 def in_words(trajectory: Trajectory) -> str:
@@ -23,7 +24,7 @@ def in_words(trajectory: Trajectory) -> str:
 
 
 def _call(call: Call) -> str:
-    args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (call.args or {}).items())
+    args = args_in_words(call.args)
     return f"{visible(call.name)} ({args})" if args else visible(call.name)
 
 

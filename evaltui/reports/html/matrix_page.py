@@ -8,42 +8,30 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.html.bodies import MOST_CASES
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.templates import environment, markup, own_text, policy
-from evaltui.reports.matrix_figures import SUMS, cost_text
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.history import KeptRun, open_run
-from evaltui.text.figures import (
-    UNKNOWN,
-    counted,
-    show_duration,
-    show_money,
-    show_number,
-    show_rate,
-    show_score,
-)
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, glyph
-from evaltui.text.values import show_value, visible
+from evaltui.text.figures import counted, show_duration, show_number, show_rate
+from evaltui.text.values import visible
+from evaltui.views.matrix import SUMS, CellRow, cell_row, no_result, plot_of, variant_changes
 
 _MOST_CHARACTERS = 1_450_000
 # Of the plot, in its own units.
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 240, 48, 28
-_DIRECTIONS = {"better": ("▲", "success"), "worse": ("▼", "error")}
 
 
 @dataclass(frozen=True)
 class CellView:
     """A case in a variant."""
 
-    marks: tuple[tuple[str, str], ...]
-    """A glyph for each run, with its role."""
-    figure: str
-    details: str
-    direction: tuple[str, str]
+    row: CellRow | None
+    absent: str
+    """The words for a case without a result."""
     anchor: str
     """Where its details are on the page; "" for none."""
 
@@ -78,7 +66,7 @@ def html_matrix(report: MatrixReport) -> str:
             notes=report.notes,
             names=[matrix.name(place) for place in _places(matrix)],
             base=matrix.base,
-            changes=_changes(matrix),
+            changes=variant_changes(matrix).items(),
             sums=[(title, [text(matrix, place) for place in _places(matrix)]) for title, text in SUMS],
             plot=_plot(matrix),
             sets=rows,
@@ -110,16 +98,6 @@ def _facts(report: MatrixReport) -> Iterator[tuple[str, str]]:
         yield "missing", counted(sum(totals.open_cases for totals in matrix.totals), "result")
 
 
-def _changes(matrix: Matrix) -> list[tuple[str, list[str]]]:
-    """What any variant changes, by key, and the model; by variant its value."""
-    rows = {"model": [run.circumstances.model or UNKNOWN for run in matrix.columns]}
-    for place, run in enumerate(matrix.columns):
-        for change in run.variant.changes if run.variant else ():
-            values = rows.setdefault(change.key, [UNKNOWN] * len(matrix.columns))
-            values[place] = change.value if isinstance(change.value, str) else show_value(change.value)
-    return list(rows.items())
-
-
 # Cases
 
 _Bodies = Mapping[tuple[int, CaseId], tuple[str, str]]
@@ -127,22 +105,8 @@ _Bodies = Mapping[tuple[int, CaseId], tuple[str, str]]
 
 def _cell(row: Row, place: int, bodies: _Bodies) -> CellView:
     cell = row.cells[place]
-    case = cell.case
-    if case is None:
-        figure = f"{GLYPHS[NOT_RUN]} not run" if cell.is_open else UNKNOWN
-        return CellView((), figure, "", ("", ""), "")
-    figure = f"{case.passed}/{case.runs}" if case.runs > 1 else show_score(cell.score)
-    took = show_duration(case.seconds) if case.seconds is not None else ""
-    details = " ".join(filter(None, (cost_text(cell), took)))
     anchor = bodies.get((place, row.case), ("", ""))[0]
-    direction = ("≠", "muted") if cell.reasons else _DIRECTIONS.get(cell.direction, ("", ""))
-    return CellView(_marks(cell), figure, details, direction, anchor)
-
-
-def _marks(cell: Cell) -> tuple[tuple[str, str], ...]:
-    case = cell.case
-    outcomes = case.outcomes if case else ()
-    return tuple(map(glyph, outcomes or ([case.status] if case else [])))
+    return CellView(cell_row(cell), no_result(cell)[0], anchor)
 
 
 def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
@@ -186,32 +150,26 @@ def _result(run: KeptRun | None, case: CaseId) -> CaseResult | None:
 
 
 def _plot(matrix: Matrix) -> dict[str, Any]:
-    """Pass rates against costs, or against times where no cost is known; {} without a point.
-
-    A cost that is known in part is no point."""
-    costs = [totals.known_usd for totals in matrix.totals]
-    has_costs = any(costs)
-    against = costs if has_costs else [totals.p50 for totals in matrix.totals]
-    known = [
-        (x, totals.rate.mean, matrix.name(place))
-        for place, (totals, x) in enumerate(zip(matrix.totals, against, strict=True))
-        if totals.rate is not None and x is not None
-    ]
-    if not known:
+    """What the template draws; {} without a point."""
+    plot = plot_of(matrix)
+    if not plot.points:
         return {}
-    most = max(x for x, _, _ in known) or 1.0
+    most = max(point.x for point in plot.points) or 1.0
     room, height = _WIDTH - _LEFT - 120, _HEIGHT - _BOTTOM - 10
     points = [
-        PointView(round(_LEFT + x / most * room, 1), round(10 + (1 - rate) * height, 1), name)
-        for x, rate, name in known
+        PointView(
+            round(_LEFT + point.x / most * room, 1),
+            round(10 + (1 - point.rate) * height, 1),
+            matrix.name(point.place),
+        )
+        for point in plot.points
     ]
-    show = show_money if has_costs else show_duration
     lines = [(round(10 + (1 - share) * height, 1), show_rate(share)) for share in (0, 0.25, 0.5, 0.75, 1)]
     return {
         "points": points,
         "lines": lines,
-        "title": f"pass rate against {'cost' if has_costs else 'time (p50)'}",
-        "scale": [(_LEFT, show(0.0)), (_LEFT + room, show(most))],
+        "title": plot.title,
+        "scale": [(_LEFT, plot.show(0.0)), (_LEFT + room, plot.show(most))],
         "width": _WIDTH,
         "height": _HEIGHT,
         "left": _LEFT,

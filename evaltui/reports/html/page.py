@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.cost.cost_lines import estimate, is_worth_telling, model_lines
 from evaltui.reports.html.bodies import Bodies
-from evaltui.reports.html.case_view import Verdict
+from evaltui.reports.html.painting import Verdict
 from evaltui.reports.html.rows import Changes, ListedSet, listed_sets, rows, status_counts
 from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.reports.model import RunReport
 from evaltui.reports.tag_totals import tag_totals
 from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.lines import Line
+from evaltui.views.comparison import comparison_lines
 
 _COMPARISON_WIDTH = 100
 

@@ -6,19 +6,22 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import CaseChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.reports.html.case_view import Verdict, first_user_text, row_summary, status_line
+from evaltui.reports.html.case_view import first_user_text
+from evaltui.reports.html.painting import Verdict
 from evaltui.reports.model import RunReport
 from evaltui.runs.logged_results import summaries_of, those_at
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import counted, show_duration
-from evaltui.text.lines import Line
+from evaltui.text.lines import Span
 from evaltui.text.outcomes import COUNTED
 from evaltui.text.values import cut, visible
+from evaltui.views.run import config_text, outcome_span
 
 # Cases of a run of which all are listed. A browser takes ten times as long for twice as many.
 MOST_ROWS = 5_000
@@ -34,7 +37,7 @@ class CaseRow:
     eval_id: str
     status: str
     word: str
-    line: Line
+    outcome: Span
     why: str
     user: str
     seconds: str
@@ -64,13 +67,7 @@ class ListedSet:
 
     @property
     def config(self) -> str:
-        info = self.info
-        if not info.knows_file:
-            return "config as in the run log"
-        if info.config_path is not None:
-            return f"config {info.config_path}"
-        defaults = ", ".join(info.defaulted)
-        return f"config defaults: {defaults}" if defaults else ""
+        return f"config {config_text(self.info)}"
 
 
 @dataclass(frozen=True)
@@ -148,8 +145,8 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             eval_id=case.eval_id,
             status=case.status.value,
             word=Verdict(case.status.value).word,
-            line=status_line(case),
-            why=cut(visible(row_summary(case)), _LONGEST_WHY),
+            outcome=outcome_span(case),
+            why=cut(visible(summary(case)), _LONGEST_WHY),
             user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
             seconds=show_duration(case.seconds if case.repeats else None),
             cost=case.spent.cost.short if case.spent and is_worth_telling(case.spent) else "",

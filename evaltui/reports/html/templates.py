@@ -8,9 +8,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.reports.html.painting import (
+    Verdict,
+    judged_lines,
+    long_text,
+    mark,
+    percent,
+    sides,
+    traceback,
+)
 from evaltui.text.figures import show_number
 from evaltui.text.syntax import colored
 from evaltui.text.values import visible_block
+from evaltui.views.rows import argument_rows
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,6 +68,16 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters["colored"] = colored
-    templates.filters["figure"] = show_number
+    templates.filters |= {
+        "colored": colored,
+        "figure": show_number,
+        "verdict": Verdict,
+        "sides": sides,
+        "mark": mark,
+        "arguments": argument_rows,
+        "judged_lines": judged_lines,
+        "long_text": long_text,
+        "percent": percent,
+        "traceback": traceback,
+    }
     return templates

@@ -6,44 +6,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaltui.core.compare.judged import over_conversation
-from evaltui.core.compare.repeats import in_words
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase, user_text
-from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status, TrajectoryGroup
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import format_path
-from evaltui.text.figures import UNKNOWN, counted, plural, show_duration, show_number, show_score
+from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, pad
-from evaltui.text.outcomes import ROLES, glyph
+from evaltui.text.lines import Line, Span, cells, pad
+from evaltui.text.outcomes import GLYPHS, ROLES, glyph
 from evaltui.text.syntax import JSON
-from evaltui.text.values import cut, show_change, show_value, type_names, visible
-from evaltui.tui.pages.calls import Row, outermost, write_row
+from evaltui.text.values import show_value, visible, visible_block
 from evaltui.tui.pages.history import write_history
 from evaltui.tui.pages.judged import write_metrics
-from evaltui.tui.pages.turns import write_turn
+from evaltui.tui.pages.rows import write_calls, write_text, write_value
+from evaltui.tui.pages.sides import BESIDE, write_heads
 from evaltui.tui.pages.verdict import write_strip, write_verdict
 from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Lines, Page, RepeatAt, write_error
+from evaltui.views.repeats import repeat_rows, shown_repeat
+from evaltui.views.result import error_rows, informational_rows, turn_facts, turns_in_detail
+from evaltui.views.rows import Row, outermost, scored_response, shown_text, state_rows, text_rows
 from evaltui.workbench.agent_state import PrintedLine
 from evaltui.workbench.histories import CasePast
-from evaltui.workbench.state import CaseOutcome, DifferenceAt
+from evaltui.workbench.state import CaseOutcome
 
-# More kinds of trajectories than this are noise, and so are longer lines of one.
-_MOST_GROUPS = 8
-_LONGEST_CALLS = 2_000
-_MOST_NUMBERS = 6
 _MOST_PRINTED = 200
 # Cells of the glyph of a repeat.
 _GLYPH = 2
-_MAX_VALUE = 400
-_SECONDS = "invocation_duration_v1"
-# Of these the sum over the turns is shown.
-_TOTALS = {
-    "tool_call_count_v1": "tool calls",
-    "inference_call_count_v1": "model calls",
-    "token_usage_v1": "tokens",
-    _SECONDS: "time",
-}
+_LONGEST_MESSAGE = 20_000
 
 
 @dataclass(frozen=True)
@@ -121,23 +110,43 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
 
 
 def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
-    heads = shown.place, shown.scored.run.name
+    in_detail = turns_in_detail(result)
     for number in range(len(result.turns)):
-        status = turn_status(result, number)
-        usual = fits or status in ("FAILED", "ERROR") or number == shown.turn or _only(result, number)
-        page.part(is_open=shown.folding.is_open(f"turn {number}", usual=usual))
-        write_turn(page, result, shown.message(number), number, shown.folding, usual=usual, heads=heads)
+        usual = fits or number in in_detail or number == shown.turn
+        is_open = shown.folding.is_open(f"turn {number}", usual=usual)
+        page.part(is_open=is_open)
+        _write_turn(page, shown, result, number, is_open=is_open)
     if result.stopped:
         page.blank()
         page.text([(visible(result.stopped), "muted")])
 
 
-def _only(result: CaseResult, number: int) -> bool:
-    """Whether nothing says which turn failed, so that all that differ are open."""
-    if any(turn_status(result, other) in ("FAILED", "ERROR") for other in range(len(result.turns))):
-        return False
-    turn = result.turns[number]
-    return result.status is not Status.PASSED and any(diff.op != "same" for diff in turn.calls)
+def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *, is_open: bool) -> None:
+    turn, status = result.turns[number], turn_status(result, number)
+    page.turns[number] = len(page.lines)
+    message = turn.user or shown.message(number)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", "")]
+    head += [glyph(status) if status else (GLYPHS["INFORMATIONAL"], "muted"), ("  ", "")]
+    failed = status in ("FAILED", "ERROR")
+    head.append((" ".join(visible_block(message).split()), "" if failed else "muted"))
+    facts = list(turn_facts(result, number))
+    if len(facts) > 2 and cells(head) + len("   ".join(facts)) + 2 > page.width:
+        # The score stands beside the response, too.
+        facts = [fact for fact in facts if not fact.startswith("response ")]
+    page.fold(f"turn {number}", head, [("   ".join(facts), "muted")])
+    if not is_open:
+        return
+    if "\n" in message.strip() or cells(head) + len("   ".join(facts)) + 2 > page.width:
+        page.block([(visible_block(shown_text(message, _LONGEST_MESSAGE)), "muted")], 4)
+    if failed and turn.expectation != "simulated":
+        write_heads(page, ("expected", shown.place), ("actual", shown.scored.run.name))
+    write_calls(page, turn, number, shown.folding, is_brief=not failed)
+    for row in text_rows(result, number):
+        write_text(page, row)
+    if page.width >= BESIDE and failed and (turn.calls or turn.intermediate):
+        page.blank()
+    if (response := scored_response(result, number)) is not None:
+        write_text(page, response)
 
 
 # Repeats
@@ -147,20 +156,12 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     """How each of them came out, what that says of the next ones, and which calls they made."""
     result = scored.result
     _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
-    rates = result.pass_rates
-    page.labelled("pass rate", [(str(result.rate or UNKNOWN), "")])
-    page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
-    page.labelled("pass@k", [("".join(f"{show_score(rate.pass_at_k):<6}" for rate in rates), "")])
-    page.labelled("pass^k", [("".join(f"{show_score(rate.pass_hat_k):<6}" for rate in rates), "")])
-    groups = result.trajectories
-    if len(groups) == 1:
-        page.labelled("calls", [("the same in every repeat", "")])
-        return
-    page.labelled("calls", [(f"{len(groups)} distinct trajectories", "")])
-    for group in groups[:_MOST_GROUPS]:
-        _write_group(page, group, scored.repeat)
-    if len(groups) > _MOST_GROUPS:
-        page.labelled("", [(f"and {show_number(len(groups) - _MOST_GROUPS)} more", "muted")])
+    for row in repeat_rows(result):
+        if row.repeats:
+            head: Line = [("  ▌ " if scored.repeat in row.repeats else "    ", "bold accent"), *row.head]
+            page.text(row.line, head)
+        else:
+            page.labelled(row.label, row.line)
 
 
 def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool) -> None:
@@ -176,32 +177,8 @@ def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool)
         if first + in_row >= len(result.repeats):
             spans.append((f" {result.passed_repeats}/{len(result.repeats)}", f"bold {ROLES[result.status]}"))
         page.row(*spans)
-    differ = len({repeat.status for repeat in result.repeats}) > 1
-    worst = " (worst)" if differ and not chosen else ""
-    of_all = f"repeat {shown + 1} of {len(result.repeats)}{worst}"
-    page.labelled(
-        "shown",
-        [
-            (of_all, "bold"),
-            (f"   {key_of('previous_repeat')} {key_of('next_repeat')} previous, next", "muted"),
-        ],
-    )
-
-
-def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
-    outcomes = [glyph(status) for status in dict.fromkeys(group.statuses)]
-    numbers = ", ".join(str(number + 1) for number in group.repeats[:_MOST_NUMBERS])
-    more = ", …" if len(group.repeats) > _MOST_NUMBERS else ""
-    head: list[Span] = [
-        ("  ▌ " if shown in group.repeats else "    ", "bold accent"),
-        (f"{len(group.repeats):>3}×  ", ""),
-        *outcomes,
-        (pad("", 3 - len(outcomes)), ""),
-    ]
-    many = plural(len(group.repeats), "repeat")
-    page.text(
-        [(cut(in_words(group.calls), _LONGEST_CALLS), ""), (f"  {many} {numbers}{more}", "muted")], head
-    )
+    keys = f"   {key_of('previous_repeat')} {key_of('next_repeat')} previous, next"
+    page.labelled("shown", [(shown_repeat(result, shown if chosen else None), "bold"), (keys, "muted")])
 
 
 # What else came of it
@@ -227,66 +204,36 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
     page.fold("state", head, [(right, "muted")] if right else [])
     if not is_open:
         return
-    for diff in result.state:
-        _write_state_difference(page, diff)
+    for row in state_rows(result.state):
+        write_value(page, row, f"final state · {row.label}")
     for path, key in names.items():
         if path not in differing:
-            line: Line = [(visible(path), "key"), ("  ", ""), (show_value(expected[key], _MAX_VALUE), JSON)]
-            write_row(page, Row("same", line, line))
-
-
-def _write_state_difference(page: Page, diff: StateDiff) -> None:
-    path, kinds = visible(diff.path), type_names(diff.expected, diff.actual)
-    note = f"{kinds[1]}, expected {kinds[0]}" if kinds else ""
-    notes = (f"expected {kinds[0]}", f"actual {kinds[1]}") if kinds else ("expected", "actual")
-    sides = show_change(diff.expected, diff.actual, _MAX_VALUE)
-    before, after = ([(path, "key"), ("  ", ""), (side, JSON)] for side in sides)
-    at = DifferenceAt("state", path=diff.path)
-    values = {"expected": diff.expected, "actual": diff.actual}
-    with page.difference(at, f"final state · {path}", values):
-        write_row(page, Row("changed", before, after, note, notes, differs=True))
+            write_value(page, Row("state", "same", visible(path), expected[key], expected[key]), "")
 
 
 def _write_informational(page: Page, result: CaseResult, folding: Folding) -> None:
     """The metrics without a verdict: a line, and when it is opened one for each of them."""
-    metrics = [one for one in result.metrics if one.status is Status.INFORMATIONAL and one.score is not None]
-    if not metrics:
+    rows = informational_rows(result)
+    if not rows:
         return
     is_open = folding.is_open("informational", usual=False)
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Informational metrics", "bold")]
     right: Line = []
-    for metric in metrics if not is_open else ():
-        name, figure = _TOTALS.get(metric.name, visible(metric.name)), _figure(metric)
-        if metric.name == _SECONDS:
-            right = [(figure, "muted")]
+    for row in rows if not is_open else ():
+        if row.is_time:
+            right = [(row.figure, "muted")]
         else:
-            head += [(f"   {name} ", "muted"), (figure, "")]
+            head += [(f"   {row.name} ", "muted"), (row.figure, "")]
     page.fold("informational", head, right)
-    if not is_open:
-        return
-    for metric in metrics:
+    for row in rows if is_open else ():
         details = "   ".join(
             f"{visible(name.replace('_', ' '))} {show_number(value)}"
-            for name, value in metric.details.items()
+            for name, value in row.metric.details.items()
             if value is not None
         )
-        page.hanging(
-            [("    ", ""), (visible(metric.name), "key"), (f"  {_figure(metric)}", "")]
-            + ([(f"   per turn: {details}", "muted")] if details else []),
-            8,
-        )
-
-
-def _figure(metric: MetricResult) -> str:
-    """The sum over the turns of what can be added, else the score."""
-    turns = [one.score for one in metric.per_invocation if one.score is not None]
-    if metric.name not in _TOTALS or not turns or over_conversation(metric.name):
-        return show_number(metric.score)
-    total = sum(turns)
-    if metric.name == _SECONDS:
-        return show_duration(total)
-    return show_number(total)
+        line: Line = [("    ", ""), (visible(row.metric.name), "key"), (f"  {row.figure}", "")]
+        page.hanging([*line, *([(f"   per turn: {details}", "muted")] if details else [])], 8)
 
 
 def _write_printed(page: Page, shown: CaseShown) -> None:
@@ -307,13 +254,9 @@ def _write_printed(page: Page, shown: CaseShown) -> None:
 
 
 def _write_errors(page: Page, result: CaseResult) -> None:
-    """Those of metrics; what several have in common, such as a judge that does not answer, once."""
-    by_error: dict[ErrorInfo, list[MetricResult]] = {}
-    for metric in result.metrics:
-        if metric.error and metric.error != result.error:
-            by_error.setdefault(metric.error, []).append(metric)
-    for error, metrics in by_error.items():
-        page.blank()
-        what = "raised" if metrics[0].judge is None else "not judged"
-        page.text([(f"{', '.join(visible(metric.name) for metric in metrics)} {what}", "bold")])
-        write_error(page, error)
+    """Those of metrics."""
+    for row in error_rows(result):
+        if row.title:
+            page.blank()
+            page.text([(row.title, "bold")])
+            write_error(page, row.error)

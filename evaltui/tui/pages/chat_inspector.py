@@ -15,10 +15,11 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
-from evaltui.tui.pages.calls import TurnCalls, write_calls
+from evaltui.tui.pages.rows import write_calls, write_text
+from evaltui.tui.pages.sides import write_heads
 from evaltui.tui.pages.span import write_events
-from evaltui.tui.pages.turns import write_heads, write_response
 from evaltui.tui.pages.writer import Folding, Page, write_code, write_error, write_json
+from evaltui.views.rows import response_row
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
 from evaltui.workbench.chat.rows import Row
 
@@ -226,6 +227,8 @@ def _write_difference(page: Page, difference: Difference, turn: int) -> None:
     page.text([(visible(difference.sentence or "no difference to the turn before"), "")])
     page.blank()
     write_heads(page, ("before", ""), ("now", ""))
-    write_calls(page, TurnCalls(difference.turn, turn, Folding()))
-    write_response(page, difference.turn, turn, "changed" if answer_differs(difference.turn) else "", "")
+    write_calls(page, difference.turn, turn, Folding())
+    op = "changed" if answer_differs(difference.turn) else ""
+    if (response := response_row(difference.turn, turn, op)) is not None:
+        write_text(page, response)
     _write_changes(page, difference.state, "state before", "state now")

@@ -6,39 +6,30 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from evaltui.core.compare.comparison_lines import side_line
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.figures import counted, show_duration, show_money, show_number, show_p, show_score
+from evaltui.text.figures import counted, show_duration, show_money, show_p, show_score
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
 from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
-from evaltui.tui.pages.calls import TurnCalls, write_calls
-from evaltui.tui.pages.turns import write_heads, write_response
+from evaltui.tui.pages.rows import write_calls, write_text
+from evaltui.tui.pages.sides import write_heads
 from evaltui.tui.pages.writer import Folding, Lines, Page
+from evaltui.views.comparison import (
+    KIND_ROLES,
+    moved_scores,
+    show_tokens,
+    spent_rows,
+    unfinished,
+    verdicts,
+)
+from evaltui.views.rows import response_row
 from evaltui.workbench.kept_runs import Compared, KindTitle
 from evaltui.workbench.trajectories import Trajectories, TurnOfBoth
 
-TITLES: Mapping[Kind, str] = {
-    "broken": "Broken",
-    "unclear": "Unclear",
-    "fixed": "Fixed",
-    "flaky": "Flaky",
-    "expectation changed": "Changed expectation",
-    "new": "New",
-    "gone": "Gone",
-    "not run": "Not run",
-    "unchanged": "Unchanged",
-}
-_ROLES: Mapping[Kind, str] = {
-    "broken": "error",
-    "unclear": "warning",
-    "fixed": "success",
-    "flaky": "warning",
-}
 _TINTS: Mapping[Kind, str] = {"broken": "act", "fixed": "exp"}
 _MEANINGS: Mapping[Kind, str] = {
     "broken": "passed in the base",
@@ -63,8 +54,8 @@ def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
     """A chip per group with its count, each with the action of a click on it."""
     for kind in KINDS:
         if count := len(comparison.of(kind)):
-            role = f"bold {_ROLES.get(kind, 'muted')} {_TINTS.get(kind, 'panel')}"
-            yield f"screen.go_to_kind('{kind}')", [(f" {TITLES[kind]} {count} ", role)]
+            role = f"bold {KIND_ROLES.get(kind, 'muted')} {_TINTS.get(kind, 'panel')}"
+            yield f"screen.go_to_kind('{kind}')", [(f" {kind.capitalize()} {count} ", role)]
             yield "", [("  ", "")]
     if not comparison.cases:
         yield "", [("No cases in either run", "muted")]
@@ -76,20 +67,11 @@ def spent_line(compared: Compared) -> Line:
     if (pairs := compared.comparison.paired).cases:
         role = "error" if pairs.is_worse(compared.comparison.alpha) else ""
         facts.append([(str(pairs), role)])
-    if seconds := compared.comparison.seconds:
-        both = f"{show_duration(seconds.base)} → {show_duration(seconds.candidate)}"
-        facts.append([("time ", "muted"), (f"{both}{seconds.growth}", "")])
-    if tokens := compared.comparison.tokens:
-        both = f"{_tokens(tokens.base)} → {_tokens(tokens.candidate)}"
-        facts.append([("tokens ", "muted"), (f"{both}{tokens.growth}", "")])
-    if usd := compared.comparison.usd:
-        both = f"{show_money(usd.base)} → {show_money(usd.candidate)}"
-        facts.append([("cost ", "muted"), (f"{both}{usd.growth}", "")])
+    facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
     changed = "; ".join(map(visible, compared.between))
     facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
-    for run, name in ((compared.base, "base"), (compared.candidate, "candidate")):
-        if missing := len(run.summary.unfinished):
-            facts.append([(f"{name}: {counted(missing, 'case')} without a result", "warning")])
+    for words, _ in unfinished(compared.base.summary, compared.candidate.summary):
+        facts.append([(words, "warning")])
     return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]
 
 
@@ -97,7 +79,7 @@ def kind_line(title: KindTitle) -> Line:
     """`▾ Broken  2   passed in the base`"""
     return [
         ("▸ " if title.folded else "▾ ", "faint"),
-        (TITLES[title.kind], f"bold {_ROLES.get(title.kind, '')}".strip()),
+        (title.kind.capitalize(), f"bold {KIND_ROLES.get(title.kind, '')}".strip()),
         (f"  {title.count}", "bold"),
         (f"   {_MEANINGS[title.kind]}", "muted"),
     ]
@@ -131,14 +113,14 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     left: Line = [
         (pad(name, columns.name), ""),
         ("  ", ""),
-        *_padded(_verdicts(change), _VERDICTS),
+        *_padded(verdicts(change), _VERDICTS),
         ("  ", ""),
     ]
     right: Line = _padded(_moved(change), columns.score) if columns.score else []
     if columns.time:
         right.append((f"  {_both(change, 'seconds', show_duration):>{columns.time}}", "muted"))
     if columns.tokens:
-        right.append((f"  {_both(change, 'tokens', _tokens):>{columns.tokens}}", "muted"))
+        right.append((f"  {_both(change, 'tokens', show_tokens):>{columns.tokens}}", "muted"))
     if columns.cost:
         right.append((f"  {_both(change, 'usd', show_money):>{columns.cost}}", "muted"))
     what: Line = [("…" if why is None else visible(why), "muted")]
@@ -164,15 +146,10 @@ def _padded(line: Line, width: int) -> Line:
     return [*shown, (" " * (width - cells(shown)), "")]
 
 
-def _verdicts(change: CaseChange) -> Line:
-    sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
-    return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]
-
-
 def _moved(change: CaseChange) -> Line:
     """The score that moved most; empty where none did."""
-    moved = [score for score in change.scores if score.base != score.candidate]
-    if not moved or change.base is None or change.candidate is None:
+    moved = moved_scores(change)
+    if not moved:
         return []
     most = max(moved, key=lambda score: abs((score.candidate or 0.0) - (score.base or 0.0)))
     return [*_score_change(most), (f"  {visible(most.metric)}", "muted")]
@@ -188,10 +165,6 @@ def _both(change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: C
     if values == [None, None]:
         return "—"
     return " → ".join("—" if value is None else show(value) for value in values)
-
-
-def _tokens(count: float) -> str:
-    return show_number(round(count))
 
 
 # One group, one case
@@ -213,16 +186,16 @@ def write_group(page: Page, compared: Compared, kind: Kind) -> None:
 
 def write_change(page: Page, change: CaseChange) -> None:
     """Both outcomes, why they are not comparable, and every figure."""
-    verdicts: Line = [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)]
-    spent = [f"time {_both(change, 'seconds', show_duration)}", f"tokens {_both(change, 'tokens', _tokens)}"]
-    page.ends(verdicts, [("   ".join(one for one in spent if not one.endswith("—")), "muted")])
+    outcomes: Line = [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)]
+    tokens = _both(change, "tokens", show_tokens)
+    spent = [f"time {_both(change, 'seconds', show_duration)}", f"tokens {tokens}"]
+    page.ends(outcomes, [("   ".join(figures for figures in spent if not figures.endswith("—")), "muted")])
     if change.reasons:
         page.text([(visible("; ".join(change.reasons)), "warning")])
     if change.p is not None:
         page.text([(f"{show_p(change.p)} by its repeats (Fisher's exact test)", "muted")])
-    moved = [score for score in change.scores if show_score(score.base) != show_score(score.candidate)]
     line: Line = []
-    for score in moved:
+    for score in moved_scores(change):
         line += [("   " if line else "", ""), (f"{visible(score.metric)} ", "muted"), *_score_change(score)]
     if line:
         page.text(line)
@@ -270,10 +243,12 @@ def _write_turns(
         if not heads:
             heads = True
             write_heads(page, ("base", titles[0]), ("candidate", titles[1]))
-        write_calls(page, TurnCalls(turn.result, number, folding))
+        write_calls(page, turn.result, number, folding)
         if turn.result.calls:
             page.blank()
-        write_response(page, turn.result, number, "" if turn.says_the_same else "changed", "")
+        op = "" if turn.says_the_same else "changed"
+        if (response := response_row(turn.result, number, op)) is not None:
+            write_text(page, response)
     for number, (path, before, after) in enumerate(both.state):
         if not number:
             page.blank()

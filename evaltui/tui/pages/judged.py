@@ -8,13 +8,9 @@ from contextlib import nullcontext
 from evaltui.core.compare.explain import error_text
 from evaltui.core.compare.judged import (
     Finding,
-    answered,
     findings,
     findings_in,
-    judge_line,
-    mark,
     over_conversation,
-    shown,
     was_judged,
 )
 from evaltui.core.model.judgement import Vote
@@ -23,8 +19,10 @@ from evaltui.text.figures import show_scores
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
-from evaltui.tui.pages.verdict import ROOMY, gating, short_names
+from evaltui.tui.pages.verdict import ROOMY, short_names
 from evaltui.tui.pages.writer import Folding, Page
+from evaltui.views.judged import answered, judge_line, mark, shown, vote_against
+from evaltui.views.result import gating
 
 _WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 # What their failures come from stands in the turns, or in the final state.
@@ -119,7 +117,7 @@ def _write_finding(page: Page, finding: Finding) -> None:
     # A response stands in its turn; what is said of it is worth more here.
     of_response = finding.subject in ("answer", "score")
     subject = shown(finding.why if of_response else judgement.subject, _LONGEST)
-    votes: Line = [(_votes(finding), "warning" if finding.is_contradictory else "muted")]
+    votes: Line = [(finding.tally, "warning" if finding.is_contradictory else "muted")]
     one_line = " ".join(subject.split())
     page.ends([*head, (one_line, "")], votes)
     if not finding.needs_attention:
@@ -128,7 +126,7 @@ def _write_finding(page: Page, finding: Finding) -> None:
         page.block([(subject, "")], 6)
     if finding.why and not of_response:
         page.block([(shown(finding.why, _LONGEST_WHY), "muted")], 6)
-    for vote in _against(finding):
+    if (vote := vote_against(finding)) is not None:
         page.text(
             [(shown(vote.rationale, _LONGEST_WHY), "muted")],
             [("      ", ""), mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}  ", "")],
@@ -136,21 +134,6 @@ def _write_finding(page: Page, finding: Finding) -> None:
     for evidence in judgement.evidence:
         excerpt = shown(evidence.text, _LONGEST_EXCERPT)
         page.text([(excerpt, "")], [(f"      {visible(evidence.kind)}  ", "muted")])
-
-
-def _votes(finding: Finding) -> str:
-    """`4/5`: the votes for it; ratings as they are; "" where there is but one."""
-    votes = finding.judgement.votes
-    if finding.rated or len(votes) < 2:
-        return finding.tally
-    return f"{sum(finding.favours(vote.score) is True for vote in votes)}/{len(votes)}"
-
-
-def _against(finding: Finding) -> Iterator[Vote]:
-    """The first vote that says the opposite of what came out, where there is one."""
-    if finding.is_contradictory:
-        votes = finding.judgement.votes
-        yield next(one for one in votes if finding.favours(one.score) is (not finding.good))
 
 
 def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:

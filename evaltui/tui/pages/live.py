@@ -16,7 +16,7 @@ from evaltui.text.lines import Line, Span, cut
 from evaltui.text.outcomes import CALL_MARKS, NOT_RUN, RUNNING, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible, visible_block
-from evaltui.tui.pages.calls import BESIDE, Row, argument_lines, column_width, write_row
+from evaltui.tui.pages.rows import argument_lines, prose
 from evaltui.tui.pages.running import (
     Figure,
     InFlight,
@@ -29,7 +29,7 @@ from evaltui.tui.pages.running import (
     write_figures,
     write_in_flight,
 )
-from evaltui.tui.pages.turns import prose, write_heads
+from evaltui.tui.pages.sides import BESIDE, Sides, column_width, write_heads, write_sides
 from evaltui.tui.pages.verdict import chip
 from evaltui.tui.pages.writer import NOT_FOLDED, Folding, Page
 from evaltui.workbench.state import CaseOutcome, Run
@@ -191,7 +191,7 @@ def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None)
     )
     rows: Iterator[tuple[Line | None, Line | None]] = zip_longest(left, right)
     for number, (one, other) in enumerate(rows):
-        write_row(page, Row(op if number == 0 else "", one, other))
+        write_sides(page, Sides(op if number == 0 else "", one, other))
 
 
 def _write_response(page: Page, expected: str, actual: str) -> None:
@@ -202,10 +202,10 @@ def _write_response(page: Page, expected: str, actual: str) -> None:
     )
     if beside:
         for one, other in zip_longest(left, right):
-            write_row(page, Row("", one, other))
+            write_sides(page, Sides("", one, other))
     else:
         for line in right or left:
-            write_row(page, Row("", line))
+            write_sides(page, Sides("", line))
 
 
 def _said(case: EvalCase, number: int) -> str:

@@ -24,9 +24,10 @@ from evaltui.text.figures import (
 )
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
+from evaltui.text.outcomes import ROLES, WORDS
 from evaltui.text.plots import bar, stacked_bar
-from evaltui.text.values import show_value, visible
+from evaltui.text.values import visible
+from evaltui.views.matrix import CellRow, cell_row, no_result, tokens_text, variant_changes
 from evaltui.workbench.matrices import Order, SetTitle
 from evaltui.workbench.matrix_view import others_of
 
@@ -123,7 +124,7 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
         return _Head(worth, label, [(place, write(place)) for place in columns.places])
 
     yield head(0, _what(matrix), lambda place: _name(matrix, place, place == current, size))
-    for number, (key, values) in enumerate(changes_of(matrix).items()):
+    for number, (key, values) in enumerate(variant_changes(matrix).items()):
         yield _Head(5 + number, key, [(place, [(values[place], "muted")]) for place in columns.places])
     wide = "pass rate, 95% interval"
     yield head(
@@ -133,7 +134,7 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
     yield head(2, "cost", lambda place: _cost(matrix.totals[place], dearest, size))
     longest = max((totals.p95 or 0.0 for totals in matrix.totals), default=0.0)
     yield head(3, "time p95", lambda place: _time(matrix.totals[place], longest, size))
-    yield head(4, "tokens", lambda place: [(_tokens(matrix.totals[place]), "bold")])
+    yield head(4, "tokens", lambda place: [(tokens_text(matrix, place), "bold")])
 
 
 def _what(matrix: Matrix) -> str:
@@ -141,17 +142,6 @@ def _what(matrix: Matrix) -> str:
     runs = {cell.case.runs for row in matrix.rows for cell in row.cells if cell.case}
     repeats = f" × {max(runs)}" if len(runs) == 1 and max(runs) > 1 else ""
     return f"{counted(len(matrix.rows), 'case')}{repeats}"
-
-
-def changes_of(matrix: Matrix) -> dict[str, list[str]]:
-    """What any variant changes, by key, and the model; by variant its value, `—` where it changes nothing."""
-    found: dict[str, list[str]] = {"model": [visible(run.circumstances.model) for run in matrix.columns]}
-    for place, run in enumerate(matrix.columns):
-        for change in run.variant.changes if run.variant else ():
-            values = found.setdefault(visible(change.key), [UNKNOWN] * len(matrix.columns))
-            text = change.value if isinstance(change.value, str) else show_value(change.value)
-            values[place] = visible(text)
-    return {key: values for key, values in found.items() if any(values)}
 
 
 def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
@@ -212,10 +202,6 @@ def _time(totals: Totals, longest: float, size: int) -> Line:
     return both_ends(left, right, size, least=9)
 
 
-def _tokens(totals: Totals) -> str:
-    return UNKNOWN if totals.tokens is None else show_number(round(totals.tokens))
-
-
 def _tinted(text: Line, size: int, is_best: bool) -> Line:
     """Exactly `size` cells, the last two of them a gap; the best variant is tinted."""
     kept = cut(text, size - 2)
@@ -241,48 +227,34 @@ def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int
 
 def _cell(cell: Cell, size: int) -> Line:
     """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`"""
-    case = cell.case
-    if case is None:
-        return [(f"{GLYPHS[NOT_RUN]} not run", "muted")] if cell.is_open else [(UNKNOWN, "faint")]
+    case, row = cell.case, cell_row(cell)
+    if case is None or row is None:
+        return [no_result(cell)]
     left: Line = []
-    if len(case.outcomes) == 1 or not case.outcomes:
-        left.append(glyph(case.status))
-    elif case.runs <= min(_MOST_REPEATS, size - 8):
-        left += [glyph(status) for status in case.outcomes]
+    if len(row.repeats) == 1 or case.runs <= min(_MOST_REPEATS, size - 8):
+        left += row.repeats
     if case.runs > 1:
         role = "success" if case.passed == case.runs else "warning" if case.passed else "error"
-        left.append((f" {case.passed}/{case.runs}", role))
+        left.append((f" {row.figure}", role))
     elif case.status is not Status.PASSED:
         left.append((f" {WORDS[case.status]}", ROLES[case.status]))
     left.append((" " * max(1, _OUTCOME - cells(left)), ""))
     # None of them is cut, and in all rows there is as much room for them.
-    figures, room = _figures(cell), size - _SIGN - cells(left)
+    figures, room = _figures(cell, row), size - _SIGN - cells(left)
     if sum(1 + cell_len(long) for long, _ in figures) > room:
         figures = [(short, short) for _, short in figures]
     for figure, _ in figures:
         if cells(left) + 1 + cell_len(figure) <= size - _SIGN:
             left.append((f" {figure}", "faint"))
-    return both_ends(left, _direction(cell), size)
+    return both_ends(left, row.direction, size)
 
 
-def _figures(cell: Cell) -> list[tuple[str, str]]:
+def _figures(cell: Cell, row: CellRow) -> list[tuple[str, str]]:
     """What is known of score, cost and time, each as it is written with more and with less room."""
-    cost, case = cell.cost, cell.case
-    figures = []
-    if cell.score is not None:
-        figures.append((show_score(cell.score),) * 2)
-    if cost is not None and (cost.usd is not None or cost.unpriced):
-        figures.append((cost.in_words, cost.short))
-    if case is not None and case.seconds is not None:
-        figures.append((show_duration(case.seconds),) * 2)
-    return figures
-
-
-def _direction(cell: Cell) -> Line:
-    if cell.reasons:
-        return [("≠", "muted")]
-    signs = {"better": ("▲", "success"), "worse": ("▼", "error")}
-    return [signs[cell.direction]] if cell.direction in signs else []
+    score = show_score(cell.score) if cell.score is not None else ""
+    cost = cell.cost.short if row.cost and cell.cost else ""
+    figures = ((score, score), (row.cost, cost), (row.time, row.time))
+    return [figure for figure in figures if figure[0]]
 
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:

@@ -6,12 +6,13 @@ from evaltui.core.compare.explain import call_args, call_name, describe_call, fi
 from evaltui.core.compare.matrix import Matrix
 from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
-from evaltui.text.figures import counted, show_duration, show_money, show_scores
+from evaltui.text.figures import counted, show_duration, show_scores
 from evaltui.text.lines import Line, cells, cut, wrap_behind
 from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
 from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
+from evaltui.views.matrix import plot_of
 from evaltui.workbench.matrices import CellResult
 from evaltui.workbench.matrix_view import MatrixView
 
@@ -113,18 +114,13 @@ def _call(diff: CallDiff) -> tuple[Line, Line]:
 
 
 def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
-    """The pass rate of every variant against its cost; against its time where no cost is known.
-
-    A cost that is known in part is no point."""
-    costs = [totals.known_usd for totals in matrix.totals]
-    has_costs = any(costs)
-    against = costs if has_costs else [totals.p50 for totals in matrix.totals]
+    """The pass rate of every variant against its cost; against its time where no cost is known."""
+    plot = plot_of(matrix)
     points = [
-        Point(x, totals.rate.mean, visible(matrix.name(place)), "accent" if place == current else "")
-        for place, (totals, x) in enumerate(zip(matrix.totals, against, strict=True))
-        if totals.rate is not None and x is not None
+        Point(
+            point.x, point.rate, visible(matrix.name(point.place)), "accent" if point.place == current else ""
+        )
+        for point in plot.points
     ]
     points.sort(key=lambda point: point.role == "accent")
-    title = f"pass rate against {'cost' if has_costs else 'time (p50)'}"
-    plot = scatter_plot(points, width, height - 1, show_money if has_costs else show_duration)
-    return [[(title, "muted")], *plot]
+    return [[(plot.title, "muted")], *scatter_plot(points, width, height - 1, plot.show)]

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from evaltui.core.compare.explain import allowed_by_rules, first_reasons
-from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.core.compare.explain import allowed_by_rules, first_reasons, policy_in_words
+from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.text.figures import counted, score_figures
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
 from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
@@ -16,6 +16,7 @@ from evaltui.text.syntax import colored
 from evaltui.text.values import visible
 from evaltui.tui.pages.history import lowest_metric
 from evaltui.tui.pages.writer import Link, Page
+from evaltui.views.result import gating
 from evaltui.workbench.histories import CasePast
 
 # From here on there is room for cards, and for why on one line: a pane of 110 cells.
@@ -80,9 +81,9 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
 
 
 def _passed(result: CaseResult) -> Line:
-    passed = sum(metric.status is Status.PASSED for metric in result.metrics)
-    gating = sum(metric.status is not Status.INFORMATIONAL for metric in result.metrics)
-    line: Line = [(f"{passed}/{counted(gating, 'metric')}", "")]
+    metrics = gating(result)
+    passed = sum(metric.status is Status.PASSED for metric in metrics)
+    line: Line = [(f"{passed}/{counted(len(metrics), 'metric')}", "")]
     if result.decision is not None:
         line += [(f"   {result.decision.in_words}", "muted")]
     if allowed := len(allowed_by_rules(result)):
@@ -93,12 +94,9 @@ def _passed(result: CaseResult) -> Line:
 def _reasons(result: CaseResult) -> Line:
     """`Turn 2  set_temperature: degrees is "19" (string), expected 19; unexpected call notify_user`"""
     line: Line = []
-    if result.decision is not None:
-        repeats = f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed, "
-        line += [(f"{repeats}{result.decision.in_words}", ""), ("   ", "")]
-    elif len(result.repeats) > 1:
+    if result.decision is not None or len(result.repeats) > 1:
         line += [(f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed, ", "")]
-        line += [(f"policy {result.policy} {'met' if result.policy_met else 'not met'}", ""), ("   ", "")]
+        line += [(policy_in_words(result), ""), ("   ", "")]
     shown, more = first_reasons(result)
     turn: int | None = None
     for number, reason in enumerate(shown):
@@ -109,11 +107,6 @@ def _reasons(result: CaseResult) -> Line:
         turn = reason.turn
         line += reason.text
     return [*line, (f"; {more} more", "muted")] if more else line
-
-
-def gating(result: CaseResult | RepeatResult) -> list[MetricResult]:
-    """The metrics that pass or fail a case."""
-    return [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
 
 
 def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from textual import events, on
 from textual.widget import Widget
 
-from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, draw
@@ -33,6 +32,7 @@ from evaltui.tui.pane import Copied, PaneFrame, Tab
 from evaltui.tui.screens.framed import COMPARE, FramedScreen
 from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine
 from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.views.comparison import comparison_lines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import (
     FOLDED_AT_FIRST,

@@ -9,9 +9,10 @@ from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.fields import RowId
 from evaltui.workbench.results import expected_call, judged_row
-from evaltui.workbench.state import CaseOutcome, DifferenceAt
+from evaltui.workbench.state import CaseOutcome
 
 
 def expected_row(scored: CaseOutcome, at: DifferenceAt, case: CaseEditor) -> RowId:

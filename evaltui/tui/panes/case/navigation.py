@@ -7,9 +7,10 @@ from collections.abc import Hashable
 from evaltui.core.model.problems import EvalSetError
 from evaltui.tui.action_screen import KeysInOrder, draw_screen_of
 from evaltui.tui.panes.case.page import CasePage
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case_rows.expected import expected_row
 from evaltui.workbench.fields import Operation, Row, RowId
-from evaltui.workbench.state import DifferenceAt, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 # Members of an object or array that `tab` goes through.

@@ -1,8 +1,9 @@
-"""Two compared runs as lines."""
+"""What two compared runs say: lines for reports, and the rows and words that the screen shares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -15,7 +16,8 @@ from evaltui.core.compare.run_comparison import (
     case_name,
     what_changed,
 )
-from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import (
     counted,
     plural,
@@ -30,17 +32,17 @@ from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 
-_LISTED: dict[Kind, tuple[str, str]] = {
-    "broken": ("broken", "error"),
-    "unclear": ("unclear", "warning"),
-    "fixed": ("fixed", "success"),
-    "flaky": ("flaky", "warning"),
-    "expectation changed": ("changed", "warning"),
-    "new": ("new", ""),
-    "gone": ("gone", ""),
-    "unchanged": ("score", "muted"),
+KIND_ROLES: Mapping[Kind, str] = {
+    "broken": "error",
+    "unclear": "warning",
+    "fixed": "success",
+    "flaky": "warning",
+    "expectation changed": "warning",
 }
-_KIND_WIDTH = max(len(word) for word, _ in _LISTED.values())
+# A case that is unchanged is listed where a score moved.
+_LISTED: tuple[Kind, ...] = (*KIND_ROLES, "new", "gone", "unchanged")
+_SHORT: Mapping[Kind, str] = {"unchanged": "score", "expectation changed": "changed"}
+_KIND_WIDTH = max(len(_SHORT.get(kind, kind)) for kind in _LISTED)
 # Of each kind.
 _MOST_CASES = 30
 # Scores that look the same are.
@@ -59,19 +61,19 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     changed = "; ".join(visible(text) for text in what_changed(base, candidate))
     if changed:
         yield from _indented("  between them  ", changed, width)
-    listed = [change for kind in KINDS for change in _shown(comparison, kind)]
-    ids = min(width // 3, max((cell_len(_name(change, comparison)) for change in listed), default=0))
-    for kind in KINDS:
-        shown = _shown(comparison, kind)
-        for change in shown[:_MOST_CASES]:
-            yield cut(_case(change, pad(_name(change, comparison), ids)), width)
-        if len(shown) > _MOST_CASES:
-            yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(shown) - _MOST_CASES)} more", "muted")]
+    listed = {kind: changes for kind in KINDS if (changes := _shown(comparison, kind))}
+    names = [_name(change, comparison) for changes in listed.values() for change in changes]
+    ids = min(width // 3, max(map(cell_len, names), default=0))
+    for kind, changes in listed.items():
+        for change in changes[:_MOST_CASES]:
+            word: Line = [(f"  {_SHORT.get(kind, kind):{_KIND_WIDTH}}  ", KIND_ROLES.get(kind, "muted"))]
+            yield cut([*word, *_case(change, pad(_name(change, comparison), ids))], width)
+        if len(changes) > _MOST_CASES:
+            yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(changes) - _MOST_CASES)} more", "muted")]
     yield from _indented("  ", ", ".join(_sums(comparison)), width)
-    for run, name in ((base, "base"), (candidate, "candidate")):
-        if missing := run.unfinished:
-            text = f"{name}: {counted(len(missing), 'case')} without a result: "
-            yield from _indented("  ", text + visible(some_of([case.eval_id for case in missing])), width)
+    for words, cases in unfinished(base, candidate):
+        text = f"{words}: {visible(some_of([case.eval_id for case in cases]))}"
+        yield from _indented("  ", text, width)
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
     rarer = [change for change in comparison.regressions if change.passes_less_often]
@@ -80,17 +82,54 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
     ):
         if changes:
-            names = some_of([_name(change, comparison) for change in changes])
-            yield from _indented("  ", f"{what}: {names}", width)
-    if spent := ", ".join(_spent(comparison)):
+            some = some_of([_name(change, comparison) for change in changes])
+            yield from _indented("  ", f"{what}: {some}", width)
+    if spent := ", ".join(f"{row.name} {row.figures}" for row in spent_rows(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)
+
+
+def unfinished(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[str, Sequence[CaseId]]]:
+    """`base: 3 cases without a result`, and these cases, of each run that has any."""
+    for run, name in ((base, "base"), (candidate, "candidate")):
+        if missing := run.unfinished:
+            yield f"{name}: {counted(len(missing), 'case')} without a result", missing
+
+
+class SpentRow(NamedTuple):
+    """What the cases in both runs took."""
+
+    name: str
+    """`time`, `tokens` or `cost`"""
+    figures: str
+    """`1.2 s → 1.9 s (+58%)`"""
+
+
+def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
+    """What is known of both; of cases with repeats the means are added up."""
+    for name, total, show in (
+        ("time", comparison.seconds, show_duration),
+        ("tokens", comparison.tokens, show_tokens),
+        ("cost", comparison.usd, show_money),
+    ):
+        if total:
+            yield SpentRow(name, f"{show(total.base)} → {show(total.candidate)}{total.growth}")
+
+
+def show_tokens(count: float | None) -> str:
+    """`1,412`: means over repeats are rounded."""
+    return show_number(None if count is None else round(count))
 
 
 def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
     if kind not in _LISTED:
         return ()
     cases = comparison.of(kind)
-    return [one for one in cases if any(map(_differs, one.scores))] if kind == "unchanged" else cases
+    return [change for change in cases if moved_scores(change)] if kind == "unchanged" else cases
+
+
+def moved_scores(change: CaseChange) -> list[ScoreChange]:
+    """The scores that differ, in a case that both runs have."""
+    return [score for score in change.scores if change.base and change.candidate and _differs(score)]
 
 
 def _differs(score: ScoreChange) -> bool:
@@ -104,13 +143,14 @@ def _name(change: CaseChange, comparison: Comparison) -> str:
 
 
 def _case(change: CaseChange, name: str) -> Line:
-    word, style = _LISTED[change.kind]
-    sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
-    arrow: Line = [(" → ", "muted")]
-    verdicts = [*sides[0], *(arrow + sides[1] if len(sides) > 1 else [])]
     details = "; ".join(_details(change))
-    line: Line = [(f"  {word:{_KIND_WIDTH}}  ", style), (f"{name}  ", ""), *verdicts]
-    return [*line, (f"  {details}", "muted")] if details else line
+    return [(f"{name}  ", ""), *verdicts(change), *([(f"  {details}", "muted")] if details else [])]
+
+
+def verdicts(change: CaseChange) -> Line:
+    """`✓ → ✗`, `≈ 3/5 → ✗ 0/5`; of a case that one run has, its outcome there."""
+    sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
+    return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]
 
 
 def side_line(summary: CaseSummary) -> Line:
@@ -123,20 +163,14 @@ def _details(change: CaseChange) -> Iterator[str]:
     yield from map(visible, change.reasons)
     if change.p is not None:
         yield show_p(change.p)
-    for score in change.scores:
-        if change.base and change.candidate and _differs(score):
-            yield f"{visible(score.metric)} {show_score(score.base)} → {show_score(score.candidate)}"
+    for score in moved_scores(change):
+        yield f"{visible(score.metric)} {show_score(score.base)} → {show_score(score.candidate)}"
     if change.base and change.candidate:
         before, after = change.base, change.candidate
         if _much_more(before.seconds, after.seconds, _SECONDS):
             yield f"{show_duration(before.seconds)} → {show_duration(after.seconds)}"
         if _much_more(before.tokens, after.tokens, 1.0):
-            yield _tokens(before.tokens, after.tokens)
-
-
-def _tokens(before: float | None, after: float | None) -> str:
-    figures = (show_number(count and round(count)) for count in (before, after))
-    return f"tokens {' → '.join(figures)}"
+            yield f"tokens {show_tokens(before.tokens)} → {show_tokens(after.tokens)}"
 
 
 def _much_more(before: float | None, after: float | None, least: float) -> bool:
@@ -156,15 +190,6 @@ def _sums(comparison: Comparison) -> Iterator[str]:
             yield f"{show_number(len(cases))} {kind}"
     if not comparison.cases:
         yield "no case in either run"
-
-
-def _spent(comparison: Comparison) -> Iterator[str]:
-    if seconds := comparison.seconds:
-        yield f"time {show_duration(seconds.base)} → {show_duration(seconds.candidate)}{seconds.growth}"
-    if tokens := comparison.tokens:
-        yield f"{_tokens(tokens.base, tokens.candidate)}{tokens.growth}"
-    if usd := comparison.usd:
-        yield f"cost {show_money(usd.base)} → {show_money(usd.candidate)}{usd.growth}"
 
 
 def _indented(margin: str, text: str, width: int) -> Iterator[Line]:

@@ -1,0 +1,93 @@
+"""Filters of the templates: outcomes, rows of two sides, texts and tracebacks as they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evaltui.text.lines import Line
+from evaltui.text.outcomes import GLYPHS, ROLES, ROW_MARKS, WORDS
+from evaltui.text.syntax import code
+from evaltui.text.word_diff import WordOp
+from evaltui.views.judged import Judged
+from evaltui.views.rows import ABSENT, Row, common_words, labelled_sides, shown_text
+
+# The JSON report has longer ones in full.
+_MAX_VALUE = 2_000
+_MAX_TEXT = 20_000
+_MAX_SAME = 1_000
+_WHERE = ", in the JSON report"
+_WORD_ROLES: Mapping[WordOp, str] = {"same": "", "removed": "exp-hi", "added": "act-hi"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A status as it is drawn."""
+
+    status: str
+
+    @property
+    def glyph(self) -> str:
+        return GLYPHS[self.status]
+
+    @property
+    def role(self) -> str:
+        return ROLES[self.status]
+
+    @property
+    def word(self) -> str:
+        return WORDS[self.status]
+
+
+def mark(row: Row) -> tuple[str, str]:
+    return ROW_MARKS[row.op]
+
+
+def percent(value: float | None) -> float | None:
+    """Of the range of a score; None outside of it."""
+    return round(100 * value, 1) if value is not None and 0 <= value <= 1 else None
+
+
+def long_text(text: str) -> str:
+    return shown_text(text, _MAX_TEXT, _WHERE)
+
+
+def traceback(text: str) -> Sequence[Line]:
+    return code(text.rstrip("\n"), "pytb") if text.strip() else ()
+
+
+def judged_lines(judged: Judged) -> Iterator[Line]:
+    """Every rubric, sentence or vote with its reason."""
+    for rows in judged.rows:
+        for head, text in rows:
+            yield [*head, *text]
+    if not judged.findings and judged.scored.reason:
+        yield [(judged.scored.reason, "muted")]
+
+
+def sides(row: Row) -> tuple[Line | None, Line | None]:
+    """Both sides of a row; None for an absent one."""
+    if row.kind in ("call", "argument", "state"):
+        return labelled_sides(row, _MAX_VALUE)
+    parts = common_words(row.expected, row.actual) if row.is_change else ()
+    if parts:
+        kept = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
+        left, right = (_by(row, _marked(texts)) for texts in kept)
+        return left, right
+    role = "muted" if row.kind == "unscored" else ""
+    lines = [
+        None if text is ABSENT else _by(row, [(long_text(text), role)]) for text in (row.expected, row.actual)
+    ]
+    return lines[0], [(row.instead, "error")] if row.instead else lines[1]
+
+
+def _by(row: Row, line: Line) -> Line:
+    return [(f"{row.label}: ", "muted"), *line] if row.label else line
+
+
+def _marked(parts: Sequence[tuple[WordOp, str]]) -> Line:
+    """Of long texts, what is the same between two differences is left out before anything else."""
+    most = _MAX_SAME if sum(len(text) for _, text in parts) > _MAX_TEXT else _MAX_TEXT
+    return [
+        (shown_text(text, most if op == "same" else _MAX_TEXT, _WHERE), _WORD_ROLES[op]) for op, text in parts
+    ]

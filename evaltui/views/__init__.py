@@ -1,0 +1,1 @@
+"""What results say, as rows that the screen, the console, HTML and Markdown paint."""

@@ -1,0 +1,74 @@
+"""The repeats of a case as rows: how they came out, what that says of the next ones, the calls they made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from evaltui.core.compare.repeats import in_words
+from evaltui.core.model.outcome import WORST_FIRST, CaseResult, TrajectoryGroup
+from evaltui.text.figures import UNKNOWN, plural, show_number, show_score
+from evaltui.text.lines import Line
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import cut
+
+# More kinds of trajectories than this are noise, and so are longer lines of one, and more numbers of repeats.
+_MOST_GROUPS, _LONGEST_CALLS, _MOST_NUMBERS = 8, 2_000, 6
+
+
+@dataclass(frozen=True)
+class RepeatRow:
+    """A labelled line about the repeats of a case."""
+
+    label: str
+    line: Line
+    head: Line = field(default_factory=list)
+    """Stands before the line: how many repeats, and how they came out."""
+    repeats: tuple[int, ...] = ()
+    """The repeats that made the calls of the line, from 0; empty for other lines."""
+
+
+def repeat_rows(case: CaseResult) -> Iterator[RepeatRow]:
+    """Without the outcome of each repeat; nothing for a case that is run once."""
+    if len(case.repeats) < 2 and case.decision is None:
+        return
+    yield RepeatRow("pass rate", [(str(case.rate or UNKNOWN), "")])
+    rates = case.pass_rates
+    yield RepeatRow("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
+    yield RepeatRow("pass@k", [("".join(f"{show_score(rate.pass_at_k):<6}" for rate in rates), "")])
+    yield RepeatRow("pass^k", [("".join(f"{show_score(rate.pass_hat_k):<6}" for rate in rates), "")])
+    groups = case.trajectories
+    if len(groups) == 1:
+        yield RepeatRow("calls", [("the same in every repeat", "")])
+        return
+    yield RepeatRow("calls", [(f"{len(groups)} distinct trajectories", "")])
+    yield from map(_group, groups[:_MOST_GROUPS])
+    if len(groups) > _MOST_GROUPS:
+        yield RepeatRow("", [(f"and {show_number(len(groups) - _MOST_GROUPS)} more", "muted")])
+
+
+def _group(group: TrajectoryGroup) -> RepeatRow:
+    """` 2×  ✓✗ set_light, list_lights  repeats 1, 3`"""
+    outcomes = [glyph(status) for status in dict.fromkeys(group.statuses)]
+    numbers = ", ".join(str(number + 1) for number in group.repeats[:_MOST_NUMBERS])
+    more = ", …" if len(group.repeats) > _MOST_NUMBERS else ""
+    head: Line = [(f"{len(group.repeats):>3}×  ", ""), *outcomes, (" " * (3 - len(outcomes)), "")]
+    line: Line = [
+        (cut(in_words(group.calls), _LONGEST_CALLS), ""),
+        (f"  {plural(len(group.repeats), 'repeat')} {numbers}{more}", "muted"),
+    ]
+    return RepeatRow("", line, head, tuple(group.repeats))
+
+
+def worst_repeat(case: CaseResult) -> int:
+    """The repeat whose outcome is that of the case, from 0."""
+    places = range(len(case.repeats))
+    return min(places, key=lambda place: WORST_FIRST.index(case.repeats[place].status), default=0)
+
+
+def shown_repeat(case: CaseResult, shown: int | None = None) -> str:
+    """`repeat 1 of 10 (worst)`; `shown` is another one, from 0, that was chosen."""
+    worst = worst_repeat(case)
+    differ = len({repeat.status for repeat in case.repeats}) > 1
+    word = " (worst)" if differ and shown is None else ""
+    return f"repeat {(worst if shown is None else shown) + 1} of {len(case.repeats)}{word}"

@@ -1,0 +1,261 @@
+"""A result as it is shown: its metrics, turns, judgements, state and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evaltui.core.compare.explain import error_text
+from evaltui.core.compare.judged import (
+    findings,
+    judged_as_a_whole,
+    judged_in,
+    over_conversation,
+    was_judged,
+)
+from evaltui.core.compare.turn_verdicts import turn_status
+from evaltui.core.model.outcome import (
+    CaseResult,
+    ErrorInfo,
+    Expectation,
+    MetricResult,
+    RepeatResult,
+    Status,
+    TurnResult,
+)
+from evaltui.text.figures import counted, score_figures, show_duration, show_number, show_score, show_scores
+from evaltui.text.outcomes import WORDS
+from evaltui.text.values import visible
+from evaltui.views.judged import Judged, judge_line, judged
+from evaltui.views.rows import Group, Row, call_rows, score_of, scored_response, text_rows
+
+Result = CaseResult | RepeatResult
+
+_GRAVE = (Status.FAILED, Status.ERROR)
+_SECONDS = "invocation_duration_v1"
+# The metrics whose figure is the sum over the turns.
+_SUMS: Mapping[str, str] = {
+    "tool_call_count_v1": "tool calls",
+    "inference_call_count_v1": "model calls",
+    "token_usage_v1": "tokens",
+    _SECONDS: "time",
+}
+_EXPECTATIONS: Mapping[Expectation, str] = {
+    "these calls": "",
+    "no calls": "no calls expected",
+    "unspecified": "calls unspecified (scored as no calls)",
+    "not checked": "calls not checked",
+    "unknown": "calls unknown: the agent does not send them",
+    "context": "context turn, not scored",
+    "simulated": "simulated user",
+}
+
+
+# Metrics
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """A metric that passes or fails a case."""
+
+    name: str
+    status: Status
+    score: float | None
+    threshold: float | None
+    scores: str
+    """`0.62 < 0.80`; the word for its status where it has no score."""
+    figure: str
+    """`0.62`; as `scores` without one."""
+    needs: str
+    """`≥ 0.80`; "" without a score or a threshold."""
+    why: str
+    """The reason for its status; "" where it passed, and where judgements say it turn by turn."""
+    judge: str
+    """`judged by gemini-2.5-pro, 4 of 5 answered`; "" without a judge."""
+
+
+def gating(result: Result) -> list[MetricResult]:
+    """The metrics that pass or fail a case."""
+    return [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
+
+
+def metric_rows(result: Result) -> list[MetricRow]:
+    return [_metric_row(metric) for metric in gating(result)]
+
+
+def _metric_row(metric: MetricResult) -> MetricRow:
+    figure, needs = WORDS[metric.status], ""
+    scores = figure
+    if metric.score is not None and metric.status is not Status.ERROR:
+        figure, threshold = score_figures(metric.score, metric.threshold)
+        scores = show_scores(metric.score, metric.threshold, metric.lower_is_better)
+        needs = f"{'≤' if metric.lower_is_better else '≥'} {threshold}" if threshold else ""
+    why = error_text(metric.error) if metric.error else visible(metric.reason)
+    if metric.status is Status.PASSED or (metric.status is Status.FAILED and was_judged(metric)):
+        why = ""
+    judge = judge_line(metric.judge) if metric.judge is not None else ""
+    return MetricRow(
+        visible(metric.name), metric.status, metric.score, metric.threshold, scores, figure, needs, why, judge
+    )
+
+
+@dataclass(frozen=True)
+class InformationalRow:
+    """A metric without a verdict: the sum over the turns of calls, tokens and time, else the score."""
+
+    metric: MetricResult
+    name: str
+    """`tool calls`; the metric's own name where nothing is added up."""
+    figure: str
+
+    @property
+    def is_time(self) -> bool:
+        return self.metric.name == _SECONDS
+
+
+def informational_rows(result: Result) -> list[InformationalRow]:
+    metrics = (metric for metric in result.metrics if metric.status is Status.INFORMATIONAL)
+    return [
+        InformationalRow(metric, _SUMS.get(metric.name, visible(metric.name)), _sum_in_words(metric))
+        for metric in metrics
+        if metric.score is not None
+    ]
+
+
+def _sum_in_words(metric: MetricResult) -> str:
+    turns = [turn.score for turn in metric.per_invocation if turn.score is not None]
+    figure = sum(turns) if metric.name in _SUMS and turns else metric.score
+    return show_duration(figure) if metric.name == _SECONDS else show_number(figure)
+
+
+# Turns
+
+
+@dataclass(frozen=True)
+class TurnRows:
+    """A turn: the message of the user, the calls, the texts, what judges say."""
+
+    number: int
+    """From 0."""
+    status: str | None
+    """None where no metric has a verdict on it."""
+    user: str
+    facts: Sequence[str]
+    """`2/3 calls`, `response 0.93`, `1.2 s`."""
+    calls: Sequence[Group]
+    texts: Sequence[Row]
+    """Those besides the response."""
+    response: Row | None
+    judged: Sequence[Judged]
+    two_sided: bool
+    """Whether something is expected of it."""
+
+
+def turn_rows(result: Result, number: int, message: str, *, every_vote: bool) -> TurnRows:
+    """A turn, from 0; `message` is that of the user, where no simulated one wrote another."""
+    turn = result.turns[number]
+    return TurnRows(
+        number=number,
+        status=turn_status(result, number),
+        user=turn.user or message,
+        facts=tuple(turn_facts(result, number)),
+        calls=tuple(call_rows(turn, number)),
+        texts=tuple(text_rows(result, number)),
+        response=scored_response(result, number),
+        judged=[
+            judged(metric, number, every_vote=every_vote) for metric in judged_in(result.metrics, number)
+        ],
+        two_sided=turn.expectation != "simulated",
+    )
+
+
+def turn_facts(result: Result, number: int) -> Iterator[str]:
+    """`2/3 calls`, `response 0.93`, `1.2 s`: of a turn, from 0."""
+    turn = result.turns[number]
+    yield from expectation_facts(turn)
+    if turn.response.score is not None:
+        yield f"response {show_score(turn.response.score)}"
+    seconds = score_of(result, _SECONDS, number)[0]
+    if seconds is not None:
+        yield show_duration(seconds)
+
+
+def expectation_facts(turn: TurnResult) -> Iterator[str]:
+    """`no calls expected`, `2/3 calls`"""
+    if expectation := _EXPECTATIONS[turn.expectation]:
+        yield expectation
+    if turn.expectation == "these calls" or (turn.checks_calls and turn.calls):
+        same = sum(diff.op == "same" for diff in turn.calls)
+        yield f"{same}/{counted(len(turn.calls), 'call')}"
+
+
+def turns_in_detail(result: Result) -> set[int]:
+    """The turns that a metric failed, or a judge left open; where none says which, those that differ.
+
+    After a crash that is the first of these, and none where the agent did not get to say anything.
+    """
+    failed = {
+        number
+        for metric in result.metrics
+        if len(metric.per_invocation) == len(result.turns) and not over_conversation(metric.name)
+        for number, scored in enumerate(metric.per_invocation)
+        if metric.status in _GRAVE and scored.status in _GRAVE
+    }
+    if in_detail := failed | _unjudged_turns(result):
+        return in_detail
+    differing = [
+        number
+        for number, turn in enumerate(result.turns)
+        if turn.checks_calls and any(diff.op != "same" for diff in turn.calls)
+    ]
+    if result.error:
+        repeats = result.repeats if isinstance(result, CaseResult) else (result,)
+        return set(differing[:1]) if any(repeat.actual for repeat in repeats) else set()
+    return set(differing)
+
+
+def _unjudged_turns(result: Result) -> set[int]:
+    """Those that a judge left open, which is why the metric has no verdict."""
+    return {
+        finding.turn
+        for metric in result.metrics
+        if metric.status is Status.NOT_EVALUATED and not over_conversation(metric.name)
+        for finding in findings(metric)
+        if finding.good is None
+    }
+
+
+def whole_conversation(result: Result, *, every_vote: bool) -> list[Judged]:
+    """What judges say of all turns together."""
+    return [
+        judged(metric, turn, every_vote=every_vote)
+        for metric in judged_as_a_whole(result.metrics)
+        for turn in range(len(metric.per_invocation))
+        if metric.per_invocation[turn].judgements
+    ]
+
+
+# Errors
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """An error of a result, once."""
+
+    error: ErrorInfo
+    title: str
+    """`safety_v1, rubric not judged`; "" for what ended the case."""
+
+
+def error_rows(result: Result) -> list[ErrorRow]:
+    """What ended the case, then the errors of metrics; what several have in common, such as a judge that does
+    not answer, once."""
+    by_error: dict[ErrorInfo, list[MetricResult]] = {}
+    for metric in result.metrics:
+        if metric.error and metric.error != result.error:
+            by_error.setdefault(metric.error, []).append(metric)
+    rows = [ErrorRow(result.error, "")] if result.error else []
+    for error, metrics in by_error.items():
+        what = "raised" if metrics[0].judge is None else "not judged"
+        rows.append(ErrorRow(error, f"{', '.join(visible(metric.name) for metric in metrics)} {what}"))
+    return rows
