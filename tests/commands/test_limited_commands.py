@@ -48,8 +48,10 @@ def test_options_go_before_the_table_of_the_project(agent, capsys):
 
 def test_a_shard_has_its_part_and_says_so(agent, capsys):
     call("run", agent, "--limit", "*:rpm=600,concurrent=5", "--shard", "1/4")
-    assert logged(agent) == {"*": {"rpm": 150, "concurrent": 1}}
-    assert "1/4 of the limits for this shard: *:rpm=150,concurrent=1" in capsys.readouterr().out
+    assert logged(agent) == {"*": {"rpm": 600, "concurrent": 5}}
+    printed = capsys.readouterr().out
+    assert "limits  *:rpm=600,concurrent=5" in printed
+    assert "1/4 of the limits for this shard: *:rpm=150,concurrent=1" in printed
 
 
 @pytest.mark.parametrize(
