@@ -60,7 +60,7 @@ def agent(write_agent, monkeypatch) -> Path:
 def run(agent, *words, cases=(), resumed=False):
     """The exit code, and the JSON report."""
     selected = [] if resumed else [f"lights:{','.join(cases)}"] if cases else []
-    report = agent / "report.json"
+    report = agent.with_name("report.json")
     options = () if resumed else CONFIDENT
     code = call("run", agent, *selected, *options, *words, "--report", f"json={report}")
     return code, json.loads(report.read_text())

@@ -10,6 +10,9 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+# What is imported first in a test with `pytester` is forgotten after it, while environments of templates that
+# are kept still have its classes.
+import jinja2  # noqa: F401
 import pytest
 from forked_hosts import ForkedHosts
 from normalised_output import Normaliser
