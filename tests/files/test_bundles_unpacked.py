@@ -157,7 +157,7 @@ async def test_a_worker_that_cannot_begin_holds_no_files(desk, tmp_path, monkeyp
         raise InterpreterError("/usr/bin/python: cannot be started")
 
     monkeypatch.setattr(on_worker, "differing", differs)
-    run = on_worker.ClusterRun("1", AgentAddress(desk), 1.0, 1.0, 0.0, 1, 1, bundle=bundle_of(desk, []))
+    run = on_worker.ClusterRun("1", AgentAddress(desk), 1.0, 0.0, 1, 1, bundle=bundle_of(desk, []))
     worker = SimpleNamespace(local_directory=str(tmp_path / "scratch"), address="tcp://10.0.0.7:1234")
     with pytest.raises(OSError, match=r"10\.0\.0\.7: /usr/bin/python: cannot be started"):
         await on_worker.RunOnWorker(run).setup(worker)
