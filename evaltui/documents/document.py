@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaltui.core.model.json_values import camel, spelt
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import CaseList, StoredCase
+from evaltui.documents.case_file import CASES, CaseFile, Chunk, is_same
 from evaltui.documents.edits import (
     Duplicate,
     Edit,
@@ -25,17 +26,8 @@ from evaltui.documents.edits import (
 from evaltui.documents.nodes import BOM, decode_at, parse_nodes, skip_space
 from evaltui.documents.splicing import edited_text
 
-CASES = "eval_cases"
-
 # Cases on each side whose form new text may take.
 _AROUND = 5
-
-
-class Chunk(NamedTuple):
-    """A case, with the text between it and the one before."""
-
-    lead: str
-    case: StoredCase
 
 
 class JsonDocument:
@@ -46,7 +38,7 @@ class JsonDocument:
     it. Of a key given twice the last one counts.
     """
 
-    def __init__(self, text: str, like: JsonDocument | None = None) -> None:
+    def __init__(self, text: str, like: CaseFile | None = None) -> None:
         """Chunks that `like` has as well are shared with it.
 
         Raises ValueError for a text that is not valid JSON or is nested too deeply.
@@ -97,7 +89,11 @@ class JsonDocument:
         cases = self.value.get(spelt(CASES, self.value))
         return tuple(map(StoredCase.of_data, cases)) if isinstance(cases, list) else ()
 
-    def has_text_of(self, other: JsonDocument) -> bool:
+    def read(self, text: str) -> JsonDocument:
+        """Another text, which shares the chunks that both have. Raises ValueError as the constructor."""
+        return JsonDocument(text, self)
+
+    def has_text_of(self, other: CaseFile) -> bool:
         """Whether both texts are the same."""
         if self is other:
             return True
@@ -105,7 +101,7 @@ class JsonDocument:
             return self.text == other.text
         ends = (self.head, self.tail) == (other.head, other.tail)
         is_as_long = len(self.chunks) == len(other.chunks)
-        return ends and is_as_long and all(map(_is_same, self.chunks, other.chunks))
+        return ends and is_as_long and all(map(is_same, self.chunks, other.chunks))
 
     # Edits
 
@@ -342,78 +338,3 @@ class _Editor:
             chunks[0] = Chunk(self._chunks[low].lead, chunks[0].case)
         self._frame = after
         self._chunks[low:high] = chunks
-
-
-@dataclass(frozen=True)
-class Hunk:
-    """Chunks from an index on that were replaced by others."""
-
-    index: int
-    before: tuple[Chunk, ...]
-    after: tuple[Chunk, ...]
-
-
-@dataclass(frozen=True)
-class Change:
-    """The chunks that one document has in place of those of another.
-
-    Of documents that are not cut alike, `whole` has both, and `hunks` is empty.
-    """
-
-    frames: tuple[JsonDocument, JsonDocument]
-    """Both without chunks, or as a whole."""
-    hunks: tuple[Hunk, ...] = ()
-    whole: bool = False
-
-    @classmethod
-    def between(cls, before: JsonDocument, after: JsonDocument) -> Change:
-        """The change that makes one document of another."""
-        if before.key is None or before.key != after.key:
-            return cls((before, after), whole=True)
-        frames = before.with_chunks(()), after.with_chunks(())
-        return cls(frames, tuple(_hunks(before.chunks, after.chunks)))
-
-    @property
-    def inverse(self) -> Change:
-        hunks = tuple(Hunk(hunk.index, hunk.after, hunk.before) for hunk in self.hunks)
-        return Change(self.frames[::-1], hunks, self.whole)
-
-    def applied(self, document: JsonDocument) -> JsonDocument:
-        """The document that the change makes. Raises ValueError where it does not fit."""
-        before, after = self.frames
-        if self.whole:
-            if not document.has_text_of(before):
-                raise ValueError("the text is not the text of this change")
-            return after
-        chunks = list(document.chunks)
-        is_fitting = document.key == before.key and document.frame == before.frame
-        for hunk in reversed(self.hunks):
-            end = hunk.index + len(hunk.before)
-            here = chunks[hunk.index : end]
-            is_fitting = is_fitting and _texts(here) == _texts(hunk.before)
-            chunks[hunk.index : end] = hunk.after
-        if not is_fitting:
-            raise ValueError("the text is not the text of this change")
-        return after.with_chunks(chunks)
-
-
-def _texts(chunks: Iterable[Chunk]) -> list[tuple[str, str]]:
-    return [(chunk.lead, chunk.case.text) for chunk in chunks]
-
-
-def _hunks(before: Sequence[Chunk], after: Sequence[Chunk]) -> Iterator[Hunk]:
-    """One for each chunk that differs; where there are more or fewer now, one for all from the first on."""
-    if len(before) == len(after):
-        for index, (old, new) in enumerate(zip(before, after, strict=True)):
-            if not _is_same(old, new):
-                yield Hunk(index, (old,), (new,))
-        return
-    shorter = min(len(before), len(after))
-    head = next((at for at in range(shorter) if not _is_same(before[at], after[at])), shorter)
-    rest = range(1, shorter - head + 1)
-    tail = next((at - 1 for at in rest if not _is_same(before[-at], after[-at])), shorter - head)
-    yield Hunk(head, tuple(before[head : len(before) - tail]), tuple(after[head : len(after) - tail]))
-
-
-def _is_same(one: Chunk, other: Chunk) -> bool:
-    return one is other or (one.lead == other.lead and one.case.text == other.case.text)

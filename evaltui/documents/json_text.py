@@ -147,7 +147,7 @@ def without_comments(text: str) -> tuple[str, tuple[Problem, ...]]:
 
 
 def duplicate_keys(text: str) -> list[Problem]:
-    """An error for each key that an object has more than once, without lines; the text must be valid JSON."""
+    """An error for each key that an object has more than once, without lines; none for what is no JSON."""
     repeated: list[tuple[dict[str, Any], str]] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,8 +159,8 @@ def duplicate_keys(text: str) -> list[Problem]:
 
     try:
         data = json.loads(text.removeprefix(BOM), object_pairs_hook=collect)
-    except RecursionError:
-        # The hook needs one level more than plain parsing, which went well.
+    except (RecursionError, ValueError):
+        # The hook needs one level more than plain parsing, which went well; a text may be of another format.
         return []
     if not repeated:
         return []

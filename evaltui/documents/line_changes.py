@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from evaltui.documents.document import JsonDocument
+from evaltui.documents.case_file import CaseFile
 from evaltui.documents.nodes import Node, parse_nodes
 
 # Beyond this many pairs of items, finding those that are equal takes longer than reading all of them.
@@ -30,14 +30,14 @@ class _Region(NamedTuple):
     new: tuple[int, int]
 
 
-def changed_lines(before: JsonDocument, after: JsonDocument) -> tuple[LineChange, ...]:
+def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
     """The lines that differ, from the first on; of each place those that go come first."""
     old, new = before.text, after.text
     if old == new:
         return ()
     changes: list[LineChange] = []
     old_at, new_at, old_line, new_line = 0, 0, 1, 1
-    for region in _by_lines(_regions_of_texts(parse_nodes(old), parse_nodes(new)), old, new):
+    for region in _by_lines(_regions_of_texts(old, new), old, new):
         old_line += old.count("\n", old_at, region.old[0])
         new_line += new.count("\n", new_at, region.new[0])
         old_at, new_at = region.old[0], region.new[0]
@@ -56,10 +56,16 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
     return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _regions_of_texts(old: Node, new: Node) -> Iterator[_Region]:
+def _regions_of_texts(before: str, after: str) -> Iterator[_Region]:
+    try:
+        old, new = parse_nodes(before), parse_nodes(after)
+    except ValueError:
+        # Of another format.
+        yield _Region((0, len(before)), (0, len(after)))
+        return
     yield _Region((0, old.start), (0, new.start))
     yield from _regions(old, new)
-    yield _Region((old.end, len(old.text)), (new.end, len(new.text)))
+    yield _Region((old.end, len(before)), (new.end, len(after)))
 
 
 def _regions(old: Node, new: Node) -> Iterator[_Region]:

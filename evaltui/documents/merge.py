@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.document import CASES, Chunk, JsonDocument
-from evaltui.documents.edits import Edit, InsertText, Put, PutText, Remove, same
+from evaltui.documents.case_file import CASES, CaseFile, Chunk
+from evaltui.documents.edits import Edit, Insert, Put, PutText, Remove, same
 
 Side = Literal["mine", "theirs"]
 
@@ -60,13 +60,13 @@ _NO_CHOICES = Choices()
 
 
 def merge(
-    base: JsonDocument,
-    mine: JsonDocument,
-    theirs: str | JsonDocument,
+    base: CaseFile,
+    mine: CaseFile,
+    theirs: str | CaseFile,
     choices: Choices = _NO_CHOICES,
     *,
     is_config: bool = False,
-) -> JsonDocument | Conflict:
+) -> CaseFile | Conflict:
     """Merge two versions of a file that both come from `base`: theirs with what was changed in mine.
 
     A text of theirs may be no JSON. Cases match by eval_id, members by key. What changed on one side only is
@@ -87,14 +87,14 @@ def merge(
     return _Merging(base, mine, theirs, choices, is_config=is_config).result()
 
 
-def _parsed(text: str, like: JsonDocument) -> JsonDocument:
+def _parsed(text: str, like: CaseFile) -> CaseFile:
     try:
-        return JsonDocument(text, like)
+        return like.read(text)
     except ValueError as error:
         raise UnmergeableError(f"theirs is not valid JSON: {error}") from error
 
 
-def _check(document: JsonDocument, name: str, is_config: bool) -> None:
+def _check(document: CaseFile, name: str, is_config: bool) -> None:
     """Raises UnmergeableError for a document that cannot be merged in parts."""
     kind, data = "a config" if is_config else "an eval set", document.value
     if not isinstance(data, dict):
@@ -137,9 +137,9 @@ class _Merging:
 
     def __init__(
         self,
-        base: JsonDocument,
-        mine: JsonDocument,
-        theirs: JsonDocument,
+        base: CaseFile,
+        mine: CaseFile,
+        theirs: CaseFile,
         choices: Choices,
         *,
         is_config: bool,
@@ -152,7 +152,7 @@ class _Merging:
         self._members: list[Clash] = []
         self._orders: list[Clash] = []
 
-    def result(self) -> JsonDocument | Conflict:
+    def result(self) -> CaseFile | Conflict:
         self._merge_members((), *(document.value for document in self._documents))
         theirs = self._documents[2] if self._is_config else self._merged_cases()
         if self._cases or self._members or self._orders:
@@ -196,9 +196,8 @@ class _Merging:
             if self._side(name, versions, self._choices.members, self._members) == "mine":
                 self._edits += _edits(where, versions)
 
-    def _merged_cases(self) -> JsonDocument:
+    def _merged_cases(self) -> CaseFile:
         """Theirs with the cases of mine that were changed, added, removed and moved."""
-        key = self._documents[2].key or CASES
         found = [{case.eval_id: case for case in document.cases} for document in self._documents]
         changed: dict[str, list[_Version]] = {}
         gone: set[str] = set()
@@ -213,21 +212,26 @@ class _Merging:
                 gone.add(name)
             if side == "mine":
                 changed[name] = versions
-        names = list(found[2])
-        edits: list[Edit] = []
-        for number, name in enumerate(names):
-            if name in changed and name not in gone:
-                edits += _edits((key, number), changed[name])
+        key, names = self._documents[2].key or CASES, list(found[2])
+        edits: list[Edit] = [
+            Put((key, number), changed[name][1].value)
+            for number, name in enumerate(names)
+            if name in changed and name not in gone and _is_respelt(changed[name])
+        ]
         edits += [Remove((key, number)) for number in reversed(range(len(names))) if names[number] in gone]
+        document = self._documents[2].edited(edits)
+        left = dict(zip([name for name in names if name not in gone], document.cases, strict=True))
         order = self._order([[name for name in of_version if name not in gone] for of_version in found])
-        there = [name for name in names if name not in gone]
-        document = _reordered(
-            self._documents[2].edited(edits), there, [name for name in order if name in found[2]]
-        )
-        return document.edited(
-            InsertText((key,), number, changed[name][1].text or "")
+        document = document.edited(
+            Insert((key,), number, changed[name][1].value)
             for number, name in enumerate(order)
-            if name not in found[2]
+            if name not in left
+        )
+        # Cases of mine as they are written there.
+        mine = (name for name in changed if name not in gone and not _is_respelt(changed[name]))
+        left |= {name: found[1][name] for name in mine}
+        return document.with_chunks(
+            Chunk(chunk.lead, left[name]) for chunk, name in zip(document.chunks, order, strict=True)
         )
 
     def _order(self, sides: Sequence[Sequence[str]]) -> list[str]:
@@ -252,23 +256,18 @@ def _edits(path: JsonPath, versions: Sequence[_Version]) -> list[Edit]:
 
     Where theirs only looks different from the base, the text of mine would not fit there, its value does.
     """
-    base, mine, theirs = versions
+    _, mine, theirs = versions
     if mine.text == theirs.text:
         return []
     if mine.text is None:
         return [Remove(path)]
-    is_respelt = theirs.text is not None and theirs.text != base.text and theirs.is_same(base)
-    return [Put(path, mine.value) if is_respelt else PutText(path, mine.text)]
+    return [Put(path, mine.value) if _is_respelt(versions) else PutText(path, mine.text)]
 
 
-def _reordered(document: JsonDocument, names: Sequence[str], order: Sequence[str]) -> JsonDocument:
-    """The document with its cases, which have these names, in another order; separators stay."""
-    if list(names) == list(order):
-        return document
-    cases = dict(zip(names, document.cases, strict=True))
-    return document.with_chunks(
-        Chunk(chunk.lead, cases[name]) for chunk, name in zip(document.chunks, order, strict=True)
-    )
+def _is_respelt(versions: Sequence[_Version]) -> bool:
+    """Whether theirs only looks different from the base."""
+    base, _, theirs = versions
+    return theirs.text is not None and theirs.text != base.text and theirs.is_same(base)
 
 
 def _with_added(order: Sequence[str], side: Sequence[str], wanted: Collection[str]) -> list[str]:

@@ -12,8 +12,10 @@ from typing import Any
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.documents.document import CASES, JsonDocument
+from evaltui.documents.case_file import CASES, CaseFile
+from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import alike
+from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import parse
 from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.problems import check_new_cases
@@ -31,7 +33,7 @@ class Outside:
 
     fingerprint: Fingerprint | None
     """None where it was deleted."""
-    document: JsonDocument | None
+    document: CaseFile | None
     """None where the text is no JSON, and where there is none."""
     not_json: str | None = None
     """The text where it is no JSON."""
@@ -76,7 +78,7 @@ class OpenFile:
     def __init__(
         self,
         path: Path,
-        document: JsonDocument,
+        document: CaseFile,
         on_disk: Fingerprint | None,
         folder: Path,
     ) -> None:
@@ -114,7 +116,7 @@ class OpenFile:
         return not self.deleted and (self.is_being_written or self.document is not self._clean)
 
     @property
-    def base(self) -> JsonDocument:
+    def base(self) -> CaseFile:
         """The document that this one and the one on disk both come from."""
         return self.saved or JsonDocument("{}" if self.is_config else f'{{"{CASES}": []}}')
 
@@ -139,17 +141,17 @@ class OpenFile:
 
     # Changes
 
-    def or_saved(self, document: JsonDocument) -> JsonDocument:
+    def or_saved(self, document: CaseFile) -> CaseFile:
         """A document, or the one on disk where that has the same text: with it, nothing is unsaved."""
         return self._clean if self._clean and document.has_text_of(self._clean) else document
 
-    def change(self, document: JsonDocument, label: str) -> None:
+    def change(self, document: CaseFile, label: str) -> None:
         """Make the document another one by an edit, and write it to the recovery file."""
         self.document = document
         self._labels.append(label)
         self._write_recovery()
 
-    def rebase(self, new: JsonDocument, outside: Outside) -> None:
+    def rebase(self, new: CaseFile, outside: Outside) -> None:
         """Go on with a document that was merged with the one on disk. It is no step: undo leaves it alone."""
         self.deleted = False
         self.fingerprint = outside.fingerprint
@@ -235,13 +237,11 @@ class OpenFile:
         if text is None:
             return Outside(None, None)
         try:
-            return Outside(on_disk, self._checked(JsonDocument(text, self.base)))
+            return Outside(on_disk, self._checked(self.base.read(text)))
         except ValueError:
             return Outside(on_disk, None, text)
 
-    def merged(
-        self, outside: Outside, choices: Choices, whole: Side | None = None
-    ) -> JsonDocument | Conflict:
+    def merged(self, outside: Outside, choices: Choices, whole: Side | None = None) -> CaseFile | Conflict:
         """The document with the changes from outside; `whole` takes one side's text.
 
         Raises EvalSetError where that is no JSON.
@@ -258,17 +258,17 @@ class OpenFile:
         merged = merge(self.base, self.document, theirs, choices, is_config=self.is_config)
         return merged if isinstance(merged, Conflict) else self._checked(merged)
 
-    def restored(self, recovered: Recovered) -> tuple[JsonDocument, JsonDocument, JsonDocument | Conflict]:
+    def restored(self, recovered: Recovered) -> tuple[CaseFile, CaseFile, CaseFile | Conflict]:
         """The document that an earlier session began with, the one it made, and both in one with this one."""
         began, mine = recovered.documents()
         if began.has_text_of(self.base):
             # So that cases that nobody changed are known to be the same.
-            began, mine = self.base, JsonDocument(mine.text, self.base)
+            began, mine = self.base, self.base.read(mine.text)
         merged = merge(began, mine, self.document, is_config=self.is_config)
         self._checked(mine if isinstance(merged, Conflict) else merged)
         return began, mine, merged
 
-    def _checked(self, document: JsonDocument) -> JsonDocument:
+    def _checked(self, document: CaseFile) -> CaseFile:
         if document.key is not None:
             check_new_cases(document, (*self.base.cases, *self.document.cases))
         return document
@@ -284,7 +284,7 @@ def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
     return not alike(saved.value, now.value)
 
 
-def read_document(path: Path, new_text: str | None) -> tuple[JsonDocument, Fingerprint | None]:
+def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerprint | None]:
     """A file to be edited; one that does not exist is `new_text`, where that is given.
 
     Raises OSError, and EvalSetError for a file that is not a JSON object.
@@ -294,9 +294,9 @@ def read_document(path: Path, new_text: str | None) -> tuple[JsonDocument, Finge
     except FileNotFoundError:
         if new_text is None:
             raise
-        return JsonDocument(new_text), None
+        return read_case_file(new_text), None
     try:
-        return JsonDocument(source.text), source.fingerprint
+        return read_case_file(source.text), source.fingerprint
     except ValueError as error:
         raise unusable(path, source.text) from error
 

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.document import Change, JsonDocument
+from evaltui.documents.case_file import CaseFile, Change
 from evaltui.documents.files import private
+from evaltui.documents.formats import read_case_file
 from evaltui.documents.own_folder import OWN_FOLDER, make_own_folder, make_private_folder, path_inside
 from evaltui.documents.saving import Fingerprint, fingerprint, fingerprint_of
 
@@ -57,7 +58,7 @@ class Draft:
 class RecoveryFile:
     """The recovery file of a document that is being edited. Killed at any moment, it has the last write."""
 
-    def __init__(self, path: Path, header: dict[str, Any], base: JsonDocument, lock: BaseFileLock) -> None:
+    def __init__(self, path: Path, header: dict[str, Any], base: CaseFile, lock: BaseFileLock) -> None:
         self.path = path
         self.lock = lock
         """Held as long as the process lives, which no other sign tells as surely."""
@@ -65,7 +66,7 @@ class RecoveryFile:
         self._base = base
 
     @classmethod
-    def open(cls, folder: Path, path: Path, base: JsonDocument, on_disk: Fingerprint | None) -> RecoveryFile:
+    def open(cls, folder: Path, path: Path, base: CaseFile, on_disk: Fingerprint | None) -> RecoveryFile:
         """Begin one for a file of the agent in a folder, `base` being its text before the first change.
 
         `on_disk` is the fingerprint of the file if that is the base, else None. Raises OSError where the
@@ -93,7 +94,7 @@ class RecoveryFile:
             raise
         return recovery
 
-    def write(self, document: JsonDocument, labels: Sequence[str], drafts: Sequence[Draft]) -> None:
+    def write(self, document: CaseFile, labels: Sequence[str], drafts: Sequence[Draft]) -> None:
         """Replaces what is stored: the document as it is now, and the typed texts that it does not have.
 
         `labels` name the edits. Raises OSError; what was stored stays then.
@@ -143,16 +144,16 @@ def _stored(change: Change) -> dict[str, Any]:
     return {"head": after.head, "tail": after.tail, "hunks": hunks}
 
 
-def _restored(base: JsonDocument, stored: dict[str, Any] | None) -> JsonDocument:
+def _restored(base: CaseFile, stored: dict[str, Any] | None) -> CaseFile:
     """The document that a stored change makes of its base. Raises ValueError where it is damaged."""
     if stored is None:
         return base
     if "text" in stored:
-        return JsonDocument(stored["text"], base)
+        return base.read(stored["text"])
     chunks = [chunk.lead + chunk.case.text for chunk in base.chunks]
     for index, count, after in reversed(stored["hunks"]):
         chunks[index : index + count] = [lead + text for lead, text in after]
-    return JsonDocument("".join((stored["head"], *chunks, stored["tail"])), base)
+    return base.read("".join((stored["head"], *chunks, stored["tail"])))
 
 
 def _user_folder() -> Path:
@@ -188,9 +189,9 @@ class Recovered:
     """Whether the file still is what was edited; else its present text can be merged with the edits."""
     drafts: tuple[Draft, ...] = ()
 
-    def documents(self) -> tuple[JsonDocument, JsonDocument]:
+    def documents(self) -> tuple[CaseFile, CaseFile]:
         """The document before and after the edits. Raises OSError, and ValueError where it is damaged."""
-        base = JsonDocument(self.file.with_suffix(_BASE).read_bytes().decode())
+        base = read_case_file(self.file.with_suffix(_BASE).read_bytes().decode())
         return base, _restored(base, json.loads(self.file.read_bytes())["change"])
 
     def discard(self) -> None:

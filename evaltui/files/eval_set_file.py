@@ -14,9 +14,10 @@ from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity, merge_alike
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
-from evaltui.documents.document import JsonDocument
+from evaltui.documents.case_file import CaseFile
+from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import locate
-from evaltui.documents.problems import at_cases, validate_document
+from evaltui.documents.problems import at_cases, located, validate_document
 from evaltui.documents.saving import Fingerprint, read_source
 from evaltui.files.eval_sets import SetData, read_set_data, set_name
 from evaltui.files.folders import case_path
@@ -46,7 +47,7 @@ class EvalSetFile:
     problems: tuple[Problem, ...] = ()
     """Before it is validated those that are seen without models: syntax and missing ids. Then all of the set,
     and those of its config."""
-    document: JsonDocument | None = None
+    document: CaseFile | None = None
     """The text, to be edited; None where it is not in chunks of a case: no eval set, or another format."""
     stamp: Stamp = None
     """Of the file before it was read; None where there is none, or it has been edited since."""
@@ -142,7 +143,7 @@ def read_eval_set_file(
     stamp = stamp_of(path)
     try:
         source = read_source(path)
-        document = JsonDocument(source.text, before.document if before else None)
+        document = read_case_file(source.text, before.document if before else None)
     except (OSError, ValueError):
         document = None
     fingerprint: Fingerprint | None = None
@@ -167,7 +168,10 @@ def read_eval_set_file(
         origin=origin,
         format=read.format,
         cases=cases,
-        problems=(*read.problems, *locate(found, read.text, str(path))),
+        problems=(
+            *read.problems,
+            *(located(found, document, path) if document else locate(found, read.text, str(path))),
+        ),
         document=document,
         stamp=stamp,
         fingerprint=fingerprint,
@@ -187,13 +191,11 @@ def validated(file: EvalSetFile) -> EvalSetFile:
             file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True
         )
     eval_set, found = validate_document(file.document, file.cases)
-    # The whole text of a large set is a lot: for what is most often not there.
-    text = file.document.text.removeprefix("\ufeff") if found else ""
-    problems = tuple(locate(found, text, str(path)))
+    problems = tuple(located(found, file.document, path))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 
-def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> EvalSetFile:
+def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetFile:
     """The set that its text has become; of its cases, only those that are new in it are looked at."""
     data, cases = document.value, document.cases
     eval_set, found = None, [*at_cases(data, [case.outline.problems for case in cases])]

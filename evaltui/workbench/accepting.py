@@ -30,7 +30,7 @@ from evaltui.workbench.state import CaseOutcome
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
     from evaltui.core.model.outcome import CaseResult
-    from evaltui.documents.document import JsonDocument
+    from evaltui.documents.case_file import CaseFile
     from evaltui.workbench.workbench import Workbench
 
 _MOST_NAMES = 3
@@ -45,8 +45,8 @@ class FileChange:
     """How many of its cases are others then."""
     lines: tuple[LineChange, ...]
     """The lines that go and come."""
-    before: JsonDocument
-    after: JsonDocument
+    before: CaseFile
+    after: CaseFile
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Case:
     file: Path
     number: int
     """Its number in the set, from 0."""
-    document: JsonDocument
+    document: CaseFile
     """The set as it is now."""
     scored: CaseOutcome
     changed: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     """
     cases: list[_Case] = []
     left_out: list[str] = []
-    documents: dict[Path, JsonDocument] = {}
+    documents: dict[Path, CaseFile] = {}
     numbers: dict[Path, dict[str, int]] = {}
     for path in {case.path for case in choice.cases}:
         file = editing.sets.file_of(path)

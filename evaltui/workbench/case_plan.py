@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
-from evaltui.documents.document import JsonDocument
+from evaltui.documents.case_file import CaseFile
 from evaltui.documents.editing.json_paths import Changes, cases_path
 from evaltui.documents.editing.set import SetEditor, Transfer
 from evaltui.documents.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
@@ -92,7 +92,7 @@ class Plan:
 
     async def _do_many(
         self,
-        before: Mapping[Path, JsonDocument],
+        before: Mapping[Path, CaseFile],
         label: str,
         after: Selection,
         done: Callable[[], None],
@@ -109,9 +109,9 @@ class Plan:
             if editing.do_edits(label, made, after=after, moved=moved):
                 done()
 
-    def _made(self, before: Mapping[Path, JsonDocument], progress: Progress) -> dict[Path, JsonDocument]:
+    def _made(self, before: Mapping[Path, CaseFile], progress: Progress) -> dict[Path, CaseFile]:
         """In a thread: what the edits make of files. Raises EditError."""
-        documents: dict[Path, JsonDocument] = {}
+        documents: dict[Path, CaseFile] = {}
         for path, document in before.items():
             documents[path] = document.edited(self.edits[path])
             check_new_cases(documents[path], document.cases)

@@ -24,7 +24,7 @@ from evaltui.workbench.state import READ_ONLY, Selection
 from evaltui.workbench.unapplied import UnappliedTexts
 
 if TYPE_CHECKING:
-    from evaltui.documents.document import JsonDocument
+    from evaltui.documents.case_file import CaseFile
     from evaltui.documents.editing.set import EditBuilder
     from evaltui.documents.edits import Edit
     from evaltui.documents.merge import Choices, Side
@@ -67,7 +67,7 @@ class Editing:
         """The file as it is being edited, None where it has not been edited."""
         return self._files.known(path)
 
-    def document(self, path: Path) -> JsonDocument:
+    def document(self, path: Path) -> CaseFile:
         """A file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
         return self._files.open(path).document
 
@@ -172,7 +172,7 @@ class Editing:
             return False
         if isinstance(changes, list):
             changes = Changes(changes)
-        edits: dict[Path, Sequence[Edit] | JsonDocument] = {}
+        edits: dict[Path, Sequence[Edit] | CaseFile] = {}
         if changes.of_set:
             edits[path] = changes.of_set
         if changes.of_config:
@@ -182,7 +182,7 @@ class Editing:
     def do_edits(
         self,
         label: str,
-        edits: Mapping[Path, Sequence[Edit] | JsonDocument],
+        edits: Mapping[Path, Sequence[Edit] | CaseFile],
         *,
         after: Selection | None = None,
         moved: Mapping[CaseId, CaseId] | None = None,
@@ -209,7 +209,7 @@ class Editing:
         self._show(step, scores_later=scores_later)
         return True
 
-    def opened(self, paths: Iterable[Path]) -> dict[Path, JsonDocument]:
+    def opened(self, paths: Iterable[Path]) -> dict[Path, CaseFile]:
         """Files to be edited as they are now; configs may be new. Raises OSError, EvalSetError."""
         # It knows the metrics, which build on the models.
         from evaltui.documents.editing.config import new_config_text

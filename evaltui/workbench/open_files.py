@@ -16,7 +16,7 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
-    from evaltui.documents.document import Change, JsonDocument
+    from evaltui.documents.case_file import CaseFile, Change
     from evaltui.documents.edits import Edit
     from evaltui.documents.merge import Choices, Conflict, Side
     from evaltui.documents.open_file import FileConflict, OpenFile, Outside
@@ -48,7 +48,7 @@ class OpenFiles:
     def __init__(
         self,
         agent_dir: Path,
-        read: Callable[[Path], tuple[JsonDocument, Fingerprint] | None],
+        read: Callable[[Path], tuple[CaseFile, Fingerprint] | None],
     ) -> None:
         self._folder = agent_folder(agent_dir)
         self._read = read
@@ -101,7 +101,7 @@ class OpenFiles:
     def do(
         self,
         label: str,
-        edits: Mapping[Path, Sequence[Edit] | JsonDocument],
+        edits: Mapping[Path, Sequence[Edit] | CaseFile],
         before: Selection,
         after: Selection,
         *,
@@ -112,12 +112,10 @@ class OpenFiles:
 
         Edits may be given as the document that they made of a file as it is now.
         """
-        from evaltui.documents.document import JsonDocument
-
-        documents: dict[Path, JsonDocument] = {}
+        documents: dict[Path, CaseFile] = {}
         for path, some in edits.items():
             now = self._files[path].document
-            made = some if isinstance(some, JsonDocument) else now.edited(some)
+            made = now.edited(some) if isinstance(some, Sequence) else some
             if made is not now:
                 documents[path] = made
         if not documents:
@@ -125,13 +123,13 @@ class OpenFiles:
         step = Step(label, self._changes(documents), before, after, moved or {}, typing)
         return self._push(step, documents)
 
-    def _changes(self, documents: Mapping[Path, JsonDocument]) -> dict[Path, Change]:
+    def _changes(self, documents: Mapping[Path, CaseFile]) -> dict[Path, Change]:
         """The changes that make files these documents."""
-        from evaltui.documents.document import Change
+        from evaltui.documents.case_file import Change
 
         return {path: Change.between(self._files[path].document, new) for path, new in documents.items()}
 
-    def _push(self, step: Step, documents: Mapping[Path, JsonDocument]) -> Step:
+    def _push(self, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
         self._undone.clear()
         if (last := self._done.typed(step.typing)) is None:
             self._done.push(step)
@@ -141,9 +139,9 @@ class OpenFiles:
         self._record(step.label, documents)
         return step
 
-    def _as_one(self, last: Step, step: Step, documents: Mapping[Path, JsonDocument]) -> Step:
+    def _as_one(self, last: Step, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
         """Both steps as one; the documents are those after the later, which is not done yet."""
-        from evaltui.documents.document import Change
+        from evaltui.documents.case_file import Change
 
         changes = dict(last.changes)
         for path, new in documents.items():
@@ -189,7 +187,7 @@ class OpenFiles:
         step, bases = taken_from.pop()
         changes = step.inverse.changes
         blocked = [path for path in changes if self._files[path].deleted]
-        documents: dict[Path, JsonDocument] = {}
+        documents: dict[Path, CaseFile] = {}
         for path, change in changes.items():
             file = self._files[path]
             if (base := bases.get(path)) is None:
@@ -212,7 +210,7 @@ class OpenFiles:
         self._record(step.label, documents)
         return back
 
-    def _record(self, label: str, documents: Mapping[Path, JsonDocument]) -> None:
+    def _record(self, label: str, documents: Mapping[Path, CaseFile]) -> None:
         """Makes files these documents, which are saved together."""
         together = set(documents)
         others = []
@@ -365,7 +363,7 @@ class OpenFiles:
             raise unusable(file.path, outside.text or "")
         return None
 
-    def _rebase(self, file: OpenFile, new: JsonDocument, outside: Outside) -> None:
+    def _rebase(self, file: OpenFile, new: CaseFile, outside: Outside) -> None:
         for steps in (self._done, self._undone):
             steps.rebase({file.path: file.document})
         file.rebase(new, outside)

@@ -22,7 +22,7 @@ from evaltui.workbench.state import SameConfig
 
 if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.documents.document import JsonDocument
+    from evaltui.documents.case_file import CaseFile
     from evaltui.documents.open_file import OpenFile
     from evaltui.documents.saving import Fingerprint
     from evaltui.files.configs import ConfigInUse
@@ -277,7 +277,7 @@ class OpenSets:
                 return known
         return None
 
-    def _text(self, path: Path) -> tuple[JsonDocument, Fingerprint] | None:
+    def _text(self, path: Path) -> tuple[CaseFile, Fingerprint] | None:
         """The text of a set that is on disk as it was read; None where that is not known."""
         file = self._read_already(path)
         if file is None or file.document is None or file.fingerprint is None:

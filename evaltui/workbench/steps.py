@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
-    from evaltui.documents.document import Change, JsonDocument
+    from evaltui.documents.case_file import CaseFile, Change
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class NewBase:
     """A file got another text from outside. `before` is the document that the steps below are made for."""
 
     path: Path
-    before: JsonDocument
+    before: CaseFile
 
 
 class Steps:
@@ -75,17 +75,17 @@ class Steps:
         if isinstance(last, Step):
             self._items[-1] = replace(last, typing=None)
 
-    def pop(self) -> tuple[Step, dict[Path, JsonDocument]]:
+    def pop(self) -> tuple[Step, dict[Path, CaseFile]]:
         """The last step, and of the files that changed outside since the document that it left behind.
 
         There must be a step.
         """
-        bases: dict[Path, JsonDocument] = {}
+        bases: dict[Path, CaseFile] = {}
         while isinstance(item := self._items.pop(), NewBase):
             bases[item.path] = item.before
         return item, bases
 
-    def rebase(self, bases: Mapping[Path, JsonDocument]) -> None:
+    def rebase(self, bases: Mapping[Path, CaseFile]) -> None:
         """Files got another text from outside: the steps below are for these documents, from before."""
         top: set[Path] = set()
         for item in reversed(self._items):

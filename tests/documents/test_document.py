@@ -5,7 +5,8 @@ import json
 import pytest
 
 from evaltui.documents import splicing
-from evaltui.documents.document import Change, JsonDocument
+from evaltui.documents.case_file import Change
+from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import (
     Duplicate,
     EditError,

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.documents.document import Change, JsonDocument
+from evaltui.documents.case_file import Change
+from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import (
     Duplicate,
     EditError,

@@ -7,7 +7,7 @@ from pathlib import Path
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.documents.document import JsonDocument
+from evaltui.documents.case_file import CaseFile
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
@@ -34,7 +34,7 @@ class TreeLines:
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
-        self._unsaved: dict[Path, tuple[JsonDocument, JsonDocument | None, frozenset[str]]] = {}
+        self._unsaved: dict[Path, tuple[CaseFile, CaseFile | None, frozenset[str]]] = {}
 
     def empty(self, width: int) -> list[Line]:
         """The lines where there is no case to show."""
