@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.documents.edits import Edit
+from evaltui.documents.edits import Edit, common_ends
 
 CASES = "eval_cases"
 
@@ -146,10 +146,7 @@ def _hunks(before: Sequence[Chunk], after: Sequence[Chunk]) -> Iterator[Hunk]:
             if not is_same(old, new):
                 yield Hunk(index, (old,), (new,))
         return
-    shorter = min(len(before), len(after))
-    head = next((at for at in range(shorter) if not is_same(before[at], after[at])), shorter)
-    rest = range(1, shorter - head + 1)
-    tail = next((at - 1 for at in rest if not is_same(before[-at], after[-at])), shorter - head)
+    head, tail = common_ends(before, after, is_same)
     yield Hunk(head, tuple(before[head : len(before) - tail]), tuple(after[head : len(after) - tail]))
 
 

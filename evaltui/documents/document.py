@@ -18,7 +18,6 @@ from evaltui.documents.edits import (
     Edit,
     EditError,
     Insert,
-    InsertText,
     Move,
     check_index,
     missing,
@@ -282,7 +281,7 @@ class _Editor:
     def perform(self, edit: Edit) -> None:
         """Do an edit. Raises EditError where it cannot be done."""
         key, path = self._frame.key, edit.path
-        is_of_list = isinstance(edit, Insert | InsertText | Move | Duplicate)
+        is_of_list = isinstance(edit, Insert | Move | Duplicate)
         if key is None or not path or (path == (key,) and not is_of_list):
             self._perform_on_all(edit)
         elif path[0] != key:
@@ -301,7 +300,7 @@ class _Editor:
             cases.insert(edit.to, cases.pop(edit.index))
             for at in range(min(edit.index, edit.to), max(edit.index, edit.to) + 1):
                 self._chunks[at] = Chunk(self._chunks[at].lead, cases[at])
-        elif isinstance(edit, Insert | InsertText | Duplicate):
+        elif isinstance(edit, Insert | Duplicate):
             check_index(self._chunks, path, edit.index, at_end=not isinstance(edit, Duplicate))
             low, high = self._around(edit.index)
             self._perform_in(low, high, edit, replace(edit, index=edit.index - low))

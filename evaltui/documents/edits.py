@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,15 +52,6 @@ class Insert:
 
 
 @dataclass(frozen=True)
-class InsertText:
-    """As Insert, with JSON text that is taken over verbatim, without the white space around it."""
-
-    path: JsonPath
-    index: int
-    text: str
-
-
-@dataclass(frozen=True)
 class Remove:
     """Remove a member or an element, with its separator and its line."""
 
@@ -91,7 +83,7 @@ class Rename:
     key: str
 
 
-Edit = Put | PutText | Insert | InsertText | Remove | Move | Duplicate | Rename
+Edit = Put | PutText | Insert | Remove | Move | Duplicate | Rename
 
 
 def apply_to_data(data: Any, edits: Iterable[Edit]) -> Any:
@@ -126,8 +118,6 @@ def _applied(data: Any, edit: Edit) -> Any:
             return _put(data, path, text_value(text, path))
         case Insert(path, index, value):
             _array(data, path, index, at_end=True).insert(index, json_value(value, path))
-        case InsertText(path, index, text):
-            _array(data, path, index, at_end=True).insert(index, text_value(text, path))
         case Remove(path):
             del _holder(data, path)[path[-1]]
         case Move(path, index, to):
@@ -272,3 +262,13 @@ def same(one: Any, other: Any) -> bool:
         # -0.0 and 0.0 are equal and yet two numbers; not-a-number is never equal.
         return repr(one) == repr(other)
     return bool(one == other)
+
+
+def common_ends(
+    one: Sequence[Any], other: Sequence[Any], equal: Callable[[Any, Any], bool] = operator.eq
+) -> tuple[int, int]:
+    """How many items two sequences begin with in common, and how many of the rest they end with."""
+    shorter = min(len(one), len(other))
+    head = next((at for at in range(shorter) if not equal(one[at], other[at])), shorter)
+    rest = range(1, shorter - head + 1)
+    return head, next((at - 1 for at in rest if not equal(one[-at], other[-at])), shorter - head)

@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from evaltui.documents.case_file import CaseFile
+from evaltui.documents.edits import common_ends
 from evaltui.documents.nodes import Node, parse_nodes
 
 # Beyond this many pairs of items, finding those that are equal takes longer than reading all of them.
@@ -42,18 +43,11 @@ def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
         new_line += new.count("\n", new_at, region.new[0])
         old_at, new_at = region.old[0], region.new[0]
         gone, come = _lines(old, region.old), _lines(new, region.new)
-        head = common_start(gone, come)
-        tail = common_start(gone[head:][::-1], come[head:][::-1])
+        head, tail = common_ends(gone, come)
         gone, come = gone[head : len(gone) - tail], come[head : len(come) - tail]
         changes += [LineChange("-", old_line + head + at, line) for at, line in enumerate(gone)]
         changes += [LineChange("+", new_line + head + at, line) for at, line in enumerate(come)]
     return tuple(changes)
-
-
-def common_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many items two sequences begin with in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _regions_of_texts(before: str, after: str) -> Iterator[_Region]:
@@ -94,8 +88,7 @@ def _pairs(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Nod
 
 def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
     """As those of difflib, which is asked of the items between those that both begin and end with alone."""
-    head = common_start(old, new)
-    tail = common_start(old[head:][::-1], new[head:][::-1])
+    head, tail = common_ends(old, new)
     old_end, new_end = len(old) - tail, len(new) - tail
     yield "equal", 0, head, 0, head
     if (old_end - head) * (new_end - head) > _MOST_COMPARISONS:

@@ -11,7 +11,6 @@ from evaltui.documents.edits import (
     Duplicate,
     Edit,
     Insert,
-    InsertText,
     Move,
     Put,
     PutText,
@@ -21,6 +20,7 @@ from evaltui.documents.edits import (
     check_index,
     check_new_key,
     check_not_root,
+    common_ends,
     json_value,
     missing,
     text_value,
@@ -65,8 +65,6 @@ class _Splicing:
                 return self._put(path, _verbatim(text, path))
             case Insert(path, index, value):
                 return self._insert(path, index, json_value(value, path))
-            case InsertText(path, index, text):
-                return self._insert(path, index, _verbatim(text, path))
             case Remove(path):
                 return self._remove(path)
             case Move(path, index, to):
@@ -154,14 +152,11 @@ class _Splicing:
     def _elements(self, way: list[Node], path: JsonPath, value: list[Any]) -> Iterator[Splice]:
         node = way[-1]
         old: list[Any] = node.value
-        shorter = min(len(old), len(value))
-        head = next((index for index in range(shorter) if not alike(old[index], value[index])), shorter)
-        rest = range(1, shorter - head + 1)
-        tail = next((index - 1 for index in rest if not alike(old[-index], value[-index])), shorter - head)
+        head, tail = common_ends(old, value, alike)
         if len(old) != len(value) and not head and not tail:
             yield self._filled(way, path, value)
             return
-        between = shorter - tail
+        between = min(len(old), len(value)) - tail
         for index in range(head, between):
             yield from self._rewritten([*way, node.children[index]], (*path, index), value[index])
         yield from _cut(node, range(between, len(old) - tail))

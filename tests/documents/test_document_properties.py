@@ -12,7 +12,6 @@ from evaltui.documents.edits import (
     Duplicate,
     EditError,
     Insert,
-    InsertText,
     Move,
     Put,
     PutText,
@@ -120,7 +119,6 @@ def edits_of(draw, value):
         index = st.integers(0, len(here))
         kinds += [
             st.builds(Insert, st.just(path), index, values),
-            st.builds(InsertText, st.just(path), index, as_text),
             st.builds(Move, st.just(path), index, number),
             st.builds(Duplicate, st.just(path), index),
             st.builds(

@@ -8,7 +8,8 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from evaltui.documents.line_changes import LineChange, common_start
+from evaltui.documents.edits import common_ends
+from evaltui.documents.line_changes import LineChange
 from evaltui.documents.merge import Clash, Side
 from evaltui.documents.open_file import FileConflict
 from evaltui.text.figures import counted
@@ -87,8 +88,7 @@ def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChan
 def _differing(text: str, partner: str, role: str) -> list[Span]:
     if not partner and len(text) <= _LONGEST_LINE:
         return with_role(_FILLS[role], json_line(text))
-    head = common_start(partner, text)
-    tail = common_start(partner[head:][::-1], text[head:][::-1])
+    head, tail = common_ends(partner, text)
     before, differs, after = text[:head], text[head : len(text) - tail], text[len(text) - tail :]
     if len(text) > _LONGEST_LINE:
         before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
@@ -210,8 +210,7 @@ def _opcodes(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, in
     """As those of difflib, which for long texts that have little in common takes too long."""
     if len(one) * len(other) <= _MOST_COMPARISONS:
         return SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
-    head = common_start(one, other)
-    tail = common_start(one[head:][::-1], other[head:][::-1])
+    head, tail = common_ends(one, other)
     end, other_end = len(one) - tail, len(other) - tail
     found = [
         ("equal", 0, head, 0, head),
