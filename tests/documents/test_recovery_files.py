@@ -198,6 +198,7 @@ EDITOR = """
 """
 
 
+@pytest.mark.timeout(3_600)
 def test_no_applied_edit_is_lost_by_a_kill_while_typing_and_saving(tmp_path, thorough):
     rng = random.Random(3)
     file = written(tmp_path, BASE.replace('"é \\ud83d"', '"s"'))
