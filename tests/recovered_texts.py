@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evaltui.files.journal import Recovered
+from evaltui.documents.recovery import Recovered
 
 
-def before(recovered: Recovered) -> str | None:
-    """What was edited; None where nobody has it."""
-    return None if recovered.fingerprint is None else recovered.base().text
+def before(recovered: Recovered) -> str:
+    """The text that was edited."""
+    return recovered.documents()[0].text
 
 
 def after(recovered: Recovered) -> str:
-    """What the user had; "" where that cannot be restored."""
-    return "" if recovered.fingerprint is None else recovered.edited(recovered.base()).text
+    """The text that the user had."""
+    return recovered.documents()[1].text

@@ -125,8 +125,8 @@ NOUNS = (
 )
 MANY = re.compile(rf"\{{\}} (?:(?:equal|expected|live|model|more|other|tool) )?(?:{NOUNS})\b(?! the\b)")
 BY_HAND = re.compile(r"[.,_%]")
-# The module that makes figures; names of journals and times in JUnit are read by programs.
-MAKES_FIGURES = ("evaltui/text/figures.py", "evaltui/files/journal.py", "evaltui/reports/junit.py")
+# The module that makes figures; names of recovery files and times in JUnit are read by programs.
+MAKES_FIGURES = ("evaltui/text/figures.py", "evaltui/documents/recovery.py", "evaltui/reports/junit.py")
 
 
 def by_hand(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, ParamSpec
 
 from evaltui.core.compare.run_result import CasesFailedError, RunResult
 from evaltui.core.model.config import EvalConfig
-from evaltui.files.atomic import write_atomically
+from evaltui.documents.files import write_atomically
 from evaltui.files.configs import find_config_for_test_file
 from evaltui.files.eval_sets import load_eval_set, migrated_text
 from evaltui.reports.details import MAX_WIDTH, case_details

@@ -27,7 +27,7 @@ from evaltui.core.model.old_formats import session_input
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.secrets import Secrets
-from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
+from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings

@@ -9,10 +9,10 @@ from evaltui.commands.output import UsageError, complain, write_stderr
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.documents.saving import ChangedOutsideError, save
 from evaltui.files.eval_sets import changes, migrated_text, read_eval_set
 from evaltui.files.folders import is_json
 from evaltui.files.lint import format_problem
-from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.files.templates import StarterKind, TemplateError, create_starter, remark_of
 from evaltui.text.figures import counted
 

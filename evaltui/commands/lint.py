@@ -12,9 +12,9 @@ from pathlib import Path
 
 from evaltui.commands.output import complain, write_stderr
 from evaltui.core.model.problems import Severity
+from evaltui.documents.saving import ChangedOutsideError, save
 from evaltui.files.lint import lint as find_problems
 from evaltui.files.mending import MendedFile, mended_files
-from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.reports.lint_report import render_problems
 from evaltui.text.figures import counted
 from evaltui.text.values import without_commands

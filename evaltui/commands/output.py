@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 from evaltui.commands.exit_codes import WRONG_USE
+from evaltui.documents.json_text import why_unreadable
 from evaltui.files.folders import may_be_agent
-from evaltui.files.json_text import why_unreadable
 from evaltui.files.packages import extra_command
 from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import meant_url

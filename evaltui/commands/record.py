@@ -29,14 +29,14 @@ from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, r
 from evaltui.core.conversation.drafting import CaseDraft, TurnDraft, draft_case, without_secrets
 from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
 from evaltui.core.conversation.waiting import waiting_calls
-from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.documents.editing.session import DEFAULT_USER_ID
+from evaltui.documents.json_text import decode
 from evaltui.files.configs import scores_outputs
 from evaltui.files.folders import app_name
-from evaltui.files.json_text import decode
 from evaltui.files.settings import secrets_of
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation

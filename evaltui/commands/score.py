@@ -18,7 +18,8 @@ from evaltui.commands.output import (
     settings_of,
 )
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.files.folders import OWN_FOLDER, is_there, project_root
+from evaltui.documents.own_folder import OWN_FOLDER
+from evaltui.files.folders import is_there, project_root
 from evaltui.files.root_agents import is_agent
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore

@@ -8,20 +8,20 @@ from pathlib import Path
 
 from evaltui.commands.output import UsageError
 from evaltui.core.conversation.drafting import CaseDraft
-from evaltui.core.editing.config import new_config_text
-from evaltui.core.editing.references import References
-from evaltui.core.editing.set import new_set_text, set_id_problem
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.config import new_config_text
+from evaltui.documents.editing.references import References
+from evaltui.documents.editing.set import new_set_text, set_id_problem
+from evaltui.documents.edits import Insert
+from evaltui.documents.saving import ChangedOutsideError, Write, add_cases, read_source, save, save_together
 from evaltui.files.configs import config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.eval_sets import set_name
 from evaltui.files.folders import SET_SUFFIXES, agent_folder
-from evaltui.files.saving import ChangedOutsideError, Write, add_cases, read_source, save, save_together
 from evaltui.files.workspace import open_workspace
 from evaltui.text.values import did_you_mean
 
@@ -87,7 +87,7 @@ def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
     cases = [one.case for one in drafts]
     marked = _marked_config(path, drafts)
     document = JsonDocument(new_set_text(set_name(path), time.time()))
-    document.apply([Insert(("eval_cases",), at, case) for at, case in enumerate(cases)])
+    document = document.edited(Insert(("eval_cases",), at, case) for at, case in enumerate(cases))
     try:
         try:
             save(path, document.text, None)
@@ -119,7 +119,7 @@ def _marked_config(path: Path, drafts: Sequence[CaseDraft]) -> Write | None:
     try:
         source = read_source(config) if config.exists() else None
         document = JsonDocument(source.text if source else new_config_text())
-        document.apply(References(document.value).append_entries("turns", marks))
+        document = document.edited(References(document.value).append_entries("turns", marks))
     except (OSError, ValueError) as error:
         raise UsageError(f"{config} cannot get the marks of the cases: {error}") from error
     return Write(config, document.text, source.fingerprint if source else None)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evaltui.core.editing.references import dangling, idle_arguments, idle_rules, idle_tools, slow_rules
 from evaltui.core.model.case_id import expected_calls
 from evaltui.core.model.config import EvaltuiBlock
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.editing.references import dangling, idle_arguments, idle_rules, idle_tools, slow_rules
+from evaltui.documents.json_text import locate, parse, read_text
 from evaltui.files.configs import config_file
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.folders import json_files, json_files_below
-from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.workspace import is_set
 
 

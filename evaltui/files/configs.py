@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.model.dataset_configs import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
+from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
-from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
 from evaltui.files.run_settings import ConfigChoice
 

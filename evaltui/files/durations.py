@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.atomic import write_atomically
+from evaltui.documents.files import write_atomically
 from evaltui.text.values import in_words
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.model.case_id import case_fingerprint, required_field
+from evaltui.core.model.case_id import required_field
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity, merge_alike
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
+from evaltui.documents.case_file import CaseFile
+from evaltui.documents.formats import read_case_file
+from evaltui.documents.json_text import locate
+from evaltui.documents.problems import at_cases, located, validate_document
+from evaltui.documents.saving import Fingerprint, read_source
 from evaltui.files.eval_sets import SetData, read_set_data, set_name
 from evaltui.files.folders import case_path
-from evaltui.files.json_text import duplicate_keys, locate
-from evaltui.files.saving import Fingerprint, read_source
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
@@ -46,7 +47,7 @@ class EvalSetFile:
     problems: tuple[Problem, ...] = ()
     """Before it is validated those that are seen without models: syntax and missing ids. Then all of the set,
     and those of its config."""
-    document: JsonDocument | None = None
+    document: CaseFile | None = None
     """The text, to be edited; None where it is not in chunks of a case: no eval set, or another format."""
     stamp: Stamp = None
     """Of the file before it was read; None where there is none, or it has been edited since."""
@@ -142,11 +143,11 @@ def read_eval_set_file(
     stamp = stamp_of(path)
     try:
         source = read_source(path)
-        document = JsonDocument(source.text, before.document if before else None)
+        document = read_case_file(source.text, before.document if before else None)
     except (OSError, ValueError):
         document = None
     fingerprint: Fingerprint | None = None
-    if document is not None and document.chunks.key is not None and not is_dataset(document.value):
+    if document is not None and document.key is not None and not is_dataset(document.value):
         fingerprint = source.fingerprint
         read = SetData("eval set", document.value, source.text.removeprefix("\ufeff"), ())
     else:
@@ -157,7 +158,7 @@ def read_eval_set_file(
     eval_set_id = required_field(data, ("eval_set_id",), str, found)
     raw_cases = required_field(data, ("eval_cases",), list, found) or []
     cases = raw_cases.stored if isinstance(raw_cases, CaseList) else tuple(map(StoredCase.of_data, raw_cases))
-    found += _of_cases(data, [case.outline.problems for case in cases])
+    found += at_cases(data, [case.outline.problems for case in cases])
     name = data.get("name")
     return EvalSetFile(
         path=path,
@@ -167,19 +168,14 @@ def read_eval_set_file(
         origin=origin,
         format=read.format,
         cases=cases,
-        problems=(*read.problems, *locate(found, read.text, str(path))),
+        problems=(
+            *read.problems,
+            *(located(found, document, path) if document else locate(found, read.text, str(path))),
+        ),
         document=document,
         stamp=stamp,
         fingerprint=fingerprint,
     )
-
-
-def _of_cases(data: Any, found: Sequence[Sequence[Problem]]) -> Iterator[Problem]:
-    """What was found in each case, at its path in the set."""
-    key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
-    for number, problems in enumerate(found):
-        for problem in problems:
-            yield replace(problem, path=(key, number, *problem.path))
 
 
 def validated(file: EvalSetFile) -> EvalSetFile:
@@ -194,19 +190,17 @@ def validated(file: EvalSetFile) -> EvalSetFile:
         return replace(
             file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True
         )
-    eval_set, found = _validated(file.document, file.cases)
-    # The whole text of a large set is a lot: for what is most often not there.
-    text = file.document.text.removeprefix("\ufeff") if found else ""
-    problems = tuple(locate(found, text, str(path)))
+    eval_set, found = validate_document(file.document, file.cases)
+    problems = tuple(located(found, file.document, path))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 
-def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> EvalSetFile:
+def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetFile:
     """The set that its text has become; of its cases, only those that are new in it are looked at."""
-    data, cases = document.value, tuple(document.cases)
-    eval_set, found = None, [*_of_cases(data, [case.outline.problems for case in cases])]
+    data, cases = document.value, document.cases
+    eval_set, found = None, [*at_cases(data, [case.outline.problems for case in cases])]
     if validate:
-        eval_set, found = _validated(document, cases)
+        eval_set, found = validate_document(document, cases)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
     problems = [
         replace(
@@ -225,36 +219,3 @@ def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> Eval
         eval_set=eval_set,
         is_validated=validate,
     )
-
-
-def _validated(document: JsonDocument, cases: Sequence[StoredCase]) -> tuple[EvalSet | None, list[Problem]]:
-    """As `validate_eval_set`, a case at a time and with duplicate keys; the model of the set has no cases."""
-    from evaltui.core.model.problems import has_error, merge_ignored
-    from evaltui.core.model.validation import validate_set_level
-
-    data = document.value
-    eval_set, problems = validate_set_level(data)
-    problems = [*duplicate_keys(document.frame), *problems]
-    for case in cases:
-        check(case)
-    problems = merge_ignored([*problems, *_of_cases(data, [case.problems or () for case in cases])])
-    return None if has_error(problems) else eval_set, problems
-
-
-def check(case: StoredCase) -> None:
-    """Looks for what is wrong with a case; one that was looked at is not looked at again."""
-    if case.problems is None:
-        from evaltui.core.model.validation import validate_case
-
-        model, problems = validate_case(case.data())
-        problems = [*duplicate_keys(case.text), *problems]
-        case.was_validated(tuple(problems), case_fingerprint(model) if model else None)
-
-
-def check_new_cases(document: JsonDocument, known: Iterable[StoredCase]) -> None:
-    """Looks at the cases of a document that are not known, so that nobody waits for that later."""
-    there = set(known)
-    for case in document.cases:
-        if case not in there:
-            check(case)
-            _ = case.outline

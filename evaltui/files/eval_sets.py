@@ -21,8 +21,8 @@ from evaltui.core.model.old_formats import (
     texts_without_author,
 )
 from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
+from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.folders import SET_SUFFIXES
-from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.recognition import recognised
 from evaltui.text.values import in_words
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
+from evaltui.documents.own_folder import OWN_FOLDER
+
 CONFIG_NAME = "test_config.json"
 SET_SUFFIXES = (".evalset.json", ".test.json")
-OWN_FOLDER = ".evaltui"
 RECORDINGS = "recordings"
 ENV_NAME = ".env"
 
-_PRIVATE = 0o700
 # Names that say that a file is an eval set, in any case of letters and with any ending.
 _LIKE_SETS = re.compile(r"\.evalset(\.json|\.ya?ml|\.txt|$)|\.test\.json", re.IGNORECASE)
 _PROJECT_MARKS = ("pyproject.toml", ".git")
@@ -57,49 +55,6 @@ def loads_env_file() -> bool:
 def own_folder(agent_dir: Path) -> Path:
     """`.evaltui` in the agent's folder, whether or not there is one."""
     return agent_folder(agent_dir) / OWN_FOLDER
-
-
-def make_own_folder(agent_dir: Path, *inner: str) -> Path:
-    """`.evaltui` in the agent's folder, or a folder in it: kept out of git, and for its user alone.
-
-    Raises OSError, also where it is a link: what is written there belongs to the agent and nowhere else.
-    """
-    folder = own_folder(agent_dir)
-    make_private_folder(folder)
-    keep_out_of_git(folder)
-    for name in inner:
-        folder /= name
-        make_private_folder(folder)
-    return folder
-
-
-def path_inside(agent_dir: Path, path: Path) -> str | None:
-    """A file as seen from the agent's folder, with `/`; None for one outside it, links resolved."""
-    folder, real = agent_folder(agent_dir).resolve(), path.resolve()
-    return real.relative_to(folder).as_posix() if real.is_relative_to(folder) else None
-
-
-def make_private_folder(folder: Path) -> None:
-    """Make a folder, if there is none, that only its user can look into. Raises OSError, also for a link."""
-    refuse_link(folder)
-    folder.mkdir(mode=_PRIVATE, exist_ok=True)
-    if stat.S_IMODE(folder.stat().st_mode) != _PRIVATE:
-        # Not every file system has modes.
-        with suppress(OSError):
-            folder.chmod(_PRIVATE)
-
-
-def refuse_link(path: Path) -> None:
-    """Raises OSError where a file or folder is a link: a write would go elsewhere."""
-    if path.is_symlink():
-        raise OSError(f"{path} is a link, which is not followed")
-
-
-def keep_out_of_git(folder: Path) -> None:
-    """Have git pass over a folder, unless it is told already what to do. Raises OSError."""
-    ignore = folder / ".gitignore"
-    if not os.path.lexists(ignore):
-        ignore.write_text("*\n", encoding="utf-8")
 
 
 def has_agent_file(folder: Path) -> bool:

@@ -15,6 +15,7 @@ from evaltui.core.model.file_kinds import file_kind, is_eval_config
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, JsonPath, LintRule, Problem
+from evaltui.documents.json_text import locate, parse, read_text
 from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import (
     choice_problems,
@@ -25,7 +26,6 @@ from evaltui.files.configs import (
 )
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
 from evaltui.files.folders import CONFIG_NAME, has_set_name, project_root
-from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
 from evaltui.files.recognition import YAML_SUFFIXES
 from evaltui.files.root_agents import is_agent

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.files.json_text import duplicate_keys, locate, parse, without_comments
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.json_text import duplicate_keys, locate, parse, without_comments
+from evaltui.documents.saving import Source, read_source
 from evaltui.files.lint import files_to_lint, is_config_by_content
-from evaltui.files.saving import Source, read_source
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
 def mended_file(path: Path) -> MendedFile | None:
     """A file mended; None where there is nothing to mend, or it cannot be read."""
     # Models load slowly, and reading this module must not wait for them.
-    from evaltui.core.editing.mending import Mend, mends_of_config, mends_of_set
+    from evaltui.documents.editing.mending import Mend, mends_of_config, mends_of_set
 
     try:
         source = read_source(path)
@@ -55,7 +55,7 @@ def mended_file(path: Path) -> MendedFile | None:
     mends_of = mends_of_config if is_config_by_content(path, text) else mends_of_set
     document, mends = JsonDocument(text), list[Mend]()
     while more := list(mends_of(document.value)):
-        document.apply([edit for mend in more for edit in mend.edits])
+        document = document.edited(edit for mend in more for edit in mend.edits)
         mends += more
     problems = [Problem.warning(mend.path, mend.message) for mend in mends]
     located = (*removed, *locate(problems, text, str(path)))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from evaltui.core.model.datasets import is_dataset_case
 from evaltui.core.model.file_kinds import SESSION_DATABASE, FileKind, file_kind
 from evaltui.core.model.problems import Problem
-from evaltui.files.json_text import parse, read_text
+from evaltui.documents.json_text import parse, read_text
 
 SQLITE = b"SQLite format 3\0"
 """How a file of SQLite begins."""

@@ -18,11 +18,12 @@ from stat import S_ISREG
 
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
+from evaltui.documents.json_text import duplicate_keys
+from evaltui.documents.own_folder import refuse_link
+from evaltui.documents.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.files.eval_sets import set_name
-from evaltui.files.folders import RECORDINGS, has_set_name, is_json, refuse_link
-from evaltui.files.json_text import duplicate_keys
+from evaltui.files.folders import RECORDINGS, has_set_name, is_json
 from evaltui.files.recognition import set_kind
-from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.text.figures import counted
 
 SUFFIX = ".jsonl"

@@ -13,8 +13,9 @@ import platformdirs
 if TYPE_CHECKING:
     from evaltui.core.secrets import Secrets
 
-from evaltui.files.atomic import write_atomically, write_privately
-from evaltui.files.folders import agent_folder, env_file, make_own_folder, own_folder
+from evaltui.documents.files import write_atomically, write_privately
+from evaltui.documents.own_folder import make_own_folder
+from evaltui.files.folders import agent_folder, env_file, own_folder
 
 
 def config_file(name: str) -> Path:
@@ -135,7 +136,7 @@ def _remember(agent_dir: Path, name: str, value: str | None) -> None:
     settings = _remembered(agent_dir)
     if settings.get(name) != value:
         text = json.dumps(settings | {name: value}, indent=2) + "\n"
-        write_privately(make_own_folder(agent_dir) / _NAME, text)
+        write_privately(make_own_folder(agent_folder(agent_dir)) / _NAME, text)
 
 
 def secrets_of(agent_dir: Path) -> Secrets:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from evaltui.files.atomic import make_alike, sync_folder
+from evaltui.documents.files import make_alike, sync_folder
 
 # A name of a file may have bytes that are no UTF-8.
 _ERRORS = "backslashreplace"

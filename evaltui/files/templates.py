@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from evaltui.documents.saving import ChangedOutsideError, Write, save_together
 from evaltui.files.folders import SET_SUFFIXES
-from evaltui.files.saving import ChangedOutsideError, Write, save_together
 from evaltui.text.figures import counted, plural
 
 StarterKind = Literal["native", "adk"]

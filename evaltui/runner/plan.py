@@ -20,11 +20,11 @@ from evaltui.core.model.limits import CallRate
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import Problem, format_path
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
+from evaltui.documents.saving import Fingerprint
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse
 from evaltui.files.recordings import recordings_path
 from evaltui.files.run_settings import RunSettings
-from evaltui.files.saving import Fingerprint
 from evaltui.files.schedulers import OFF
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.text.figures import counted, show_number

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.problems import Problem
-from evaltui.files.atomic import write_privately
-from evaltui.files.folders import agent_folder, keep_out_of_git, make_private_folder, refuse_link
-from evaltui.files.json_text import parse, read_text
+from evaltui.documents.files import write_privately
+from evaltui.documents.json_text import parse, read_text
+from evaltui.documents.own_folder import keep_out_of_git, make_private_folder, refuse_link
+from evaltui.files.folders import agent_folder
 
 if TYPE_CHECKING:
     from evaltui.runs.adk_reader import AdkRun

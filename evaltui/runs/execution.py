@@ -15,10 +15,10 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
+from evaltui.documents.saving import fingerprint_of
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
 from evaltui.files.folders import app_name, case_path
-from evaltui.files.saving import fingerprint_of
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.executor import ExecutorError

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from evaltui.files.folders import make_own_folder
+from evaltui.documents.own_folder import make_own_folder
+from evaltui.files.folders import agent_folder
 from evaltui.files.hosts import in_url
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import ScoredSession, scored_session
@@ -77,7 +78,7 @@ async def listening(request: RunRequest, address: Address) -> AsyncIterator[List
 
     Raises OSError where the port is taken or the folder cannot be written, SpoolInUseError and SpoolError.
     """
-    folder = make_own_folder(request.agent_dir, SESSIONS)
+    folder = make_own_folder(agent_folder(request.agent_dir), SESSIONS)
     with open_spool(folder) as spool:
         await asyncio.to_thread(spool.forget, time.time() - _KEPT)
         access = Access(address.host, address.token)

@@ -13,15 +13,9 @@ from pathlib import Path
 
 import platformdirs
 
-from evaltui.files.atomic import saving_in, write_privately
-from evaltui.files.folders import (
-    agent_folder,
-    make_own_folder,
-    make_private_folder,
-    own_folder,
-    place_in_repository,
-    seen_from_here,
-)
+from evaltui.documents.files import locked, write_privately
+from evaltui.documents.own_folder import make_own_folder, make_private_folder
+from evaltui.files.folders import agent_folder, own_folder, place_in_repository, seen_from_here
 from evaltui.files.run_settings import RunSettings
 
 SUFFIX = ".sqlite"
@@ -80,7 +74,7 @@ class RunStore:
     def make(self) -> Path:
         """The folder of the runs, created if missing. Raises OSError."""
         if self.results_dir is None:
-            return make_own_folder(self.agent_dir, self.kind)
+            return make_own_folder(agent_folder(self.agent_dir), self.kind)
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder
 
@@ -129,12 +123,12 @@ class RunStore:
         self.make()
         file = self._names_file
         # Another process may name a run meanwhile.
-        with saving_in([file]):
+        with locked([file]):
             names = self._read_names() | {name: run}
             write_privately(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
 
     @contextmanager
     def naming(self) -> Iterator[set[str]]:
         """The ids of the runs that have a name; none is given meanwhile. Raises OSError."""
-        with saving_in([self._names_file]):
+        with locked([self._names_file]):
             yield set(self._read_names().values())

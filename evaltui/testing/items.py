@@ -72,7 +72,7 @@ class EvalSetNode(pytest.File):
             self.add_marker(pytest.mark.xdist_group(str(agent_dir)))
         self.runs.prepare()
         [file] = with_tags([file], self.runs.config_file)
-        lines = file.document.chunks.lines_of_cases if file.document else [1] * len(file.cases)
+        lines = file.document.lines_of_cases if file.document else [1] * len(file.cases)
         for case, line in zip(file.cases, lines, strict=True):
             yield EvalCaseItem.of(self, agent_dir, file, case, line)
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.app import App, SuspendNotSupported
 
-from evaltui.files.atomic import write_privately
-from evaltui.files.folders import make_own_folder
+from evaltui.documents.files import write_privately
+from evaltui.documents.own_folder import make_own_folder
+from evaltui.files.folders import agent_folder
 from evaltui.files.settings import secrets_of
 from evaltui.text.figures import show_size
 from evaltui.text.values import visible, visible_text
@@ -42,7 +43,7 @@ def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
         if workbench.read_only:
             raise PermissionError(READ_ONLY)
         kept = secrets_of(workbench.agent.dir).in_text(text)
-        write_privately(make_own_folder(workbench.agent.dir) / "copied.txt", kept)
+        write_privately(make_own_folder(agent_folder(workbench.agent.dir)) / "copied.txt", kept)
         places.append(".evaltui/copied.txt")
     except OSError as error:
         if not places:

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.editing.json_paths import eval_ids
-from evaltui.core.editing.set import CaseEditor
-from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.edits import Edit
-from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.eval_set_file import check_new_cases
+from evaltui.documents.editing.json_paths import eval_ids
+from evaltui.documents.editing.set import CaseEditor
+from evaltui.documents.edits import Edit, EditError
+from evaltui.documents.line_changes import LineChange, changed_lines
+from evaltui.documents.problems import check_new_cases
 from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.acceptable import Choice, refuses_outcome, refuses_unread
@@ -29,9 +28,9 @@ from evaltui.workbench.freshness import State
 from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
-    from evaltui.core.jsondoc.document import JsonDocument
     from evaltui.core.model.eval_set import Invocation
     from evaltui.core.model.outcome import CaseResult
+    from evaltui.documents.case_file import CaseFile
     from evaltui.workbench.workbench import Workbench
 
 _MOST_NAMES = 3
@@ -46,8 +45,8 @@ class FileChange:
     """How many of its cases are others then."""
     lines: tuple[LineChange, ...]
     """The lines that go and come."""
-    before: JsonDocument
-    after: JsonDocument
+    before: CaseFile
+    after: CaseFile
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class _Case:
     file: Path
     number: int
     """Its number in the set, from 0."""
-    document: JsonDocument
+    document: CaseFile
     """The set as it is now."""
     scored: CaseOutcome
     changed: tuple[str, ...] = ()
@@ -84,7 +83,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     """
     cases: list[_Case] = []
     left_out: list[str] = []
-    documents: dict[Path, JsonDocument] = {}
+    documents: dict[Path, CaseFile] = {}
     numbers: dict[Path, dict[str, int]] = {}
     for path in {case.path for case in choice.cases}:
         file = editing.sets.file_of(path)
@@ -101,7 +100,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
         file = editing.sets.file_of(case.path)
         if file not in documents:
             try:
-                documents[file] = document = editing.document(file).copy()
+                documents[file] = document = editing.document(file)
             except (EvalSetError, OSError) as error:
                 left_out.append(str(error))
                 continue
@@ -195,9 +194,9 @@ def _propose(
 
     try:
         changes = [
-            FileChange(path, accepted[path], preview.lines, some[0].document, preview.document)
+            FileChange(path, accepted[path], changed_lines(before, after), before, after)
             for path, some in by_file.items()
-            if (preview := some[0].document.preview(edits(some))) and accepted[path]
+            if (after := (before := some[0].document).edited(edits(some))) and accepted[path]
         ]
     except EditError as error:
         return Proposal(choice, problem=str(error))
@@ -226,7 +225,7 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
 
 def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> list[Edit]:
     # It builds on the models.
-    from evaltui.core.editing.accepting import Accepting
+    from evaltui.documents.editing.accepting import Accepting
 
     result = case.scored.shown
     accepting = Accepting(editor, thoughts=case.scored.config.evaltui.thoughts == "score")

@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.json_paths import Changes, cases_path
-from evaltui.core.editing.set import SetEditor, Transfer
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.edits import Edit, Insert, Move, Put, Remove, apply_to_data
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.eval_set_file import check_new_cases
+from evaltui.documents.case_file import CaseFile
+from evaltui.documents.editing.json_paths import Changes, cases_path
+from evaltui.documents.editing.set import SetEditor, Transfer
+from evaltui.documents.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
+from evaltui.documents.problems import check_new_cases
 from evaltui.text.keys import key_of
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
@@ -86,14 +85,14 @@ class Plan:
         if sum(map(len, self.edits.values())) >= _MANY:
             # The edits are of the files as they are at this moment, and no later.
             with refusing(self._editing.say):
-                before = {path: file.copy() for path, file in self._editing.opened(self.edits).items()}
+                before = self._editing.opened(self.edits)
                 self._editing.background.start(self._do_many(before, label, after, done, moved))
         elif self._editing.do_edits(label, self.edits, after=after, moved=moved):
             done()
 
     async def _do_many(
         self,
-        before: Mapping[Path, JsonDocument],
+        before: Mapping[Path, CaseFile],
         label: str,
         after: Selection,
         done: Callable[[], None],
@@ -110,19 +109,19 @@ class Plan:
             if editing.do_edits(label, made, after=after, moved=moved):
                 done()
 
-    def _made(self, before: Mapping[Path, JsonDocument], progress: Progress) -> dict[Path, JsonDocument]:
+    def _made(self, before: Mapping[Path, CaseFile], progress: Progress) -> dict[Path, CaseFile]:
         """In a thread: what the edits make of files. Raises EditError."""
-        made = {path: document.copy() for path, document in before.items()}
-        for path, document in made.items():
-            document.apply(self.edits[path])
-            check_new_cases(document, before[path].cases)
+        documents: dict[Path, CaseFile] = {}
+        for path, document in before.items():
+            documents[path] = document.edited(self.edits[path])
+            check_new_cases(documents[path], document.cases)
             progress.done += len(self.edits[path])
-        return made
+        return documents
 
 
 def _new_config() -> Any:
     # It knows the metrics, which build on the models.
-    from evaltui.core.editing.config import new_config
+    from evaltui.documents.editing.config import new_config
 
     return new_config()
 

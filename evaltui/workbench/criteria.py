@@ -8,17 +8,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.config import ConfigEditor, new_config, new_config_text
-from evaltui.core.editing.json_paths import field_path, field_value
-from evaltui.core.editing.references import BlockList, dangling, idle_rules
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.edits import Edit
-from evaltui.core.jsondoc.splices import LineChange, changed_lines, differences
 from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.config import ConfigEditor, new_config, new_config_text
+from evaltui.documents.editing.json_paths import field_path, field_value
+from evaltui.documents.editing.references import BlockList, dangling, idle_rules
+from evaltui.documents.edits import Edit, EditError
+from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.workbench.criteria_rows import (
@@ -153,9 +152,7 @@ class Criteria:
         if file.saved is None:
             lines = file.document.text.splitlines()
             return tuple(LineChange("+", number, line) for number, line in enumerate(lines, 1))
-        before, after = file.saved, file.document
-        splices = differences(before.chunks.parts, after.chunks.parts)
-        return tuple(changed_lines(before.chunks.parts, after.chunks.parts, splices))
+        return changed_lines(file.saved, file.document)
 
     def text(self) -> str:
         """The text of the file on disk; "" where it cannot be read."""
@@ -230,8 +227,8 @@ class Criteria:
         except EditError:
             return ()
         is_new = not self.exists
-        document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path).copy()
-        return document.preview(edits).lines
+        document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path)
+        return changed_lines(document, document.edited(edits))
 
     def add_rubric(self, metric: str, after: int, text: str) -> bool:
         """A rubric of a metric, behind the one with this index; -1 means before all."""

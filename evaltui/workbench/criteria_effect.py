@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.metrics.thresholds import judged_by
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.documents.line_changes import LineChange
 from evaltui.text.outcomes import STALE
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, Row

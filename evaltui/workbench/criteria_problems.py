@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.documents.editing.config import ConfigEditor
 
 # What the machine lacks is no error of the config.
 _FACTS = Facts(GeminiAccess(), has_module=lambda module: True)

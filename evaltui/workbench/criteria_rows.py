@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.rules import match_in_words
-from evaltui.core.editing.config import ConfigEditor
-from evaltui.core.editing.json_paths import field_path, field_value
-from evaltui.core.editing.references import BlockList
 from evaltui.core.metrics.metric import MISPLACED
 from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_of, options_of_own
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing.config import ConfigEditor
+from evaltui.documents.editing.json_paths import field_path, field_value
+from evaltui.documents.editing.references import BlockList
 from evaltui.runs.score_table import Trial, TrialOf
 from evaltui.text.values import did_you_mean
 

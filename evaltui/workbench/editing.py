@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.edits import EditError
 from evaltui.files.configs import UnreadableConfig
 from evaltui.files.folders import short_path
 from evaltui.text.figures import some_of
@@ -24,16 +24,16 @@ from evaltui.workbench.state import READ_ONLY, Selection
 from evaltui.workbench.unapplied import UnappliedTexts
 
 if TYPE_CHECKING:
-    from evaltui.core.editing.set import EditBuilder
-    from evaltui.core.jsondoc.document import JsonDocument
-    from evaltui.core.jsondoc.edits import Edit
-    from evaltui.core.jsondoc.merge import Choices, Side
-    from evaltui.files.journal import Recovered
-    from evaltui.files.open_file import FileConflict, OpenFile
+    from evaltui.documents.case_file import CaseFile
+    from evaltui.documents.editing.set import EditBuilder
+    from evaltui.documents.edits import Edit
+    from evaltui.documents.merge import Choices, Side
+    from evaltui.documents.open_file import FileConflict, OpenFile
+    from evaltui.documents.recovery import Recovered
     from evaltui.workbench.steps import Step
 
 
-# Seconds after a key until its text is in the recovery journal.
+# Seconds after a key until its text is in the recovery file.
 _PAUSE = 0.4
 
 
@@ -58,8 +58,8 @@ class Editing:
         """What the user is to decide between."""
         self.background = Background(say)
         """What takes time: it goes on to its end, whether it is waited for or not."""
-        self.unapplied = UnappliedTexts(self._known_data, self._journal_soon)
-        self._journal_timer: asyncio.TimerHandle | None = None
+        self.unapplied = UnappliedTexts(self._known_data, self._write_soon)
+        self._write_timer: asyncio.TimerHandle | None = None
 
     # What there is
 
@@ -67,7 +67,7 @@ class Editing:
         """The file as it is being edited, None where it has not been edited."""
         return self._files.known(path)
 
-    def document(self, path: Path) -> JsonDocument:
+    def document(self, path: Path) -> CaseFile:
         """A file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
         return self._files.open(path).document
 
@@ -104,23 +104,23 @@ class Editing:
         return self._files.unsaved()
 
     @property
-    def journal_problem(self) -> str:
-        """Why a crash would lose unsaved changes; "" where the recovery journal has all of them."""
-        return next((file.journal_problem for file in self._files if file.journal_problem), "")
+    def recovery_problem(self) -> str:
+        """Why a crash would lose unsaved changes; "" where the recovery files have all of them."""
+        return next((file.recovery_problem for file in self._files if file.recovery_problem), "")
 
-    def _journal_soon(self) -> None:
-        if self._journal_timer is None:
-            self._journal_timer = asyncio.get_running_loop().call_later(_PAUSE, self.journal_drafts)
+    def _write_soon(self) -> None:
+        if self._write_timer is None:
+            self._write_timer = asyncio.get_running_loop().call_later(_PAUSE, self.write_drafts)
 
-    def journal_drafts(self) -> None:
-        """Writes to the recovery journals the texts that are typed and in no case."""
-        if self._journal_timer is not None:
-            self._journal_timer.cancel()
-            self._journal_timer = None
-        before = self.journal_problem
+    def write_drafts(self) -> None:
+        """Writes to the recovery files the texts that are typed and in no case."""
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+        before = self.recovery_problem
         for file in self._files:
             file.write_drafts(self.unapplied.drafts(self.sets.case_path(file.path)))
-        if self.journal_problem != before:
+        if self.recovery_problem != before:
             self._changed()
 
     def refuses_to_edit(self, path: Path | None) -> str | None:
@@ -159,8 +159,8 @@ class Editing:
         which the user has been told, or nothing has changed.
         """
         # The first frame does not wait for what edits.
-        from evaltui.core.editing.json_paths import Changes
-        from evaltui.core.editing.set import SetEditor
+        from evaltui.documents.editing.json_paths import Changes
+        from evaltui.documents.editing.set import SetEditor
 
         if reason := self.refuses_to_edit(path):
             self.say(reason)
@@ -172,7 +172,7 @@ class Editing:
             return False
         if isinstance(changes, list):
             changes = Changes(changes)
-        edits: dict[Path, Sequence[Edit] | JsonDocument] = {}
+        edits: dict[Path, Sequence[Edit] | CaseFile] = {}
         if changes.of_set:
             edits[path] = changes.of_set
         if changes.of_config:
@@ -182,7 +182,7 @@ class Editing:
     def do_edits(
         self,
         label: str,
-        edits: Mapping[Path, Sequence[Edit] | JsonDocument],
+        edits: Mapping[Path, Sequence[Edit] | CaseFile],
         *,
         after: Selection | None = None,
         moved: Mapping[CaseId, CaseId] | None = None,
@@ -209,10 +209,10 @@ class Editing:
         self._show(step, scores_later=scores_later)
         return True
 
-    def opened(self, paths: Iterable[Path]) -> dict[Path, JsonDocument]:
+    def opened(self, paths: Iterable[Path]) -> dict[Path, CaseFile]:
         """Files to be edited as they are now; configs may be new. Raises OSError, EvalSetError."""
         # It knows the metrics, which build on the models.
-        from evaltui.core.editing.config import new_config_text
+        from evaltui.documents.editing.config import new_config_text
 
         return {
             path: self._files.open(path, new_config_text() if self.sets.is_config(path) else None).document
@@ -253,7 +253,7 @@ class Editing:
         if step is None:
             return False
         asked = self.conflicts
-        self._decided(step.splices)
+        self._decided(step.changes)
         self._show(step)
         if len(self.conflicts) < len(asked):
             # What is to be decided now, if anything, is between what there is now and what is outside.
@@ -265,7 +265,7 @@ class Editing:
         """Shows what a step has made, and scores again what it concerns."""
         self.outcomes.move(step.moved)
         self.unapplied.follow(step.moved)
-        self._show_files(step.splices, step.after, scores_later=scores_later)
+        self._show_files(step.changes, step.after, scores_later=scores_later)
 
     def _show_new(self, path: Path) -> None:
         """Shows a new set, and selects it."""
@@ -446,7 +446,7 @@ class Editing:
             else:
                 homeless = draft
         if homeless is not None:
-            stored = short_path(recovered.drafts_file)
+            stored = short_path(recovered.file)
             self.say(f"{homeless.case}: the place of a typed text was deleted; the text is in {stored}")
-        self.journal_drafts()
+        self.write_drafts()
         return homeless is None

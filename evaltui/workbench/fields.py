@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import CaseEditor, EditBuilder
-from evaltui.core.jsondoc.edits import Edit, Remove
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem, format_path
 from evaltui.core.model.tool_values import kinds_of
-from evaltui.files.json_text import duplicate_keys, locate, parse
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.editing.set import CaseEditor, EditBuilder
+from evaltui.documents.edits import Edit, Remove
+from evaltui.documents.json_text import duplicate_keys, locate, parse
 
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from evaltui.files.atomic import write_atomically
+from evaltui.documents.files import write_atomically
 from evaltui.files.packages import extra_command
 from evaltui.files.settings import secrets_of
 from evaltui.reports.matrix_report import MatrixReport, stored_matrix_report

@@ -21,7 +21,7 @@ from evaltui.workbench.results import differences_of, made_call
 from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
-    from evaltui.core.editing.set import SetEditor
+    from evaltui.documents.editing.set import SetEditor
 
 
 @dataclass(frozen=True)

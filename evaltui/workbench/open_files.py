@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.folders import CONFIG_NAME
+from evaltui.documents.edits import EditError
+from evaltui.files.folders import CONFIG_NAME, agent_folder
 from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Step, Steps
 
 if TYPE_CHECKING:
-    from evaltui.core.jsondoc.document import JsonDocument
-    from evaltui.core.jsondoc.edits import Edit
-    from evaltui.core.jsondoc.merge import Choices, Conflict, Side
-    from evaltui.core.jsondoc.splices import Splice
-    from evaltui.files.journal import Recovered
-    from evaltui.files.open_file import FileConflict, OpenFile, Outside
-    from evaltui.files.saving import Fingerprint
+    from evaltui.documents.case_file import CaseFile, Change
+    from evaltui.documents.edits import Edit
+    from evaltui.documents.merge import Choices, Conflict, Side
+    from evaltui.documents.open_file import FileConflict, OpenFile, Outside
+    from evaltui.documents.recovery import Recovered
+    from evaltui.documents.saving import Fingerprint
 
 RESTORED = "restore unsaved changes"
 
 # Seconds in which another program finishes a file that it has begun to write.
 _SECONDS_TO_FINISH = 0.3
 _MOST_TRIES = 50
-# Splices of a step beyond which the whole text is taken back instead of each of them.
-_MANY = 20
 
 _T = TypeVar("_T")
 
@@ -51,9 +48,9 @@ class OpenFiles:
     def __init__(
         self,
         agent_dir: Path,
-        read: Callable[[Path], tuple[JsonDocument, Fingerprint] | None],
+        read: Callable[[Path], tuple[CaseFile, Fingerprint] | None],
     ) -> None:
-        self._agent_dir = agent_dir
+        self._folder = agent_folder(agent_dir)
         self._read = read
         self._files: dict[Path, OpenFile] = {}
         self._done = Steps()
@@ -77,10 +74,10 @@ class OpenFiles:
 
     def _loaded(self, path: Path, new_text: str | None) -> OpenFile:
         # What is only looked at does not wait for what edits.
-        from evaltui.files.open_file import OpenFile, read_document
+        from evaltui.documents.open_file import OpenFile, read_document
 
         document, on_disk = self._read(path) or read_document(path, new_text)
-        return OpenFile(path, document, on_disk, self._agent_dir)
+        return OpenFile(path, document, on_disk, self._folder)
 
     def _opened(self, loaded: OpenFile) -> OpenFile:
         file = self._files.setdefault(loaded.path, loaded)
@@ -104,7 +101,7 @@ class OpenFiles:
     def do(
         self,
         label: str,
-        edits: Mapping[Path, Sequence[Edit] | JsonDocument],
+        edits: Mapping[Path, Sequence[Edit] | CaseFile],
         before: Selection,
         after: Selection,
         *,
@@ -115,31 +112,44 @@ class OpenFiles:
 
         Edits may be given as the document that they made of a file as it is now.
         """
-        befores = {path: self._files[path].document.copy() for path in edits}
-        splices: dict[Path, tuple[Splice, ...]] = {}
-        try:
-            for path, some in edits.items():
-                if done := self._files[path].apply(some):
-                    splices[path] = done
-        except Exception:
-            for path in splices:
-                self._files[path].apply(befores[path])
-            raise
-        if not splices:
+        documents: dict[Path, CaseFile] = {}
+        for path, some in edits.items():
+            now = self._files[path].document
+            made = now.edited(some) if isinstance(some, Sequence) else some
+            if made is not now:
+                documents[path] = made
+        if not documents:
             return None
-        replaced = {path: befores[path] for path, done in splices.items() if len(done) > _MANY}
-        revisions = self._revisions(splices)
-        step = Step(label, splices, before, after, moved or {}, revisions, typing, replaced)
-        return self._push(step, befores)
+        step = Step(label, self._changes(documents), before, after, moved or {}, typing)
+        return self._push(step, documents)
 
-    def _push(self, step: Step, befores: Mapping[Path, JsonDocument]) -> Step:
-        self._record(step, befores)
+    def _changes(self, documents: Mapping[Path, CaseFile]) -> dict[Path, Change]:
+        """The changes that make files these documents."""
+        from evaltui.documents.case_file import Change
+
+        return {path: Change.between(self._files[path].document, new) for path, new in documents.items()}
+
+    def _push(self, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
         self._undone.clear()
-        self._done.push(step)
+        if (last := self._done.typed(step.typing)) is None:
+            self._done.push(step)
+        else:
+            self._done.pop()
+            self._done.push(self._as_one(last, step, documents))
+        self._record(step.label, documents)
         return step
 
-    def _revisions(self, paths: Iterable[Path]) -> dict[Path, int]:
-        return {path: self._files[path].revision for path in paths}
+    def _as_one(self, last: Step, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
+        """Both steps as one; the documents are those after the later, which is not done yet."""
+        from evaltui.documents.case_file import Change
+
+        changes = dict(last.changes)
+        for path, new in documents.items():
+            before = self._files[path].document
+            if path in changes:
+                before = changes[path].inverse.applied(before)
+            changes[path] = Change.between(before, new)
+        return replace(last, changes=changes, after=step.after)
 
     def end_typing(self) -> None:
         """What is typed from now on is a step of its own."""
@@ -172,47 +182,37 @@ class OpenFiles:
     def _step_back(self, taken_from: Steps, put_to: Steps) -> Step | None:
         if taken_from.top is None:
             return None
-        from evaltui.core.jsondoc.merge import Conflict, merge
+        from evaltui.documents.merge import Conflict, merge
 
         step, bases = taken_from.pop()
-        befores = {path: self._files[path].document.copy() for path in step.splices}
-        back = step.inverse(self._revisions(step.splices), befores)
-        blocked = [path for path in back.splices if self._files[path].deleted]
-        merged: dict[Path, JsonDocument] = {}
-        for path, base in bases.items():
-            if path not in back.splices:
+        changes = step.inverse.changes
+        blocked = [path for path in changes if self._files[path].deleted]
+        documents: dict[Path, CaseFile] = {}
+        for path, change in changes.items():
+            file = self._files[path]
+            if (base := bases.get(path)) is None:
+                documents[path] = file.or_saved(change.applied(file.document))
                 continue
-            # As it was before the step, had nobody else changed anything; that is merged into what is there.
-            bases[path] = without_step = step.documents.get(path) or base.spliced(back.splices[path])
-            found = merge(base, without_step, befores[path], self._files[path].shape)
-            if isinstance(found, Conflict):
+            # As if nobody else had changed anything; that is merged with the document now.
+            bases[path] = without_step = change.applied(base)
+            merged = merge(base, without_step, file.document, is_config=file.is_config)
+            if isinstance(merged, Conflict):
                 blocked.append(path)
             else:
-                merged[path] = found.document
+                documents[path] = file.or_saved(merged)
         if blocked:
-            for path in back.splices.keys() - bases.keys():
-                bases[path] = befores[path].spliced(back.splices[path])
-            taken_from.rebase(bases)
+            taken_from.rebase({**documents, **bases})
             names = " and ".join(path.name for path in dict.fromkeys(blocked))
             raise EditError(f"{step.label!r} stays: {names} changed on disk at the same place")
         taken_from.rebase(bases)
-        splices = {}
-        for path, exact in back.splices.items():
-            if (whole := merged.get(path) or step.documents.get(path)) is not None:
-                splices[path] = self._files[path].apply(whole)
-            else:
-                self._files[path].document.splice(exact)
-                splices[path] = exact
-        back = replace(back, splices=splices)
+        back = replace(step.inverse, changes=self._changes(documents))
         put_to.push(back)
-        self._record(back, befores)
-        for path, revision in step.revisions.items():
-            self._files[path].step_back_to(None if path in merged else revision)
+        self._record(step.label, documents)
         return back
 
-    def _record(self, step: Step, befores: Mapping[Path, JsonDocument]) -> None:
-        """Count what was changed, and write it to the journals."""
-        together = set(step.splices)
+    def _record(self, label: str, documents: Mapping[Path, CaseFile]) -> None:
+        """Makes files these documents, which are saved together."""
+        together = set(documents)
         others = []
         for group in self._together:
             if not any(self._files[path].dirty for path in group):
@@ -222,8 +222,8 @@ class OpenFiles:
             else:
                 others.append(group)
         self._together = [*others, together]
-        for path, splices in step.splices.items():
-            self._files[path].changed(step.label, splices, befores[path])
+        for path, document in documents.items():
+            self._files[path].change(document, label)
 
     # Saving, and what others change
 
@@ -264,7 +264,7 @@ class OpenFiles:
 
     async def _written(self, files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
         """As `write_together`; until it is known what is on disk, nothing counts as saved."""
-        from evaltui.files.open_file import write_together
+        from evaltui.documents.open_file import write_together
 
         for file in files:
             self._files[file.path].is_being_written = True
@@ -284,8 +284,8 @@ class OpenFiles:
 
     async def _merge(self, file: OpenFile, outside: Outside) -> FileConflict | None:
         """Take over what was changed outside; what the user has to decide."""
-        from evaltui.core.jsondoc.merge import Choices
-        from evaltui.files.open_file import FileConflict
+        from evaltui.documents.merge import Choices
+        from evaltui.documents.open_file import FileConflict
 
         conflict = await self._merge_as(file, outside, Choices())
         return FileConflict(file.path, conflict, file.document.text, outside) if conflict else None
@@ -293,12 +293,12 @@ class OpenFiles:
     async def _merge_as(
         self, file: OpenFile, outside: Outside, choices: Choices, whole: Side | None = None
     ) -> Conflict | None:
-        from evaltui.core.jsondoc.merge import Conflict
+        from evaltui.documents.merge import Conflict
 
         found = await self._worked_out(file, lambda mine: mine.merged(outside, choices, whole))
         if isinstance(found, Conflict):
             return found
-        self._rebase(file, found.document, outside)
+        self._rebase(file, found, outside)
         return None
 
     async def _worked_out(self, file: OpenFile, work: Callable[[OpenFile], _T]) -> _T:
@@ -306,7 +306,7 @@ class OpenFiles:
         while True:
             now = file.snapshot()
             found = await asyncio.to_thread(work, now)
-            if file.revision == now.revision:
+            if file.document is now.document:
                 return found
 
     async def settle(
@@ -358,51 +358,50 @@ class OpenFiles:
         elif outside.document is not None and outside.is_whole:
             self._rebase(file, outside.document, outside)
         else:
-            from evaltui.files.open_file import unusable
+            from evaltui.documents.open_file import unusable
 
             raise unusable(file.path, outside.text or "")
         return None
 
-    def _rebase(self, file: OpenFile, new: JsonDocument, outside: Outside) -> None:
+    def _rebase(self, file: OpenFile, new: CaseFile, outside: Outside) -> None:
         for steps in (self._done, self._undone):
-            steps.rebase({file.path: file.document.copy()})
+            steps.rebase({file.path: file.document})
         file.rebase(new, outside)
 
     async def restore(self, recovered: Recovered, here: Selection) -> tuple[Step | None, FileConflict | None]:
-        """Make of a file what the edits of an earlier sitting made of it, as one step.
+        """Make of a file the document that an earlier session made of it, as one step.
 
         Where the file has changed meanwhile, that is merged: a conflict is given back as by `save`, no step
-        where the file has all of it. Raises EditError where edits of this sitting are in conflict.
+        where the file has all of it. Raises EditError where edits of this session are in conflict.
         """
-        from evaltui.core.jsondoc.merge import Merged
-        from evaltui.files.open_file import FileConflict, OpenFile, Outside
+        from evaltui.documents.merge import Conflict
+        from evaltui.documents.open_file import FileConflict, OpenFile, Outside
 
         path = recovered.path
         async with self._lock:
-            began_with = None if path.exists() else await asyncio.to_thread(lambda: recovered.base().text)
-            file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, began_with))
-            began, mine, found = await self._worked_out(file, lambda now: now.restored(recovered))
-            old, new, conflict = file.document.copy(), mine, None
-            if isinstance(found, Merged):
-                new = found.document
-            elif any(path in step.splices for step in (*self._done, *self._undone)):
+            is_there = await asyncio.to_thread(path.exists)
+            new_text = None if is_there else (await asyncio.to_thread(recovered.documents))[0].text
+            file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, new_text))
+            began, mine, merged = await self._worked_out(file, lambda now: now.restored(recovered))
+            new, conflict = mine, None
+            if not isinstance(merged, Conflict):
+                new = merged
+            elif any(path in step.changes for step in (*self._done, *self._undone)):
                 raise EditError(f"{path.name} has unsaved changes; save or undo them first")
             else:
-                conflict = FileConflict(path, found, mine.text, Outside(file.fingerprint, old))
-                # As if it had been opened then: what is decided between, both sides made of that.
-                file.end_journal()
-                file = OpenFile(path, began, recovered.fingerprint, self._agent_dir)
-                self._files[path], old = file, began.copy()
-            splices = file.apply(new)
-            if not splices:
+                conflict = FileConflict(path, merged, mine.text, Outside(file.fingerprint, file.document))
+                # As if it had been opened then: both sides of the conflict are made of that.
+                file.end_recovery()
+                self._files[path] = OpenFile(path, began, recovered.fingerprint, self._folder)
+            if new.has_text_of(self._files[path].document):
                 return None, conflict
-            step = Step(RESTORED, {path: splices}, here, here, {}, self._revisions([path]))
-            return self._push(step, {path: old}), conflict
+            step = Step(RESTORED, self._changes({path: new}), here, here, {})
+            return self._push(step, {path: new}), conflict
 
     def discard(self) -> None:
         """Throw away every unsaved edit, and what could be undone. Nothing may be being saved."""
         for file in self._files.values():
-            file.end_journal()
+            file.end_recovery()
         self._files.clear()
         self._done.clear()
         self._undone.clear()

@@ -21,11 +21,11 @@ from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.state import SameConfig
 
 if TYPE_CHECKING:
-    from evaltui.core.jsondoc.document import JsonDocument
     from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.documents.case_file import CaseFile
+    from evaltui.documents.open_file import OpenFile
+    from evaltui.documents.saving import Fingerprint
     from evaltui.files.configs import ConfigInUse
-    from evaltui.files.open_file import OpenFile
-    from evaltui.files.saving import Fingerprint
 
 
 # As many cases are validated between two keys that are typed.
@@ -229,7 +229,7 @@ class OpenSets:
 
     def _version(self, path: Path) -> object:
         file = self.files.known(path)
-        return stamp_of(path) if file is None else file.document.chunks
+        return stamp_of(path) if file is None else file.document
 
     def _validated(self, path: Path) -> EvalSetFile:
         # It builds on pydantic, which the first frame does not wait for.
@@ -245,7 +245,7 @@ class OpenSets:
         return file if file.is_validated else validated_apart(file)
 
     def _edited(self, path: Path, open_file: OpenFile, *, validate: bool) -> EvalSetFile:
-        return edited(self._known(path), open_file.document.copy(), validate=validate)
+        return edited(self._known(path), open_file.document, validate=validate)
 
     def config_now(self, path: Path) -> ConfigInUse | EvalSetError:
         """What scores a set now, or what is wrong with that."""
@@ -271,18 +271,18 @@ class OpenSets:
         for known in (self.last_opened(path), self.by_path(path)):
             if known is None:
                 continue
-            if known.document is not None and known.document.chunks is version:
+            if known.document is not None and known.document is version:
                 return known
             if known.stamp is not None and known.stamp == version:
                 return known
         return None
 
-    def _text(self, path: Path) -> tuple[JsonDocument, Fingerprint] | None:
+    def _text(self, path: Path) -> tuple[CaseFile, Fingerprint] | None:
         """The text of a set that is on disk as it was read; None where that is not known."""
         file = self._read_already(path)
         if file is None or file.document is None or file.fingerprint is None:
             return None
-        return file.document.copy(), file.fingerprint
+        return file.document, file.fingerprint
 
     # Edited
 

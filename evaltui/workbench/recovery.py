@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from evaltui.files.folders import short_path
-from evaltui.files.journal import Recovered
+from evaltui.documents.recovery import Recovered
 from evaltui.text.figures import counted, some_of
 from evaltui.workbench.editing import Editing
 
@@ -48,17 +47,11 @@ class Offer:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """What can be done with it, the usual first."""
-        return ("recover", "later", "discard") if self.recovered.can_be_restored else ("later", "discard")
+        return ("recover", "later", "discard")
 
     @property
     def file(self) -> str:
         """What has become of the file, in words."""
-        if not self.recovered.can_be_restored:
-            kept = short_path(self.recovered.journal)
-            return (
-                "cannot recover: the file changed since and its old text is not stored; "
-                f"your text is in {kept} until you discard it"
-            )
         if self.recovered.matches:
             return "file unchanged"
         if self.recovered.path.exists():
@@ -110,9 +103,9 @@ class Recovery:
     async def _recover(self, number: int) -> bool:
         """Brings the edits back as one step that can be undone; the file stays unsaved."""
         recovered = self.offers[number].recovered
-        if not recovered.can_be_restored or not await self._editing.restore(recovered):
+        if not await self._editing.restore(recovered):
             return False
-        if not self._editing.journal_problem:
+        if not self._editing.recovery_problem:
             recovered.discard()
         self._recovered.add(number)
         return True

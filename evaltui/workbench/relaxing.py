@@ -14,10 +14,6 @@ from pydantic import ValidationError
 
 from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
 from evaltui.core.compare.rules import match_data, rules_of_case
-from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
-from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.edits import Edit, apply_to_data
-from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path
 from evaltui.core.model.case_id import CaseId
@@ -25,6 +21,9 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing.config import ConfigEditor, Rule, new_config, new_rule
+from evaltui.documents.edits import Edit, EditError, apply_to_data
+from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.editing import Editing
@@ -171,8 +170,8 @@ class Relaxing:
         if self._editing.config_data(self._sets.file_of(self.case.path)) is None:
             text = json.dumps(apply_to_data(new_config(), edits), indent=2, ensure_ascii=False)
             return tuple(LineChange("+", number, line) for number, line in enumerate(text.splitlines(), 1))
-        preview = self._editing.document(self.config_path).copy().preview(edits)
-        return tuple(preview.lines) if preview else ()
+        document = self._editing.document(self.config_path)
+        return changed_lines(document, document.edited(edits))
 
     @property
     def scored(self) -> CaseOutcome:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId, given_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
+from evaltui.documents.saving import fingerprint_of
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.saving import fingerprint_of
 from evaltui.text.figures import counted, some_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets

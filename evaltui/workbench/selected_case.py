@@ -8,16 +8,15 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from evaltui.core.editing.json_paths import Changes, field_value
-from evaltui.core.editing.set import CaseEditor, EditBuilder, SetEditor
-from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.edits import PutText, alike
-from evaltui.core.jsondoc.writing import in_one_line, laid_out
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.declared_tool import declared_tools
 from evaltui.core.model.problems import EvalSetError, JsonPath
+from evaltui.documents.editing.json_paths import Changes, field_value
+from evaltui.documents.editing.set import CaseEditor, EditBuilder, SetEditor
+from evaltui.documents.edits import EditError, PutText, alike
+from evaltui.documents.open_file import OpenFile
+from evaltui.documents.style import in_one_line, laid_out
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.open_file import OpenFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.editing import Editing

@@ -12,12 +12,12 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.editing import set as eval_sets
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import SetEditor
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.documents.editing import set as eval_sets
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.editing.set import SetEditor
+from evaltui.documents.edits import EditError
 from evaltui.files.eval_sets import migrated_text, read_eval_set, set_name
 from evaltui.files.folders import SET_SUFFIXES, agent_folder
 from evaltui.text.figures import counted

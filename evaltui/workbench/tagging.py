@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.references import References
 from evaltui.core.model.tags import typed_tags
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.editing.references import References
 from evaltui.text.figures import counted, some_of
 from evaltui.workbench.case_plan import Plan, ids_at, numbers_in_sets, refusing
 from evaltui.workbench.chosen_cases import chosen

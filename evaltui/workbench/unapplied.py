@@ -5,16 +5,17 @@ They go with what they were typed for, wherever it is moved to and whatever its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import CaseList, StoredCase
+from evaltui.documents.edits import EditError, same
 
 if TYPE_CHECKING:
-    from evaltui.files.journal import Draft
+    from evaltui.documents.recovery import Draft
 
 
 # Of `("eval_cases", 0, "conversation", 0)`.
@@ -45,8 +46,6 @@ class Unapplied:
     def followed_to(self, data: Any) -> Unapplied:
         if data is self.data:
             return self
-        from evaltui.core.jsondoc.splices import followed
-
         at = followed(self.data, data, self.at)
         if at is None:
             return self if self.is_gone else replace(self, is_gone=True)
@@ -55,7 +54,7 @@ class Unapplied:
     @property
     def case(self) -> CaseId | None:
         """The case that it belongs to."""
-        from evaltui.core.editing.set import CaseEditor
+        from evaltui.documents.editing.set import CaseEditor
 
         number = next((step for step in self.at if isinstance(step, int)), None)
         try:
@@ -97,7 +96,7 @@ class UnappliedTexts:
 
     def _place_in(self, case: CaseId, at: JsonPath) -> JsonPath | None:
         """A place of a case as a place of another one; None where that case, or its turn, is gone."""
-        from evaltui.core.editing.json_paths import cases_path, eval_ids
+        from evaltui.documents.editing.json_paths import cases_path, eval_ids
 
         data = self._data(case.path)
         ids = eval_ids(data)
@@ -135,11 +134,11 @@ class UnappliedTexts:
     def clear(self) -> None:
         self._texts.clear()
 
-    # In the recovery journal
+    # In the recovery file
 
     def drafts(self, path: str) -> tuple[Draft, ...]:
-        """The texts of a set, for its journal."""
-        from evaltui.files.journal import Draft
+        """The texts of a set, for its recovery file."""
+        from evaltui.documents.recovery import Draft
 
         return tuple(
             Draft(one.case.eval_id, one.at, one.part, one.text, one.problem, one.base)
@@ -153,3 +152,77 @@ class UnappliedTexts:
         if at is not None:
             self.keep(case.path, at, draft.part, draft.text, draft.problem, draft.base)
         return at is not None
+
+
+Match = Callable[[Any, Any], bool]
+
+
+def followed(old: Any, new: Any, path: JsonPath) -> JsonPath | None:
+    """The path of the same thing in the new data; None where it is gone.
+
+    What the old data did not have yet stays where it would be. Elements are known again by what they are,
+    else by their id, else by what is equal, at last by their order.
+    """
+    found: list[str | int] = []
+    for depth, step in enumerate(path):
+        if old is new:
+            return (*found, *path[depth:])
+        if isinstance(old, list) and isinstance(new, list) and isinstance(step, int):
+            if step >= len(old):
+                return (*found, *path[depth:])
+            at: str | int | None = _places(old, new).get(step)
+        elif isinstance(old, dict) and isinstance(new, dict):
+            if step not in old:
+                return (*found, *path[depth:])
+            at = str(step) if step in new else _renamed(old, new, str(step))
+        else:
+            return None
+        if at is None:
+            return None
+        old, new = old[step], new[at]
+        found.append(at)
+    return tuple(found)
+
+
+def _places(old: list[Any], new: list[Any]) -> dict[int, int]:
+    """Index in the old list to index in the new one, of all that are in both."""
+    if isinstance(old, CaseList) and isinstance(new, CaseList):
+        return _places_of_cases(old.stored, new.stored)
+    places: dict[int, int] = {}
+    left, free = list(range(len(old))), list(range(len(new)))
+    matches: tuple[Match, ...] = (lambda one, other: one is other, _has_its_id, same)
+    for match in matches:
+        for index in tuple(left):
+            at = next((number for number in free if match(old[index], new[number])), None)
+            if at is not None:
+                places[index] = at
+                left.remove(index)
+                free.remove(at)
+    if len(left) == len(free):
+        places |= zip(left, free, strict=True)
+    return places
+
+
+def _places_of_cases(old: Sequence[StoredCase], new: Sequence[StoredCase]) -> dict[int, int]:
+    """As `_places`, in one go through thousands of cases, and without parsing any that is the same."""
+    at = {case: number for number, case in enumerate(new)}
+    places = {number: at[case] for number, case in enumerate(old) if case in at}
+    taken = set(places.values())
+    free = [number for number in range(len(new)) if number not in taken]
+    left = [number for number in range(len(old)) if number not in places]
+    rest = _places([old[number].value for number in left], [new[number].value for number in free])
+    return places | {left[number]: free[to] for number, to in rest.items()}
+
+
+def _has_its_id(one: Any, other: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    names = ("eval_id", "evalId", "invocation_id", "invocationId", "rubric_id", "rubricId", "id")
+    return any(one.get(name) and one.get(name) == other.get(name) for name in names)
+
+
+def _renamed(old: dict[str, Any], new: dict[str, Any], key: str) -> str | None:
+    """What a member that is gone is called now: the new member at its place."""
+    at = list(old).index(key)
+    keys = list(new)
+    return keys[at] if len(old) == len(new) and keys[at] not in old else None

@@ -222,7 +222,7 @@ class Workbench:
     async def close(self) -> None:
         """Ends what runs, the agent's processes included; what is being saved is saved."""
         await self.editing.finished()
-        self.editing.journal_drafts()
+        self.editing.write_drafts()
         if "received" in vars(self):
             await self.received.stop()
         await self.watch.stop()

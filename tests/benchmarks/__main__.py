@@ -27,7 +27,7 @@ from agents import (
 from measuring import LargeSet, Row, first_paint, medians, seconds_of, table, used_by
 from recorded_traces import write_traces
 
-from evaltui.files.saving import read_source
+from evaltui.documents.saving import read_source
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from large_runs import write_run

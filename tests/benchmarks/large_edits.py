@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from evaltui.core.editing.set import SetEditor
+from evaltui.documents.editing.set import SetEditor
 from evaltui.workbench.workbench import Workbench
 
 _MIDDLE = 5_000

@@ -132,10 +132,10 @@ def test_of_two_that_begin_the_same_set_none_loses_its_case(agent):
 
 
 def test_an_unwritable_file_is_told(agent, monkeypatch, capsys):
-    def full(changes):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evaltui.files.saving.write_all", full)
+    monkeypatch.setattr("evaltui.documents.saving.replace_all", full)
     assert record(agent, "basics") == 2
     assert "cannot be written: No space left on device" in capsys.readouterr().err
 

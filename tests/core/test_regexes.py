@@ -3,13 +3,13 @@
 import pytest
 
 from evaltui.core.compare.rules import lets_pass
-from evaltui.core.editing.references import slow_rules
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model import regexes
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.regexes import Patience, SlowRegexError, check_regex, is_slow
+from evaltui.documents.editing.references import slow_rules
 
 # In time that doubles with each letter.
 SLOW = "(a|aa)+$"

@@ -9,8 +9,8 @@ pytest.importorskip("pandas")
 from google.adk.evaluation.eval_config import get_eval_metrics_from_config, get_evaluation_criteria_or_default
 from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
 
-from evaltui.core.editing.config import ConfigEditor, new_rule
-from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.config import ConfigEditor, new_rule
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 
@@ -48,7 +48,7 @@ def test_adk_reads_set_and_config_with_rules(tmp_path):
     document = JsonDocument(CONFIG)
     for number, match in enumerate(MATCHES):
         rule = new_rule("find", f"arg_{number}", match, ("orders", "late") if number % 2 else None)
-        document.apply(ConfigEditor(document.value).put_rule(rule))
+        document = document.edited(ConfigEditor(document.value).put_rule(rule))
     config_file.write_text(document.text)
     assert len(json.loads(document.text)["evaltui"]["rules"]) == len(MATCHES)
 

@@ -1,19 +1,14 @@
 """Tags of cases in configs: read, changed, kept true, merged."""
 
-import json
-
 import pytest
 
-from evaltui.core.editing.references import References
-from evaltui.core.editing.set import SetEditor
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import apply_to_data
-from evaltui.core.jsondoc.merge import Conflict, merge
-from evaltui.core.jsondoc.shapes import CONFIG
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.tags import TagChoice, tags_in
+from evaltui.documents.editing.references import References
+from evaltui.documents.editing.set import SetEditor
+from evaltui.documents.edits import apply_to_data
 
 
 def entry(case, *tags, of="orders"):
@@ -107,23 +102,6 @@ def test_tags_follow_their_cases():
     moved = here.move_to(elsewhere, [0])
     assert tags_after(shared, moved.source.of_config) == {"early": ("slow",)}
     assert tags_after(config(), moved.target.of_config, "far") == {"late_2": ("smoke",)}
-
-
-def document(*entries):
-    return JsonDocument(json.dumps(config(*entries), indent=1))
-
-
-def test_tags_that_both_sides_give_are_merged_by_case():
-    base = document(entry("late", "smoke"))
-    mine = document(entry("late", "smoke", "mine"), entry("early", "mine"))
-    theirs = document(entry("late", "smoke"), entry("third", "theirs"))
-    merged = merge(base, mine, theirs, CONFIG)
-    assert not isinstance(merged, Conflict)
-    found = tags_in(merged.document.value, "orders")
-    assert found == {"late": ("smoke", "mine"), "early": ("mine",), "third": ("theirs",)}
-    clash = merge(base, mine, document(entry("late", "theirs")), CONFIG)
-    assert isinstance(clash, Conflict)
-    assert [one.name for one in clash.members] == ["evaltui.tags: orders/late"]
 
 
 def test_a_choice_by_tags():

@@ -318,11 +318,11 @@ def test_a_terminal_that_is_gone_ends_it_where_sighup_is_ignored(bench, front):
         program.until(lambda: "✓ first" in program.screen.text())
         # What was edited is not lost with the terminal.
         program.type("d")
-        program.until(lambda: list(bench.agent.glob(".evaltui/recovery/*.jsonl")))
+        program.until(lambda: list(bench.agent.glob(".evaltui/unsaved/*.json")))
         program.type("\x1b")
     program.hang_up()
     assert program.ended() == (0 if front == "chat" else 130)
-    assert len(list(bench.agent.glob(".evaltui/recovery/*.jsonl"))) == (front == "workbench")
+    assert len(list(bench.agent.glob(".evaltui/unsaved/*.json"))) == (front == "workbench")
 
 
 @pytest.mark.thorough

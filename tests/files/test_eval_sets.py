@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from evaltui.core.model.eval_set import full_text, tool_calls
 from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.documents.json_text import parse, without_comments
 from evaltui.files.eval_sets import load_eval_set, read_eval_set
-from evaltui.files.json_text import parse, without_comments
 
 SHARED = Path(__file__).parents[3] / "shared"
 

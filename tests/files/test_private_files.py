@@ -10,12 +10,12 @@ import pytest
 from stored_runs import selected
 
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.files.journal import Journal, recoverable
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.recovery import RecoveryFile, recoverable
 from evaltui.files.recordings import save_recordings
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
@@ -33,21 +33,28 @@ def mode(path):
 def write_everything(agent):
     log = begin_run(RunStore(agent), RunHeader((selected("s", "c"),)))
     log.close(Ending(Status.PASSED))
-    journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"), None)
+    recovery = RecoveryFile.open(agent, agent / "x.evalset.json", JsonDocument("{}"), None)
+    recovery.write(JsonDocument('{"a": 1}'), ["edit"], ())
     remember_config(agent, agent / "x.json")
     name_run(RunStore(agent), "last", "before")
     result = write_adk_result(agent, "r", "{}")
     own = agent / ".evaltui"
-    return [log.path, journal.path, own / "settings.json", own / "runs" / "names.json", result]
+    return [
+        log.path,
+        *sorted(recovery.path.parent.iterdir()),
+        own / "settings.json",
+        own / "runs" / "names.json",
+        result,
+    ]
 
 
 @pytest.mark.parametrize("is_there", [False, True])
 def test_files_and_folders_are_for_their_user(tmp_path, is_there):
     if is_there:
-        for folder in (".evaltui", ".evaltui/runs", ".evaltui/recovery"):
+        for folder in (".evaltui", ".evaltui/runs", ".evaltui/unsaved"):
             (tmp_path / folder).mkdir(mode=0o755)
     files = write_everything(tmp_path)
-    assert [mode(file) for file in files] == ["0o600"] * 5
+    assert [mode(file) for file in files] == ["0o600"] * 7
     folders = {folder for file in files for folder in file.relative_to(tmp_path).parents}
     assert {mode(tmp_path / folder) for folder in folders if folder.name} == {"0o700"}
 
@@ -70,7 +77,7 @@ def test_an_adk_folder_of_the_user_stays_as_it_is(tmp_path):
     assert not (tmp_path / ".adk" / ".gitignore").exists()
 
 
-LINKS = [".evaltui", ".evaltui/runs", ".evaltui/recovery", "recordings", "recordings/score"]
+LINKS = [".evaltui", ".evaltui/runs", ".evaltui/unsaved", "recordings", "recordings/score"]
 LINKS += [".adk", ".adk/eval_history"]
 
 
@@ -84,7 +91,7 @@ def test_a_link_is_not_followed(tmp_path, link):
     (agent / link).symlink_to(elsewhere, target_is_directory=True)
     writers = {
         ".evaltui/runs": lambda: RunStore(agent).make(),
-        ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}"), None),
+        ".evaltui/unsaved": lambda: RecoveryFile.open(agent, agent / "x", JsonDocument("{}"), None),
         "recordings/score": lambda: save_recordings(agent / "recordings" / "score" / "a.jsonl", {}, {}),
         ".adk/eval_history": lambda: write_adk_result(agent, "r", "{}"),
     }

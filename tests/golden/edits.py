@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.editing.set import SetEditor
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_result

@@ -213,7 +213,7 @@ async def crash(agent: Path) -> None:
     await workbench.open()
     set_editing.duplicate(workbench.editing)
     # The lock ends with the process; this one goes on.
-    workbench.editing.open_file(agent / "talk.evalset.json").journal._file.close()
+    workbench.editing.open_file(agent / "talk.evalset.json").recovery.lock.release()
 
 
 async def wrong_keys(_: Path) -> None:

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from evaltui.files.atomic import write_atomically
+from evaltui.documents.files import write_atomically
 from evaltui.files.folders import app_name
 from evaltui.runs.adk_results import write_adk_result
 

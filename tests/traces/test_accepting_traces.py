@@ -7,13 +7,12 @@ import pytest
 pytest.importorskip("google.adk")
 
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.editing.accepting import Accepting
-from evaltui.core.editing.set import CaseEditor
-from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.documents.editing.accepting import Accepting
+from evaltui.documents.editing.set import CaseEditor
+from evaltui.documents.edits import EditError, apply_to_data
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.pairing import aligned_events
 from evaltui.traces.reading import read_bytes

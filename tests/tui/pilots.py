@@ -12,9 +12,9 @@ from textual.app import App
 from textual.color import Color
 from textual.pilot import Pilot
 
-from evaltui.core.editing.set import CaseEditor
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.documents.editing.set import CaseEditor
 from evaltui.tui.pages.case import write_rows
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.case_rows.case import case_rows

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.documents.line_changes import LineChange
 from evaltui.runs.score_table import Trial
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.criteria import write_row

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
-from evaltui.core.jsondoc.edits import Put
+from evaltui.documents.edits import Put
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.accept import AcceptScreen
 from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
@@ -289,7 +289,7 @@ async def test_what_a_crash_left_is_there_until_it_is_confirmed(house, monkeypat
     path = house / "lights.evalset.json"
     assert workbench.editing.do("change the response", path, lambda _: [Put(where, "mine")])
     # The lock ends with the process; this one goes on.
-    workbench.editing.open_file(path).journal._file.close()
+    workbench.editing.open_file(path).recovery.lock.release()
     applied: list[Recovery] = []
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=SIZES[0]) as pilot:

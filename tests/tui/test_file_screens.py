@@ -5,8 +5,8 @@ import json
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
-from evaltui.core.jsondoc.edits import Move, Put
-from evaltui.files.journal import recoverable
+from evaltui.documents.edits import Move, Put
+from evaltui.documents.recovery import recoverable
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.merge_conflict import MergeConflictScreen
 from evaltui.tui.screens.unsaved import RecoveryScreen, UnsavedScreen
@@ -280,7 +280,7 @@ async def crashed(folder, path, *cases):
     for case in cases:
         edit(workbench, path, case, f"unsaved {case}")
     # The lock ends with the process; this one goes on.
-    workbench.editing.open_file(path).journal._file.close()
+    workbench.editing.open_file(path).recovery.lock.release()
 
 
 async def recovering(app, pilot):

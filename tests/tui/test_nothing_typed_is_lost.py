@@ -7,9 +7,9 @@ from pilots import screen_text, turn, until, write_cases
 from textual import events
 from textual.widgets import Input
 
-from evaltui.core.editing.json_paths import put_field
-from evaltui.core.jsondoc.writing import laid_out
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.editing.json_paths import put_field
+from evaltui.documents.style import laid_out
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.details import RawScreen
 from evaltui.tui.screens.merge_conflict import MergeConflictScreen
@@ -261,7 +261,7 @@ def laid_out_case(path):
 
 
 def stored_texts(app):
-    stored = (app.workbench.agent.dir / ".evaltui" / "recovery").glob("*.drafts")
+    stored = (app.workbench.agent.dir / ".evaltui" / "unsaved").glob("*.json")
     return [draft["text"] for file in stored for draft in json.loads(file.read_text())["drafts"]]
 
 
@@ -276,9 +276,9 @@ async def test_unfinished_texts_of_a_crash_go_on_where_they_were_typed(house):
     base = '{\n  "a": 1\n}'
     unapplied_texts.keep(path.name, call, "turn/call/arg value", '{"a": 1,', "not JSON", base)
     unapplied_texts.keep(path.name, case, "raw", '{"n": [1,', "draft", laid_out_case(path))
-    before.editing.journal_drafts()
+    before.editing.write_drafts()
     # The lock ends with the process; this one goes on.
-    before.editing.open_file(path).journal._file.close()
+    before.editing.open_file(path).recovery.lock.release()
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:
         await until(pilot, lambda: "2 texts not applied in dim: {" in screen_text(app))
@@ -345,8 +345,8 @@ async def draft_of_another_session(folder):
     before.editing.data(path)
     text, base = '{"eval_id": "dim", "conversation": []}', laid_out_case(path)
     before.editing.unapplied.keep(path.name, ("eval_cases", 0), "raw", text, "draft", base)
-    before.editing.journal_drafts()
-    before.editing.open_file(path).journal._file.close()
+    before.editing.write_drafts()
+    before.editing.open_file(path).recovery.lock.release()
     return path
 
 

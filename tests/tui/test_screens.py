@@ -291,7 +291,7 @@ async def test_what_was_lost_is_offered_although_another_screen_is_shown_first(
     before = Workbench(parrot.parent)
     await before.open()
     assert set_editing.new_case(before.editing)
-    before.editing.open_file(parrot).journal._file.close()
+    before.editing.open_file(parrot).recovery.lock.release()
     no_settings_of_the_user.mkdir()
     (no_settings_of_the_user / "keys.toml").write_text("no_such_action = 'x'\n")
     app = WorkbenchApp(Workbench(parrot.parent))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.editing.config import ConfigEditor
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.jsondoc.merge import Choices
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.journal import recoverable
+from evaltui.documents.editing.config import ConfigEditor
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.merge import Choices
+from evaltui.documents.recovery import recoverable
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -143,7 +143,7 @@ async def test_edits_of_it_are_recovered(house):
     assert rename(workbench, path)
     # The locks end with the process; this one goes on.
     for file in (path, config):
-        workbench.editing.open_file(file).journal._file.close()
+        workbench.editing.open_file(file).recovery.lock.release()
     write_config(config, response_match_score=0.9)
     again, path = await opened(house)
     recovery = Recovery(again.editing, recoverable(house[0]), again.say)

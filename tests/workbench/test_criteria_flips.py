@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from fake_runs import FakeRuns, says
 
-from evaltui.core.jsondoc.edits import Put
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Status
+from evaltui.documents.edits import Put
 from evaltui.workbench import rescoring
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_effect import effect_of, flips_of

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from evaltui.core.editing.config import ConfigEditor
-from evaltui.core.editing.set import CaseEditor
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.editing.config import ConfigEditor
+from evaltui.documents.editing.set import CaseEditor
 from evaltui.workbench.saves import ReactionStep
 from evaltui.workbench.workbench import Workbench
 

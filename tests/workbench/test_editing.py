@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.jsondoc.edits import Put
-from evaltui.core.jsondoc.merge import Choices
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.journal import recoverable
+from evaltui.documents.edits import Put
+from evaltui.documents.merge import Choices
+from evaltui.documents.recovery import recoverable
 from evaltui.workbench import open_files, set_editing
 from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.state import Selection
@@ -534,7 +534,7 @@ async def test_edits_made_before_an_outside_change_are_recovered_on_top_of_it(ec
     workbench.editing.do("answer", path, answer(0, "mine"))
     outside(path, 1, "theirs")
     await workbench.open()
-    workbench.editing.open_file(path).journal._file.close()
+    workbench.editing.open_file(path).recovery.lock.release()
     (found,) = recoverable(echo)
     assert found.matches
     assert answers(json.loads(after(found))) == ["mine", "theirs"]

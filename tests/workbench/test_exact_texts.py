@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evaltui.core.jsondoc.writing import in_one_line, laid_out
+from evaltui.documents.style import in_one_line, laid_out
 from evaltui.workbench.selected_case import SelectedCase
 from evaltui.workbench.workbench import Workbench
 

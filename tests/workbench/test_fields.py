@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import CaseEditor, SetEditor
-from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.tool_values import first_value
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.case_rows.turns import next_expectation, toggle_context
 from evaltui.workbench.fields import FieldError, RowSource, text_of, value_of
@@ -90,8 +90,8 @@ class Bench:
         changes = make(SetEditor(self.document.value, self.config.value))
         if isinstance(changes, list):
             changes = Changes(changes)
-        self.document.apply(changes.of_set)
-        self.config.apply(changes.of_config)
+        self.document = self.document.edited(changes.of_set)
+        self.config = self.config.edited(changes.of_config)
 
     def type(self, id, text, part="value"):
         self.make(self.rows[id].of(part).change(text))

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from fake_runs import FakeRuns, NoHost, says
 
-from evaltui.core.jsondoc.edits import Put, Remove
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.edits import Put, Remove
 from evaltui.runs import execution
 from evaltui.text.lines import draw
 from evaltui.tui.pages.selected import View, write_page

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import CaseEditor, SetEditor
-from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.declared_tool import DeclaredTool
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case_rows import expected
 from evaltui.workbench.case_rows.case import case_rows
@@ -69,7 +69,7 @@ class Bench:
 
     def make(self, make):
         changes = make(SetEditor(self.document.value))
-        self.document.apply(changes.of_set if isinstance(changes, Changes) else changes)
+        self.document = self.document.edited(changes.of_set if isinstance(changes, Changes) else changes)
 
     @property
     def value(self):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import CaseEditor, SetEditor
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.tool_values import first_value, inlined, member_schema
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.editing.set import CaseEditor, SetEditor
+from evaltui.documents.edits import EditError
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.fields import RowSource
 
@@ -55,7 +55,7 @@ class Bench:
 
     def make(self, make):
         changes = make(SetEditor(self.document.value))
-        self.document.apply(changes.of_set if isinstance(changes, Changes) else changes)
+        self.document = self.document.edited(changes.of_set if isinstance(changes, Changes) else changes)
 
     @property
     def args(self):

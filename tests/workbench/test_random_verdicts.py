@@ -8,8 +8,8 @@ import pytest
 from fake_runs import FakeRuns, says
 from test_freshness import CONFIG, SET, case, config, message, opened, page, turn
 
-from evaltui.core.jsondoc.edits import Put
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.edits import Put
 from evaltui.runs.history import open_run
 from evaltui.workbench import set_editing
 from evaltui.workbench.state import Selection

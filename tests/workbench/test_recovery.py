@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Put
-from evaltui.core.jsondoc.merge import Choices
-from evaltui.files.journal import recoverable
+from evaltui.documents.edits import Put
+from evaltui.documents.merge import Choices
+from evaltui.documents.recovery import recoverable
 from evaltui.tui.pages.status import status_line
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.state import Selection
@@ -33,7 +32,7 @@ async def edit(folder, path, case, answer):
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
     assert workbench.editing.do("change the answer", path, lambda _: [Put(where, answer)])
     # The lock ends with the process; this one goes on.
-    workbench.editing.open_file(path).journal._file.close()
+    workbench.editing.open_file(path).recovery.lock.release()
 
 
 async def started(crashed):
@@ -75,7 +74,7 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
 async def test_what_was_restored_survives_the_next_crash(crashed):
     workbench, recovery = await started(crashed)
     await recovery.apply()
-    workbench.editing.open_file(crashed.path).journal._file.close()
+    workbench.editing.open_file(crashed.path).recovery.lock.release()
     (again,) = recoverable(crashed.folder)
     assert answers(json.loads(after(again))) == ["good morning", "hi"]
 
@@ -119,26 +118,6 @@ async def test_a_file_that_is_gone_comes_back(crashed):
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
 
 
-async def test_edits_of_what_nobody_has_any_more_are_shown_and_not_restored(crashed):
-    """The process was killed before the text was kept, and another program has written the file since."""
-    (found,) = recoverable(crashed.folder)
-    lines = found.journal.read_text().splitlines(keepends=True)
-    found.journal.write_text("".join(line for line in lines if not line.startswith('{"base"')))
-    change_outside(crashed, 0, "good night")
-    workbench, recovery = await started(crashed)
-    (offer,) = recovery.offers
-    assert offer.changes == "1 edit: change the answer"
-    assert offer.file.startswith("cannot recover: the file changed since")
-    assert f".evaltui/recovery/{found.journal.name}" in offer.file
-    assert offer.choices == ("later", "discard")
-    assert await recovery.apply()
-    assert not workbench.editing.unsaved()
-    assert found.journal.exists()
-    recovery.step(0, 1)
-    assert await recovery.apply()
-    assert not found.journal.exists()
-
-
 async def test_two_sessions_that_clash_are_not_mixed(crashed):
     await edit(crashed.folder, crashed.path, 0, "good evening")
     workbench, recovery = await started(crashed)
@@ -177,20 +156,6 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     assert workbench.navigation.selection == Selection(path.name, "one")
 
 
-async def test_what_is_on_disk_is_not_read_again_to_bring_edits_back(crashed, monkeypatch):
-    workbench, recovery = await started(crashed)
-    made, make = [], JsonDocument.__init__
-
-    def count(self, text, like=None):
-        made.extend([text] if isinstance(text, str) else [])
-        make(self, text, like)
-
-    monkeypatch.setattr(JsonDocument, "__init__", count)
-    assert await recovery.apply()
-    assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
-    assert len(made) <= 1
-
-
 ANSWER = ("conversation", 0, "final_response")
 TEXTS = {
     "unfinished": '{"a": [1, ',
@@ -210,9 +175,9 @@ async def leave_texts(folder, *paths, case=0, text=TEXTS["unfinished"], edits=Fa
         workbench.editing.data(path)
         at = ("eval_cases", case, *ANSWER)
         workbench.editing.unapplied.keep(path.name, at, "answer value", text, "not JSON", "hi")
-    workbench.editing.journal_drafts()
+    workbench.editing.write_drafts()
     for path in paths:
-        workbench.editing.open_file(path).journal._file.close()
+        workbench.editing.open_file(path).recovery.lock.release()
 
 
 @pytest.fixture
@@ -245,13 +210,13 @@ async def test_a_text_that_is_not_applied_survives_the_process(typed_in, text, e
     assert workbench.navigation.selection == Selection(typed_in.path.name, "two")
     assert answers(workbench.editing.data(typed_in.path)) == ["edited" if edits else "hi", "hello"]
     # It survives the next end too, and goes once it is applied or dropped.
-    workbench.editing.open_file(typed_in.path).journal._file.close()
+    workbench.editing.open_file(typed_in.path).recovery.lock.release()
     assert [one.text for one in recoverable(typed_in.folder)[0].drafts] == [text]
     workbench.editing.unapplied.drop(left.path, left.at, left.part)
     await workbench.editing.save_all()
-    workbench.editing.journal_drafts()
+    workbench.editing.write_drafts()
     assert recoverable(typed_in.folder) == []
-    assert list((typed_in.folder / ".evaltui" / "recovery").iterdir()) == []
+    assert list((typed_in.folder / ".evaltui" / "unsaved").iterdir()) == []
 
 
 @pytest.mark.parametrize("change", ["case deleted", "case renamed", "turn deleted"])
@@ -270,8 +235,8 @@ async def test_a_text_whose_place_is_gone_stays_until_it_is_discarded(typed_in, 
     assert texts_of(workbench) == []
     (stored,) = recoverable(typed_in.folder)
     assert workbench.notice.text.startswith("one: the place of a typed text was deleted; the text is in ")
-    assert workbench.notice.text.endswith(stored.drafts_file.name)
-    assert json.loads(stored.drafts_file.read_text())["drafts"][0]["text"] == TEXTS["unfinished"]
+    assert workbench.notice.text.endswith(stored.file.name)
+    assert json.loads(stored.file.read_text())["drafts"][0]["text"] == TEXTS["unfinished"]
     assert recovery.choices == ["later"]
     recovery.step(0, 1)
     assert await recovery.apply()
@@ -288,12 +253,12 @@ async def test_texts_of_two_files_come_back_to_their_files(typed_in, write_set):
 
 
 @pytest.mark.parametrize("damage", ["", "[]", '{"t": "now", "drafts": [{"at": 1}]}', '{"drafts": "x"}'])
-async def test_damaged_drafts_keep_no_edit_from_being_recovered(typed_in, damage):
-    await leave_texts(typed_in.folder, typed_in.path, edits=True)
-    (found,) = recoverable(typed_in.folder)
-    found.drafts_file.write_text(damage)
-    (found,) = recoverable(typed_in.folder)
-    assert (found.labels, found.drafts) == (("change the answer",), ())
+async def test_a_damaged_file_keeps_no_other_from_being_recovered(typed_in, write_set, damage):
+    other = write_set(typed_in.folder, name="other", one=("a", "b"))
+    await leave_texts(typed_in.folder, typed_in.path, other, edits=True)
+    first, second = recoverable(typed_in.folder)
+    first.file.write_text(damage)
+    assert recoverable(typed_in.folder) == [second]
 
 
 def status(workbench):
@@ -316,13 +281,13 @@ async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_writ
     else:
         editing.data(typed_in.path)
         editing.unapplied.keep(typed_in.path.name, where, "value", "{", "not JSON", "hi")
-        editing.journal_drafts()
+        editing.write_drafts()
     workbench.say("Another sentence")
     assert status(workbench).startswith("! No crash recovery: File exists   ctrl+s saves")
     in_the_way.unlink()
     edit("second")
     assert "No crash recovery" not in status(workbench)
-    editing.open_file(typed_in.path).journal._file.close()
+    editing.open_file(typed_in.path).recovery.lock.release()
     (found,) = recoverable(typed_in.folder)
     assert answers(json.loads(after(found))) == ["second", "hi"]
     assert len(found.drafts) == (what == "text")
@@ -342,12 +307,12 @@ async def test_without_unsaved_changes_nothing_can_be_lost(typed_in):
     assert "No crash recovery" not in status(workbench)
 
 
-async def test_a_journal_stays_while_what_was_recovered_cannot_be_written(crashed, monkeypatch):
+async def test_a_recovery_file_stays_while_what_was_recovered_cannot_be_written(crashed, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
     workbench, recovery = await started(crashed)
-    monkeypatch.setattr("evaltui.files.open_file.Journal.open", refuse)
+    monkeypatch.setattr("evaltui.documents.open_file.RecoveryFile.open", refuse)
     assert await recovery.apply()
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert "No crash recovery: No space left on device" in status(workbench)

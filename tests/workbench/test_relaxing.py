@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.edits import EditError
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.relaxing import Relaxing
 from evaltui.workbench.scoring_again import actual_of, score_again

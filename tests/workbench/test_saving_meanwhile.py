@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaltui.core.jsondoc.edits import Put
-from evaltui.files import journal, open_file
-from evaltui.files.journal import recoverable
+from evaltui.documents import open_file, recovery
+from evaltui.documents.edits import Put
+from evaltui.documents.recovery import recoverable
 from evaltui.workbench import background, open_files
 from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.saves import SavedSets
@@ -162,7 +162,7 @@ class Sitting:
         assert data["both"] == self.files.known(self.config).document.value["both"]
         return (*n, data["both"])
 
-    def recovered(self) -> list[journal.Recovered]:
+    def recovered(self) -> list[recovery.Recovered]:
         copy = self.folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self.folder, copy, ignore=lambda *_: ["copy"])
@@ -178,7 +178,7 @@ async def play(folder: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch) 
     sitting = Sitting(folder)
     monkeypatch.setattr(open_files.asyncio, "to_thread", sitting.threads.run)
     # As if this process were gone.
-    monkeypatch.setattr(journal, "_is_in_use", lambda file, header: False)
+    monkeypatch.setattr(recovery, "_is_in_use", lambda lock: False)
     for name in steps:
         if name == "work":
             await sitting.threads.next()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.jsondoc.edits import Put
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import SIMULATED_USER
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.edits import Put
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.chat import saving
 from evaltui.workbench.state import Selection

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.tags import tags_in
+from evaltui.documents.editing.set import SetEditor
 from evaltui.workbench import set_editing
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.fields import RowSource
@@ -99,8 +99,10 @@ async def test_a_config_that_was_changed_outside_gives_its_tags(workbench):
     file.write_text(json.dumps({"criteria": criteria}))
     mark(workbench, "first:a")
     tag(workbench, "mine")
-    entry = {"set": "first", "case": "b", "tags": ["theirs"]}
-    file.write_text(json.dumps({"criteria": criteria, "evaltui": {"tags": [entry]}}))
+    assert await workbench.editing.save_all()
+    data = json.loads(file.read_text())
+    data["evaltui"]["tags"].append({"set": "first", "case": "b", "tags": ["theirs"]})
+    file.write_text(json.dumps(data))
     await workbench.open()
     assert tags(workbench) == {"first:a": "mine", "first:b": "theirs"}
 

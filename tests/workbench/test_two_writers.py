@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from evaltui.core.editing.set import SetEditor
-from evaltui.core.jsondoc.edits import Move, Put
-from evaltui.core.jsondoc.merge import Choices
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.editing.set import SetEditor
+from evaltui.documents.edits import Move, Put
+from evaltui.documents.merge import Choices
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -49,7 +49,7 @@ def items(path: Path, text: str) -> Items:
     if path.name == "test_config.json":
         block = data.get("evaltui", {})
         found |= {("criterion", name): value for name, value in data.get("criteria", {}).items()}
-        found |= {("mark", mark["case"]): mark for mark in block.get("turns", ())}
+        found |= {("list", name): block[name] for name in ("turns", "rules") if name in block}
     else:
         found |= {("case", one["eval_id"]): one for one in data["eval_cases"]}
         found |= {("member", key): value for key, value in data.items() if key != "eval_cases"}
@@ -66,9 +66,7 @@ def merged(base: Items, mine: Items, theirs: Items, choices: Choices | None = No
     found, both = {}, set()
     for key in {*base, *mine, *theirs}:
         one, ours, other = base.get(key), mine.get(key), theirs.get(key)
-        name = {"case": key[1], "criterion": f"criteria.{key[1]}", "member": key[1]}.get(
-            key[0], f"evaltui.turns: talk/{key[1]} turn 0"
-        )
+        name = {"criterion": f"criteria.{key[1]}", "list": f"evaltui.{key[1]}"}.get(key[0], key[1])
         side = "mine" if other == one else "theirs" if ours in (one, other) else chosen.get(name)
         if side is None:
             both.add(name)

@@ -57,12 +57,16 @@ class StoredCase:
     def value(self) -> Any:
         """The case as JSON data, the same object each time."""
         if self._value is None:
-            self._value = json.loads(self.text)
+            self._value = self._parsed()
         return self._value
+
+    def _parsed(self) -> Any:
+        """The data of the text, which a case of another format has otherwise."""
+        return json.loads(self.text)
 
     def data(self) -> Any:
         """As `value`, not to be kept: of a thousand cases it is to be forgotten again."""
-        return json.loads(self.text) if self._value is None else self._value
+        return self._parsed() if self._value is None else self._value
 
     def model(self) -> EvalCase:
         from evaltui.core.model.eval_set import EvalCase
@@ -102,7 +106,7 @@ class StoredCase:
 
     def to_run(self) -> StoredCase:
         """The case without what only lists show of it."""
-        case = StoredCase(self.text)
+        case = type(self)(self.text)
         case._outline = self.outline._replace(first_text="", texts=(), tools=())
         return case
 

@@ -8,9 +8,10 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from evaltui.core.jsondoc.merge import Clash, Side
-from evaltui.core.jsondoc.splices import LineChange, smallest
-from evaltui.files.open_file import FileConflict
+from evaltui.documents.edits import common_ends
+from evaltui.documents.line_changes import LineChange
+from evaltui.documents.merge import Clash, Side
+from evaltui.documents.open_file import FileConflict
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, Span, cells, cut, pad, with_role
 from evaltui.text.syntax import json_line
@@ -87,8 +88,8 @@ def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChan
 def _differing(text: str, partner: str, role: str) -> list[Span]:
     if not partner and len(text) <= _LONGEST_LINE:
         return with_role(_FILLS[role], json_line(text))
-    change = smallest(0, partner, text)
-    before, differs, after = text[: change.start], change.new, text[change.start + len(change.new) :]
+    head, tail = common_ends(partner, text)
+    before, differs, after = text[:head], text[head : len(text) - tail], text[len(text) - tail :]
     if len(text) > _LONGEST_LINE:
         before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
         after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
@@ -209,8 +210,7 @@ def _opcodes(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, in
     """As those of difflib, which for long texts that have little in common takes too long."""
     if len(one) * len(other) <= _MOST_COMPARISONS:
         return SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
-    head = _common(one, other)
-    tail = _common(one[head:][::-1], other[head:][::-1])
+    head, tail = common_ends(one, other)
     end, other_end = len(one) - tail, len(other) - tail
     found = [
         ("equal", 0, head, 0, head),
@@ -218,11 +218,6 @@ def _opcodes(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, in
         ("equal", end, len(one), other_end, len(other)),
     ]
     return [found_one for found_one in found if found_one[1] < found_one[2] or found_one[3] < found_one[4]]
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 # Columns

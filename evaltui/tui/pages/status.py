@@ -91,7 +91,7 @@ def _fitting(facts: list[str], room: int) -> Line:
 
 def status_line(workbench: Workbench, width: int) -> Line:
     """Unsaved changes that a crash would lose, who waits for a response of the user, then the run."""
-    if problem := workbench.editing.journal_problem:
+    if problem := workbench.editing.recovery_problem:
         save = key_name(keys_of(BY_ID["save"], workbench)[0])
         lost: Line = [(f"! No crash recovery: {visible(problem)}", "warning"), _GAP, (save, "bold accent")]
         lost.append((" saves", "muted"))

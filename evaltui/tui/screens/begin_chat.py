@@ -16,7 +16,7 @@ from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import Problem
-from evaltui.files.json_text import parse
+from evaltui.documents.json_text import parse
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible

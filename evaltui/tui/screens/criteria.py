@@ -175,7 +175,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         """The results, the config and the sets that are shown."""
         bench = self._workbench
         file = bench.editing.open_file(self.criteria.path)
-        shown = (file.revision, file.dirty) if file else self.criteria.exists
+        shown = (file.document, file.dirty) if file else self.criteria.exists
         results = bench.outcomes.results
         return (results, results.version), shown, bench.sets.workspace
 

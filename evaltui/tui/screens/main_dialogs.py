@@ -23,8 +23,8 @@ from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
-    from evaltui.files.journal import Recovered
-    from evaltui.files.open_file import FileConflict
+    from evaltui.documents.open_file import FileConflict
+    from evaltui.documents.recovery import Recovered
     from evaltui.traces.conversations import RecordedConversation
     from evaltui.tui.pages.writer import Page
     from evaltui.tui.screens.runs import Wanted
@@ -295,11 +295,12 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     async def offer_unsaved(self) -> None:
         """Asks about the edits of an earlier session, as soon as no other screen lies over this one."""
-        from evaltui.files.journal import recoverable
+        from evaltui.documents.recovery import recoverable
+        from evaltui.files.folders import agent_folder
 
         if self.workbench.read_only:
             return
-        self._recovered = await asyncio.to_thread(recoverable, self.workbench.agent.dir)
+        self._recovered = await asyncio.to_thread(recoverable, agent_folder(self.workbench.agent.dir))
         self.draw_soon()
 
     def ask(self) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from textual import events, on
 from textual.app import ComposeResult
 
-from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.open_file import FileConflict
+from evaltui.documents.merge import Choices, Side
+from evaltui.documents.open_file import FileConflict
 from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.values import visible

@@ -12,9 +12,9 @@ from textual.widget import Widget
 
 from evaltui.core.compare.proposals import Proposal
 from evaltui.core.compare.rules import match_in_words
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.edits import EditError
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from textual import events
 from textual.app import ComposeResult
 
+from evaltui.documents.recovery import Recovered
 from evaltui.files.folders import short_path
-from evaltui.files.journal import Recovered
 from evaltui.text.figures import counted, show_moment, show_number
 from evaltui.text.lines import Line, cells, pad, wrap
 from evaltui.text.values import visible

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from evaltui.core.editing.calls import CallEditor, ResponseEditor
-from evaltui.core.editing.intermediate import IntermediateResponse
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import EditBuilder
-from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.tool_schema import check_call
 from evaltui.core.model.tool_values import first_value
+from evaltui.documents.editing.calls import CallEditor, ResponseEditor
+from evaltui.documents.editing.intermediate import IntermediateResponse
+from evaltui.documents.editing.json_paths import Changes
+from evaltui.documents.editing.set import EditBuilder
+from evaltui.documents.edits import Edit
 from evaltui.text.keys import key_of
 from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.case_rows.turn_source import TurnSource

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from evaltui.core.editing.json_paths import Changes, field_path, field_value
-from evaltui.core.editing.references import References
-from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.tags import tags_in, typed_tags, typed_tags_problem
+from evaltui.documents.editing.json_paths import Changes, field_path, field_value
+from evaltui.documents.editing.references import References
+from evaltui.documents.editing.set import EditBuilder, SetEditor
 from evaltui.text.figures import show_local
 from evaltui.text.keys import key_of
 from evaltui.text.values import did_you_mean

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.editing.set import CaseEditor
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.documents.editing.set import CaseEditor
+from evaltui.documents.edits import EditError
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.fields import RowId
 from evaltui.workbench.results import expected_call, judged_row

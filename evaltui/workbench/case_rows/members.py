@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from evaltui.core.editing.set import EditBuilder
-from evaltui.core.jsondoc.edits import Duplicate, Edit, Insert, Move, Put, Remove, Rename
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.tool_values import first_value, member_schema, properties_of
+from evaltui.documents.editing.set import EditBuilder
+from evaltui.documents.edits import Duplicate, Edit, Insert, Move, Put, Remove, Rename
 from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.fields import (
     Field,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove, Rename
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.tool_values import first_value, member_schema
+from evaltui.documents.edits import Edit, EditError, Insert, Put, Remove, Rename
 from evaltui.text.figures import counted
 from evaltui.workbench.fields import Completion, Operation, RowId
 

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from evaltui.core.conversation.waiting import CONFIRMATION, REQUESTS
-from evaltui.core.editing.calls import CallEditor
-from evaltui.core.editing.json_paths import Changes, field_path, field_value
-from evaltui.core.editing.session import RUBRIC_TYPES, RubricField, RubricsEditor
-from evaltui.core.editing.set import CaseEditor, EditBuilder
-from evaltui.core.editing.turn import TurnEditor
-from evaltui.core.jsondoc.edits import Edit, apply_to_data
 from evaltui.core.model.json_values import value_at
+from evaltui.documents.editing.calls import CallEditor
+from evaltui.documents.editing.json_paths import Changes, field_path, field_value
+from evaltui.documents.editing.session import RUBRIC_TYPES, RubricField, RubricsEditor
+from evaltui.documents.editing.set import CaseEditor, EditBuilder
+from evaltui.documents.editing.turn import TurnEditor
+from evaltui.documents.edits import Edit, apply_to_data
 from evaltui.workbench.fields import Field, Operation, Row, RowId, RowSource, required_text
 
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from evaltui.core.conversation.waiting import REQUESTS
-from evaltui.core.editing.json_paths import field_path, field_value
-from evaltui.core.editing.set import EditBuilder
-from evaltui.core.editing.turn import (
+from evaltui.core.model.events import describe_response
+from evaltui.core.model.json_values import spelt, value_at
+from evaltui.documents.editing.json_paths import field_path, field_value
+from evaltui.documents.editing.set import EditBuilder
+from evaltui.documents.editing.turn import (
     EXPECTATION_KINDS,
     ExpectationKind,
     MessageEditor,
     TurnEditor,
     response_in,
 )
-from evaltui.core.model.events import describe_response
-from evaltui.core.model.json_values import spelt, value_at
 from evaltui.text.figures import counted, show_size
 from evaltui.text.values import show_value
 from evaltui.workbench.case_rows.calls import call_rows, intermediate_rows, response_rows

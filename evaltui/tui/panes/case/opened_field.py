@@ -9,9 +9,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.set import EditBuilder
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.editing.set import EditBuilder
+from evaltui.documents.edits import EditError
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line

@@ -8,8 +8,8 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from evaltui.core.compare.turn_verdicts import turn_status
-from evaltui.core.jsondoc.edits import alike
 from evaltui.core.model.problems import Problem, Severity
+from evaltui.documents.edits import alike
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.outcomes import glyph

@@ -10,8 +10,8 @@ from typing import Any
 from textual import events
 from textual.app import ComposeResult
 
-from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.edits import EditError
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of

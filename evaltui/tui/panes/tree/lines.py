@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaltui.core.compare.turn_verdicts import turn_status
-from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.case_file import CaseFile
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
@@ -34,7 +34,7 @@ class TreeLines:
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
-        self._unsaved: dict[Path, tuple[Chunks, Chunks | None, frozenset[str]]] = {}
+        self._unsaved: dict[Path, tuple[CaseFile, CaseFile | None, frozenset[str]]] = {}
 
     def empty(self, width: int) -> list[Line]:
         """The lines where there is no case to show."""
@@ -173,7 +173,7 @@ class TreeLines:
         file = self._workbench.editing.open_file(path)
         if file is None or not file.dirty:
             return frozenset()
-        now, saved = file.document.chunks, file.saved.chunks if file.saved else None
+        now, saved = file.document, file.saved
         known = self._unsaved.get(path)
         if known is None or known[0] is not now or known[1] is not saved:
             known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)

@@ -1,0 +1,154 @@
+"""The files that are edited, whatever their format: texts in chunks, a case each, and their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.edits import Edit, common_ends
+
+CASES = "eval_cases"
+
+
+class Chunk(NamedTuple):
+    """A case, with the text between it and the one before."""
+
+    lead: str
+    case: StoredCase
+
+
+class CaseFile(Protocol):
+    """The text of a file of cases, or of a config, in one format. It never changes: edits give another.
+
+    The text is `head`, a chunk for each case, and `tail`; a text that cannot be cut is all `head`. Whatever
+    the format, data, paths and edits are those of an eval set or config as JSON, and so is the text of a
+    value; the text of a case is that of the file. Chunks that an edit does not touch stay the same objects.
+    """
+
+    head: str
+    chunks: tuple[Chunk, ...]
+    tail: str
+    key: str | None
+    """The member of `value` with the cases; None where the text is not cut into chunks."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def frame(self) -> str:
+        """The text without the chunks."""
+        ...
+
+    @property
+    def value(self) -> Any:
+        """The JSON data, which is not to be changed."""
+        ...
+
+    @property
+    def cases(self) -> tuple[StoredCase, ...]:
+        """None where it is no eval set."""
+        ...
+
+    def read(self, text: str) -> CaseFile:
+        """Another text of the format, which shares the chunks that both have. Raises ValueError."""
+        ...
+
+    def has_text_of(self, other: CaseFile) -> bool:
+        """Whether both texts are the same."""
+        ...
+
+    def edited(self, edits: Iterable[Edit]) -> CaseFile:
+        """The file after edits, this one where they change nothing. Raises EditError."""
+        ...
+
+    def with_chunks(self, chunks: Iterable[Chunk]) -> CaseFile:
+        """The file with other chunks."""
+        ...
+
+    @property
+    def lines_of_cases(self) -> Sequence[int]:
+        """The line, from 1, on which each case begins."""
+        ...
+
+    def line_of(self, path: JsonPath) -> int:
+        """The line, from 1, on which a path begins, or its deepest ancestor that exists."""
+        ...
+
+    def text_at(self, path: JsonPath) -> str:
+        """The JSON text of a value. Raises EditError where there is nothing at the path."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Chunks from an index on that were replaced by others."""
+
+    index: int
+    before: tuple[Chunk, ...]
+    after: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The chunks that one document has in place of those of another.
+
+    Of documents that are not cut alike, `whole` has both, and `hunks` is empty.
+    """
+
+    frames: tuple[CaseFile, CaseFile]
+    """Both without chunks, or as a whole."""
+    hunks: tuple[Hunk, ...] = ()
+    whole: bool = False
+
+    @classmethod
+    def between(cls, before: CaseFile, after: CaseFile) -> Change:
+        """The change that makes one document of another."""
+        if before.key is None or before.key != after.key:
+            return cls((before, after), whole=True)
+        frames = before.with_chunks(()), after.with_chunks(())
+        return cls(frames, tuple(_hunks(before.chunks, after.chunks)))
+
+    @property
+    def inverse(self) -> Change:
+        hunks = tuple(Hunk(hunk.index, hunk.after, hunk.before) for hunk in self.hunks)
+        return Change(self.frames[::-1], hunks, self.whole)
+
+    def applied(self, document: CaseFile) -> CaseFile:
+        """The document that the change makes. Raises ValueError where it does not fit."""
+        before, after = self.frames
+        if self.whole:
+            if not document.has_text_of(before):
+                raise ValueError("the text is not the text of this change")
+            return after
+        chunks = list(document.chunks)
+        is_fitting = document.key == before.key and document.frame == before.frame
+        for hunk in reversed(self.hunks):
+            end = hunk.index + len(hunk.before)
+            here = chunks[hunk.index : end]
+            is_fitting = is_fitting and _texts(here) == _texts(hunk.before)
+            chunks[hunk.index : end] = hunk.after
+        if not is_fitting:
+            raise ValueError("the text is not the text of this change")
+        return after.with_chunks(chunks)
+
+
+def _texts(chunks: Iterable[Chunk]) -> list[tuple[str, str]]:
+    return [(chunk.lead, chunk.case.text) for chunk in chunks]
+
+
+def _hunks(before: Sequence[Chunk], after: Sequence[Chunk]) -> Iterator[Hunk]:
+    """One for each chunk that differs; where there are more or fewer now, one for all from the first on."""
+    if len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            if not is_same(old, new):
+                yield Hunk(index, (old,), (new,))
+        return
+    head, tail = common_ends(before, after, is_same)
+    yield Hunk(head, tuple(before[head : len(before) - tail]), tuple(after[head : len(after) - tail]))
+
+
+def is_same(one: Chunk, other: Chunk) -> bool:
+    return one is other or (one.lead == other.lead and one.case.text == other.case.text)

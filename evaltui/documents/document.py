@@ -1,0 +1,339 @@
+"""The text of a case file or a config: cut into a chunk for each case, edited by replacing chunks."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from evaltui.core.model.json_values import camel, spelt
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import CaseList, StoredCase
+from evaltui.documents.case_file import CASES, CaseFile, Chunk, is_same
+from evaltui.documents.edits import (
+    Duplicate,
+    Edit,
+    EditError,
+    Insert,
+    Move,
+    check_index,
+    missing,
+)
+from evaltui.documents.nodes import BOM, decode_at, parse_nodes, skip_space
+from evaltui.documents.splicing import edited_text
+
+# Cases on each side whose form new text may take.
+_AROUND = 5
+
+
+class JsonDocument:
+    """A JSON text, a byte order mark included. It never changes: an edit gives another document.
+
+    An eval set is `head`, a chunk for each case, and `tail`; the list of cases is the member `key`. Any other
+    text is all `head`, and its `key` is None. Chunks that an edit does not touch are the same objects after
+    it. Of a key given twice the last one counts.
+    """
+
+    def __init__(self, text: str, like: CaseFile | None = None) -> None:
+        """Chunks that `like` has as well are shared with it.
+
+        Raises ValueError for a text that is not valid JSON or is nested too deeply.
+        """
+        try:
+            parts = _cut(text, like.chunks if like else ())
+        except RecursionError:
+            parts = None
+        head, chunks, tail, key, frame = parts or (text, (), "", None, parse_nodes(text).value)
+        self.head: str = head
+        self.chunks: tuple[Chunk, ...] = chunks
+        self.tail: str = tail
+        self.key: str | None = key
+        self._frame: Any = frame
+
+    @property
+    def text(self) -> str:
+        """Put together anew each time; of a big document, in some milliseconds."""
+        return "".join(self.parts())
+
+    def parts(self) -> Iterator[str]:
+        """The texts that make this one."""
+        yield self.head
+        for chunk in self.chunks:
+            yield chunk.lead
+            yield chunk.case.text
+        yield self.tail
+
+    @property
+    def frame(self) -> str:
+        """The text without the chunks."""
+        return self.head + self.tail
+
+    @cached_property
+    def value(self) -> Any:
+        """The JSON data; each case is parsed when it is asked for. It is not to be changed."""
+        return self._frame if self.key is None else {**self._frame, self.key: CaseList(self._stored)}
+
+    @property
+    def _stored(self) -> tuple[StoredCase, ...]:
+        return tuple(chunk.case for chunk in self.chunks)
+
+    @cached_property
+    def cases(self) -> tuple[StoredCase, ...]:
+        """The cases of an eval set; none of any other file."""
+        if self.key is not None or not isinstance(self.value, dict):
+            return self._stored
+        cases = self.value.get(spelt(CASES, self.value))
+        return tuple(map(StoredCase.of_data, cases)) if isinstance(cases, list) else ()
+
+    def read(self, text: str) -> JsonDocument:
+        """Another text, which shares the chunks that both have. Raises ValueError as the constructor."""
+        return JsonDocument(text, self)
+
+    def has_text_of(self, other: CaseFile) -> bool:
+        """Whether both texts are the same."""
+        if self is other:
+            return True
+        if self.key is None or other.key is None:
+            return self.text == other.text
+        ends = (self.head, self.tail) == (other.head, other.tail)
+        is_as_long = len(self.chunks) == len(other.chunks)
+        return ends and is_as_long and all(map(is_same, self.chunks, other.chunks))
+
+    # Edits
+
+    def edited(self, edits: Iterable[Edit]) -> JsonDocument:
+        """The document after edits, one after the other; this one where they change nothing.
+
+        Raises EditError.
+        """
+        editor = _Editor(self)
+        # Equal elements that change places are moved all the same: the selection follows them.
+        is_moved = False
+        for edit in edits:
+            try:
+                editor.perform(edit)
+            except RecursionError:
+                raise EditError("nested too deeply", edit.path) from None
+            except json.JSONDecodeError as error:
+                raise EditError(f"the edited text would not be valid JSON: {error}", edit.path) from error
+            is_moved = is_moved or (isinstance(edit, Move) and edit.index != edit.to)
+        document = editor.document()
+        return self if document.has_text_of(self) and not is_moved else document
+
+    def with_chunks(self, chunks: Iterable[Chunk]) -> JsonDocument:
+        """The document with other chunks; the first has no comma before it, any other has."""
+        document = JsonDocument.__new__(JsonDocument)
+        document.head, document.tail, document.key, document._frame = (
+            self.head,
+            self.tail,
+            self.key,
+            self._frame,
+        )
+        document.chunks = tuple(chunks)
+        return document
+
+    # Places
+
+    @cached_property
+    def lines_of_cases(self) -> Sequence[int]:
+        """The line, from 1, on which each case begins."""
+        line = self.head.count("\n") + 1
+        lines = array("Q")
+        for lead, case in self.chunks:
+            line += lead.count("\n")
+            lines.append(line)
+            line += case.lines
+        return lines
+
+    def line_of(self, path: JsonPath) -> int:
+        """The line, from 1, on which a path begins: for a member, that of its key.
+
+        A path that the text does not have gets the line of its deepest ancestor that exists.
+        """
+        number = self._case_at(path)
+        if number is None:
+            text = self.frame
+            position = parse_nodes(text).deepest_way(path)[-1].begin
+            lines = text.count("\n", 0, position) + 1
+            if self.key is not None and position >= len(self.head):
+                lines += sum(lead.count("\n") + case.lines for lead, case in self.chunks)
+            return lines
+        text = self.chunks[number].case.text
+        begin = parse_nodes(text).deepest_way(path[2:])[-1].begin
+        return self.lines_of_cases[number] + text.count("\n", 0, begin)
+
+    def text_at(self, path: JsonPath) -> str:
+        """The text of a value. Raises EditError where there is nothing at the path."""
+        number = self._case_at(path)
+        if number is None:
+            text = self.frame if path and path[0] != self.key else self.text
+            return parse_nodes(text).way_to(path)[-1].own_text
+        try:
+            return parse_nodes(self.chunks[number].case.text).way_to(path[2:])[-1].own_text
+        except EditError as error:
+            raise EditError(error.message, (*path[:2], *error.path)) from None
+
+    def _case_at(self, path: JsonPath) -> int | None:
+        """Which case a path leads into; None where into none of them."""
+        if self.key is None or len(path) < 2 or path[0] != self.key:
+            return None
+        number = path[1]
+        return number if isinstance(number, int) and 0 <= number < len(self.chunks) else None
+
+
+_Parts = tuple[str, tuple[Chunk, ...], str, str, Any]
+
+
+def _cut(text: str, like: Sequence[Chunk]) -> _Parts | None:
+    """None where the text has no list of cases, or several. Raises ValueError where it is not JSON."""
+    opening = _list_of_cases(text)
+    if opening is None:
+        return None
+    key, start = opening
+    known = _Known(like)
+    chunks: list[Chunk] = []
+    # Ten thousand leads are two texts.
+    shared: dict[str, str] = {}
+    end, position = start, skip_space(text, start)
+    while text[position : position + 1] != "]":
+        if chunks:
+            if text[position : position + 1] != ",":
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+            position = skip_space(text, position + 1)
+        lead = text[end:position]
+        chunk = known.at(shared.setdefault(lead, lead), text, position)
+        end = position + len(chunk.case.text)
+        chunks.append(chunk)
+        position = skip_space(text, end)
+    head, tail = text[:start], text[end:]
+    frame = parse_nodes(head + tail)
+    keys = [node.key for node in frame.children]
+    if keys.count(key) != 1 or {CASES, camel(CASES)} <= set(keys):
+        return None
+    return head, tuple(chunks), tail, key, frame.value
+
+
+def _list_of_cases(text: str) -> tuple[str, int] | None:
+    """The key of the first list of cases, and where its elements begin."""
+    position = skip_space(text, len(BOM) if text.startswith(BOM) else 0)
+    if text[position : position + 1] != "{":
+        return None
+    position = skip_space(text, position + 1)
+    while text[position : position + 1] == '"':
+        key, position = decode_at(text, position)
+        position = skip_space(text, position)
+        if text[position : position + 1] != ":":
+            return None
+        position = skip_space(text, position + 1)
+        if key in (CASES, camel(CASES)):
+            return (key, position + 1) if text[position : position + 1] == "[" else None
+        _, position = decode_at(text, position)
+        position = skip_space(text, position)
+        if text[position : position + 1] != ",":
+            return None
+        position = skip_space(text, position + 1)
+    return None
+
+
+class _Known:
+    """Chunks that a text may have again, most often in the same order."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._chunks = chunks
+        self._next = 0
+        self._numbers: dict[str, int] | None = None
+
+    def at(self, lead: str, text: str, position: int) -> Chunk:
+        """The chunk whose case begins at a position. Raises ValueError where no JSON value does."""
+        if self._next < len(self._chunks):
+            expected = self._chunks[self._next]
+            # An object ends with its bracket; what begins like a number may be a longer one.
+            if expected.case.text.startswith("{") and text.startswith(expected.case.text, position):
+                self._next += 1
+                return expected if expected.lead == lead else Chunk(lead, expected.case)
+        value, end = decode_at(text, position)
+        own = text[position:end]
+        if not self._chunks:
+            return Chunk(lead, StoredCase.parsed(own, value))
+        if self._numbers is None:
+            self._numbers = {chunk.case.text: number for number, chunk in enumerate(self._chunks)}
+        number = self._numbers.get(own)
+        # Most often a new one is the one that was expected, changed.
+        self._next = (self._next if number is None else number) + 1
+        case = StoredCase.parsed(own, value) if number is None else self._chunks[number].case
+        return Chunk(lead, case)
+
+
+class _Editor:
+    """A document while it is edited: each edit is done in a small text of the cases around its place."""
+
+    def __init__(self, document: JsonDocument) -> None:
+        self._frame = document
+        self._chunks = list(document.chunks)
+
+    def document(self) -> JsonDocument:
+        """The document as it is now."""
+        return self._frame.with_chunks(self._chunks)
+
+    def perform(self, edit: Edit) -> None:
+        """Do an edit. Raises EditError where it cannot be done."""
+        key, path = self._frame.key, edit.path
+        is_of_list = isinstance(edit, Insert | Move | Duplicate)
+        if key is None or not path or (path == (key,) and not is_of_list):
+            self._perform_on_all(edit)
+        elif path[0] != key:
+            self._perform_in(0, min(len(self._chunks), _AROUND), edit, edit)
+        elif len(path) > 1:
+            number = path[1]
+            if not isinstance(number, int) or not 0 <= number < len(self._chunks):
+                raise missing(path[:2])
+            low, high = self._around(number)
+            local = replace(edit, path=(key, number - low, *path[2:]))
+            self._perform_in(low, high, edit, local)
+        elif isinstance(edit, Move):
+            check_index(self._chunks, path, edit.index)
+            check_index(self._chunks, path, edit.to)
+            cases = [chunk.case for chunk in self._chunks]
+            cases.insert(edit.to, cases.pop(edit.index))
+            for at in range(min(edit.index, edit.to), max(edit.index, edit.to) + 1):
+                self._chunks[at] = Chunk(self._chunks[at].lead, cases[at])
+        elif isinstance(edit, Insert | Duplicate):
+            check_index(self._chunks, path, edit.index, at_end=not isinstance(edit, Duplicate))
+            low, high = self._around(edit.index)
+            self._perform_in(low, high, edit, replace(edit, index=edit.index - low))
+
+    def _around(self, number: int) -> tuple[int, int]:
+        return max(0, number - _AROUND), min(len(self._chunks), number + _AROUND + 1)
+
+    def _perform_on_all(self, edit: Edit) -> None:
+        before = self.document()
+        self._frame = JsonDocument(edited_text(before.text, edit), before)
+        self._chunks = list(self._frame.chunks)
+
+    def _perform_in(self, low: int, high: int, edit: Edit, local: Edit) -> None:
+        """Does an edit with the cases from `low` to before `high`, to which `local` refers."""
+        window = self._chunks[low:high]
+        if low:
+            # The first one in a list has no comma before it.
+            window[0] = Chunk(window[0].lead.replace(",", " ", 1), window[0].case)
+        before = self._frame.with_chunks(window)
+        try:
+            text = edited_text(before.text, local, lambda: (chunk.case.text for chunk in self._chunks))
+        except EditError as error:
+            path = error.path
+            if low and len(path) > 1 and path[0] == self._frame.key and isinstance(path[1], int):
+                raise EditError(error.message, (path[0], path[1] + low, *path[2:])) from None
+            raise
+        after = JsonDocument(text, before)
+        if after.key != self._frame.key:
+            # Another list is that of the cases now, or none.
+            self._perform_on_all(edit)
+            return
+        chunks = list(after.chunks)
+        if low and chunks:
+            chunks[0] = Chunk(self._chunks[low].lead, chunks[0].case)
+        self._frame = after
+        self._chunks[low:high] = chunks

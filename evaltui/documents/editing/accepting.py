@@ -1,0 +1,386 @@
+"""What an agent did, accepted as what is expected of it.
+
+Only what is scored is accepted: calls, the texts before the answer in a turn that expects any, the answer's
+text, the final state. Thoughts never become expected text. What a rule or a criterion lets pass stays as it
+is, and so do the other parts of an answer, marks on turns, authors of texts that stay, and the shape that a
+turn has. A call keeps its id. Its response stays as long
+as its arguments do; with other arguments it gets the response that came this time. A new call brings its
+response where the case keeps responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evaltui.core.model.arg_rule import parse_arg_path
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN
+from evaltui.core.model.json_values import ABSENT, value_at
+from evaltui.core.model.outcome import Call, CallDiff, TurnResult
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.documents.editing.actual import ActualCall, actual_calls, answer_texts, calls_before_texts
+from evaltui.documents.editing.calls import CallEditor
+from evaltui.documents.editing.json_paths import field_value, in_style
+from evaltui.documents.editing.set import CaseEditor
+from evaltui.documents.editing.texts_before import all_texts, insert_text, text_as_answer
+from evaltui.documents.editing.turn import TurnEditor
+from evaltui.documents.edits import Edit, EditError, Put, Remove, alike, apply_to_data
+
+Rows = Sequence[CallDiff]
+
+
+class Accepting:
+    """Edits of one case, each made for what the ones before it left.
+
+    A turn is named by its number, `rows` are its calls as they were scored, `row` is the index of one of
+    them, `actual` is what was done in the turn. `thoughts` says whether they are scored, as in ADK. Raises
+    EditError where the case expects other calls or texts than those that were scored.
+    """
+
+    def __init__(self, case: CaseEditor, *, thoughts: bool = False) -> None:
+        self._path = case.path
+        self._thoughts = thoughts
+        # As a set may be large, this one has the case alone.
+        self._data: Any = {**case.data, case.path[0]: [case.value]}
+        self._case = CaseEditor(self._data, 0)
+        self._turns: dict[int, TurnEditor] = {}
+        self._edits: list[Edit] = []
+
+    @property
+    def edits(self) -> list[Edit]:
+        """As edits of the whole set."""
+        return [replace(edit, path=(*self._path, *edit.path[len(self._path) :])) for edit in self._edits]
+
+    def _apply(self, edits: Sequence[Edit]) -> None:
+        if edits:
+            self._data = apply_to_data(self._data, edits)
+            self._case = CaseEditor(self._data, 0)
+            self._turns.clear()
+            self._edits += edits
+
+    def _turn(self, turn: int) -> TurnEditor:
+        if turn not in self._turns:
+            self._turns[turn] = self._case.turn(turn)
+        return self._turns[turn]
+
+    # What can be accepted
+
+    def argument(self, turn: int, rows: Rows, row: int, path: str) -> None:
+        """One argument of a changed call, `path` as in `ArgDiff`; "" means all, where one side has none."""
+        number = _numbers(rows, self._turn(turn).calls)[row]
+        actual = rows[row].actual
+        if number is None or actual is None:
+            raise EditError("Only a matched call has arguments to accept")
+        self._arguments(self._turn(turn).call(number), [path], actual.args)
+
+    def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
+        """Expect a changed or extra call as it was made, no missing one, a moved one where it was made."""
+        _require({ARGUMENTS, TURN}, actual)
+        numbers = _numbers(rows, self._turn(turn).calls)
+        number = numbers[row]
+        # A call that was expected elsewhere says nothing of the order of the others.
+        before = [
+            one
+            for other, one in zip(rows[:row], numbers, strict=False)
+            if one is not None and other.op != "moved"
+        ]
+        after = before[-1] + 1 if before else 0
+        made_before = sum(other.actual is not None for other in rows[:row])
+        match rows[row].op:
+            case "extra":
+                self._insert(turn, after, actual_calls(actual)[made_before])
+            case "missing" if number is not None:
+                self._apply(self._turn(turn).call(number).delete())
+            case "moved" if number is not None:
+                self._apply(self._turn(turn).call(number).move(after - (number < after)))
+            case "changed" if number is not None:
+                self._change(turn, number, rows[row], actual_calls(actual)[made_before])
+
+    def calls(self, turn: int, rows: Rows, actual: Invocation) -> None:
+        """All calls of a turn, with arguments, in their order. A turn that said nothing of them does now."""
+        _require({ARGUMENTS, TURN}, actual)
+        numbers = _numbers(rows, self._turn(turn).calls)
+        for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
+            if diff.op == "missing" and missing is not None:
+                self._apply(self._turn(turn).call(missing).delete())
+        for start, to in _moves(rows, numbers):
+            self._apply(self._turn(turn).call(start).move(to))
+        kept = [diff for diff in rows if diff.op != "missing"]
+        for number, (diff, made) in enumerate(zip(kept, actual_calls(actual), strict=True)):
+            if diff.op == "extra":
+                self._insert(turn, number, made)
+            elif diff.op == "changed":
+                self._change(turn, number, diff, made)
+
+    def text(self, turn: int, rows: Sequence[IntermediateDiff], row: int, actual: Invocation) -> None:
+        """Expect one text before the answer as it came; one that did not come no more."""
+        _require({ANSWERS, TURN}, actual)
+        self._require_texts(turn, rows)
+        self._text(turn, rows, row, sum(one.expected is not None for one in rows[:row]), actual)
+
+    def texts(self, turn: int, rows: Sequence[IntermediateDiff], actual: Invocation) -> None:
+        """All texts before the answer; `rows` are empty where the turn expects none."""
+        _require({ANSWERS, TURN}, actual)
+        if not rows:
+            return
+        self._require_texts(turn, rows)
+        for row in range(len(rows)):
+            self._text(turn, rows, row, sum(one.actual is not None for one in rows[:row]), actual)
+
+    def answer(self, turn: int, actual: Invocation) -> None:
+        """The text that was scored. Without one, no answer is expected any more."""
+        _require({ANSWERS, TURN}, actual)
+        answer, wanted = self._turn(turn).answer, answer_texts(actual)
+        before = text_as_answer(self._turn(turn), thoughts=self._thoughts)
+        known = before.text if before else "\n".join(one.text for one in answer.texts if one.text)
+        if known == "\n".join(wanted):
+            return
+        if before is not None:
+            # Beside an answer it would be a text before it.
+            self._apply(before.delete())
+        # Where nothing but thoughts would be left, all of the answer goes.
+        others = any("text" not in part for part in answer.parts)
+        self._apply(answer.replace_texts(wanted) if wanted or others else answer.remove())
+
+    def state(self, path: str, final_state: Mapping[str, Any]) -> None:
+        """One difference of the final state, `path` as in `StateDiff`; a key that is gone becomes null."""
+        expected, actual = self._states(final_state)
+        inside = _steps(path)
+        if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
+            raise EditError(f"{path} is no longer expected in the final state")
+        self._apply([Put(self._case.final_state.path, _with_place(expected, actual, inside))])
+
+    def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
+        """Calls, texts and answer, as far as they are scored and known; what a mark leaves out stays."""
+        if result.expectation == "context" or TURN in actual.untold:
+            return
+        if result.expectation not in ("not checked", "unknown") and ARGUMENTS not in actual.untold:
+            self.calls(turn, result.calls, actual)
+        if ANSWERS not in actual.untold:
+            self.texts(turn, result.intermediate, actual)
+            self.answer(turn, actual)
+
+    def case(
+        self,
+        results: Sequence[TurnResult],
+        actual: Sequence[Invocation],
+        final_state: Mapping[str, Any] | None,
+    ) -> None:
+        """Every turn, and the final state where something is expected of it and it is known.
+
+        A turn that the agent did not get to stays as it is, as what the user says in it is the case's own;
+        what the agent did beyond the last turn is left out.
+        """
+        reached = zip(range(self._case.turn_count), results, actual, strict=False)
+        for turn, result, done in reached:
+            self.turn(turn, result, done)
+        if final_state is not None:
+            expected, now = self._states(final_state)
+            if expected != now:
+                self._apply(_replace(self._case.final_state.path, expected, now))
+
+    # How
+
+    def _arguments(self, call: CallEditor, paths: Iterable[str], actual: dict[str, Any] | None) -> None:
+        """The arguments of a call at these paths as they were; "" means all, where one side has none."""
+        wanted = call.arguments
+        for path in paths:
+            wanted = _with_argument(wanted, actual, _steps(path))
+        if wanted is None:
+            self._apply([Remove(call.arguments_path)] if call.arguments is not None else [])
+        elif call.arguments is None or not alike(call.arguments, wanted):
+            self._apply([Put(call.arguments_path, wanted)])
+
+    def _insert(self, turn: int, index: int, made: ActualCall) -> None:
+        editor = self._turn(turn)
+        event = _event_for(editor, index, made)
+        if event is None:
+            self._apply(editor.insert_call(index, made.call.name, made.call.args))
+        else:
+            intermediate = editor.intermediate
+            call = {"name": made.call.name, "args": made.call.args or {}}
+            part = in_style(self._data, intermediate.events_path, {"function_call": call})
+            self._apply([intermediate.insert_event(event, part, "model", made.author)])
+        if made.call.args is None:
+            self._apply([Remove(self._turn(turn).call(index).arguments_path)])
+        if made.response is not None and self._keeps_responses:
+            self._apply(self._turn(turn).call(index).add_response(made.response))
+
+    def _require_texts(self, turn: int, rows: Sequence[IntermediateDiff]) -> None:
+        as_answer = text_as_answer(self._turn(turn), thoughts=self._thoughts)
+        known = [one.text for one in all_texts(self._turn(turn))]
+        if known[: len(known) - (as_answer is not None)] != [
+            row.expected for row in rows if row.expected is not None
+        ]:
+            raise EditError("Expected texts changed since they were scored; review the result")
+
+    def _text(
+        self, turn: int, rows: Sequence[IntermediateDiff], row: int, at: int, actual: Invocation
+    ) -> None:
+        """Make one text, at index `at` of those that are expected by now, what came."""
+        editor, diff = self._turn(turn), rows[row]
+        if diff.actual is None:
+            self._apply(all_texts(editor)[at].delete())
+        elif diff.expected is not None:
+            self._apply(all_texts(editor)[at].set_text(diff.actual))
+        else:
+            came = sum(one.actual is not None for one in rows[:row])
+            calls = dict(enumerate(calls_before_texts(actual))).get(came, 0)
+            self._apply(insert_text(editor, at, diff.author, diff.actual, calls))
+
+    @property
+    def _keeps_responses(self) -> bool:
+        return any(self._turn(turn).responses for turn in range(self._case.turn_count))
+
+    def _change(self, turn: int, number: int, diff: CallDiff, made: ActualCall) -> None:
+        """The arguments that differ, and the response to them where there was one."""
+        paths = [arg.path for arg in diff.args if arg.op != "same"]
+        call = self._turn(turn).call(number)
+        responses = call.responses
+        self._arguments(call, paths, made.call.args)
+        if len(responses) == 1 and made.response is not None:
+            path = (*responses[0].path, "response")
+            self._apply(_replace(path, value_at(self._data, path), made.response))
+
+    def _states(self, final_state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The expected final state, and what the keys that it names have become."""
+        expected = field_value(self._data, self._case.path, "final_session_state")
+        expected = expected if isinstance(expected, dict) else {}
+        return expected, {key: final_state.get(key) for key in expected}
+
+
+def _require(known: set[str], actual: Invocation) -> None:
+    for what in known & actual.untold.keys():
+        raise EditError(f"Unknown, so nothing to accept: {what}")
+
+
+def _numbers(rows: Rows, expected: Sequence[CallEditor]) -> list[int | None]:
+    """The expected call that each row is about, from 0; None for one that nothing expects.
+
+    Of equal calls it may be another one than the one that was aligned: they stand for each other.
+    """
+    wanted = [Call(call.name, call.arguments) for call in expected]
+    numbers: list[int | None] = [None] * len(rows)
+    left = list(range(len(wanted)))
+    start = 0
+    for row, diff in enumerate(rows):
+        if diff.expected is not None and diff.op != "moved":
+            numbers[row] = found = _first(wanted, range(start, len(wanted)), diff.expected)
+            start = found + 1
+            left.remove(found)
+    for row, diff in enumerate(rows):
+        if diff.expected is not None and diff.op == "moved":
+            numbers[row] = found = _first(wanted, left, diff.expected)
+            left.remove(found)
+    if left:
+        raise _other_calls()
+    return numbers
+
+
+def _first(wanted: Sequence[Call], among: Sequence[int], call: Call) -> int:
+    for number in among:
+        if wanted[number] == call:
+            return number
+    raise _other_calls()
+
+
+def _other_calls() -> EditError:
+    return EditError("Expected calls changed since they were scored; review the result")
+
+
+def _moves(rows: Rows, numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:
+    """The moves that bring what was made at another place behind the call that was made before it."""
+    kept = [
+        (diff.op, number)
+        for diff, number in zip(rows, numbers, strict=True)
+        if number is not None and diff.op != "missing"
+    ]
+    order = sorted(number for _, number in kept)
+    before: int | None = None
+    for op, number in kept:
+        if op == "moved":
+            start = order.index(number)
+            order.remove(number)
+            to = 0 if before is None else order.index(before) + 1
+            order.insert(to, number)
+            yield start, to
+        before = number
+
+
+def _event_for(turn: TurnEditor, index: int, made: ActualCall) -> int | None:
+    """The index of an event of its own; None where the call belongs into a list, or into a call's event."""
+    intermediate = turn.intermediate
+    if intermediate.shape != "events":
+        return None
+    calls = intermediate.parts_with("function_call")
+    if not index:
+        return calls[0][0] if calls else intermediate.end_of_events
+    event = calls[index - 1][0]
+    is_inside = index < len(calls) and calls[index][0] == event
+    if made.together or is_inside:
+        return None
+    event += 1
+    while intermediate.holds_only(event, "function_response"):
+        event += 1
+    return event
+
+
+def _with_argument(
+    expected: dict[str, Any] | None, actual: dict[str, Any] | None, inside: JsonPath
+) -> dict[str, Any] | None:
+    """Arguments with one of them as it was; no arguments are something else than `{}`."""
+    if inside and expected is not None and actual is not None:
+        # One before it in the same list may have brought it along.
+        is_there = any(value_at(args, inside, ABSENT) is not ABSENT for args in (expected, actual))
+        return _with_place(expected, actual, inside) if is_there else expected
+    if actual is not None:
+        return {key: value for key, value in actual.items() if key in inside}
+    if expected is None or len(expected) == 1 or not inside:
+        return None
+    return {key: value for key, value in expected.items() if key != inside[0]}
+
+
+def _steps(path: str) -> JsonPath:
+    return tuple(step for step in parse_arg_path(path) if isinstance(step, str | int)) if path else ()
+
+
+# Values, which are equal as they are where they are scored, by `==`: what is equal keeps its spelling
+
+
+def _replace(path: JsonPath, old: Any, new: Any) -> list[Edit]:
+    """Make the new value of the old one, which is at `path`."""
+    return [] if old == new else [Put(path, _spelt_as(old, new))]
+
+
+def _spelt_as(old: Any, new: Any) -> Any:
+    """The new value with what is equal in the old one as that has it, members in its order."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        kept = {key: _spelt_as(value, new[key]) for key, value in old.items() if key in new}
+        return kept | {key: value for key, value in new.items() if key not in old}
+    if isinstance(old, list) and isinstance(new, list):
+        kept_items = [_spelt_as(*both) for both in zip(old, new, strict=False)]
+        return kept_items + new[len(old) :]
+    return old if old == new else new
+
+
+def _with_place(old: Any, new: Any, inside: JsonPath) -> Any:
+    """The old value with one place inside it as it is in the new one; one of them has it.
+
+    Where the lists there have different lengths, an element that is new brings those before it that are new,
+    and one that is gone takes those behind it along: no list comes out that neither side has in this place.
+    """
+    if not inside:
+        return _spelt_as(old, new)
+    step, rest = inside[0], inside[1:]
+    if isinstance(step, int):
+        if step >= len(new):
+            return old[:step]
+        if step >= len(old):
+            return old + new[len(old) : step + 1]
+        return [*old[:step], _with_place(old[step], new[step], rest), *old[step + 1 :]]
+    if step not in new:
+        return {key: value for key, value in old.items() if key != step}
+    return {**old, step: _with_place(old[step], new[step], rest) if step in old else new[step]}

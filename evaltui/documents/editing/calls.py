@@ -1,0 +1,281 @@
+"""Expected tool calls and their responses, in their order, whichever shape a turn has.
+
+In a turn of events a new call becomes a part beside its neighbour, in the same event: that is how a model
+makes several calls at once, and it keeps the order that is scored without a guess at what happened between.
+Without a neighbour it becomes an event of its own, by the author of the events around. Events that lose
+their last part are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaltui.core.model.json_values import dicts, list_at, text_of, value_at
+from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing.intermediate import IntermediateData, PartIndex
+from evaltui.documents.editing.json_paths import field_path, in_style
+from evaltui.documents.edits import Duplicate, Edit, EditError, Insert, Move, Put, PutText, Remove, Rename
+
+
+@dataclass(frozen=True)
+class ResponseEditor:
+    """An expected tool response."""
+
+    intermediate: IntermediateData = field(compare=False, repr=False)
+    number: int = field(compare=False)
+    """Index among the responses of the turn."""
+    name: str
+    response: dict[str, Any] | None
+    id: str
+    """That of its call, "" where it belongs to a call by name alone."""
+    path: JsonPath
+
+    def replace(self, response: Mapping[str, Any] | str) -> list[Edit]:
+        """All of the response; as JSON text it is taken over as it is written."""
+        path = (*self.path, "response")
+        return [PutText(path, response)] if isinstance(response, str) else [Put(path, dict(response))]
+
+    def rename(self, name: str) -> list[Edit]:
+        return [Put((*self.path, "name"), name)] if self.name != name else []
+
+    def delete(self) -> list[Edit]:
+        if self.intermediate.shape != "events":
+            return [Remove(self.path)]
+        return self.intermediate.remove_parts([_responses(self.intermediate)[self.number]])
+
+
+@dataclass(frozen=True)
+class CallEditor:
+    """An expected tool call."""
+
+    intermediate: IntermediateData = field(compare=False, repr=False)
+    number: int = field(compare=False)
+    """Index among the calls of the turn."""
+    name: str
+    arguments: dict[str, Any] | None
+    """None where there are none, which is another call than one with `{}`."""
+    id: str
+    path: JsonPath
+
+    @property
+    def arguments_path(self) -> JsonPath:
+        """Where the arguments are, or would be."""
+        return (*self.path, "args")
+
+    @property
+    def responses(self) -> list[ResponseEditor]:
+        """The responses that no other call of the turn could have: by id, where they have none by name."""
+        if not (found := responses_in(self.intermediate)):
+            return []
+        others = [other for other in calls_in(self.intermediate) if other.number != self.number]
+        ids, names = {other.id for other in others}, {other.name for other in others}
+        return [
+            response
+            for response in found
+            if (response.id and response.id == self.id and response.id not in ids)
+            or (not response.id and response.name == self.name and response.name not in names)
+        ]
+
+    def duplicate(self) -> list[Edit]:
+        """The same call once more, right after it. Its id is not copied: a response belongs to one call."""
+        data, path = self.intermediate.data, self.path
+        if self.intermediate.shape != "events":
+            copy = (*path[:-1], int(path[-1]) + 1)
+            return [Duplicate(path[:-1], int(path[-1])), *self._without_id(copy)]
+        part, copy = path[:-1], (*path[:-2], int(path[-2]) + 1)
+        others = [key for key in value_at(data, part) if key != path[-1]]
+        edits: list[Edit] = [Duplicate(part[:-1], int(part[-1]))]
+        edits += [Remove((*copy, key)) for key in others]
+        return edits + self._without_id((*copy, path[-1]))
+
+    def _without_id(self, copy: JsonPath) -> list[Edit]:
+        has_id = "id" in value_at(self.intermediate.data, self.path)
+        return [Remove((*copy, "id"))] if has_id else []
+
+    def move(self, to: int) -> list[Edit]:
+        """Another place in the order; `to` is the index among the calls afterwards.
+
+        A call that has an event to itself moves as that event, with the event of its response behind it; any
+        other becomes a part beside the call whose place it takes.
+        """
+        intermediate = self.intermediate
+        calls = calls_in(intermediate)
+        to = max(0, min(to, len(calls) - 1))
+        if to == self.number:
+            return []
+        if intermediate.shape != "events":
+            return [Move(self.path[:-1], int(self.path[-1]), int(calls[to].path[-1]))]
+        parts = _calls(intermediate)
+        (event, number), (other, beside) = parts[self.number], parts[to]
+        if event == other:
+            return [Move(intermediate.parts_path(event), number, beside)]
+        is_alone = len(list_at(intermediate.data, intermediate.parts_path(event))) == 1
+        if is_alone and _is_at_edge(parts, to, after=to > self.number):
+            return self._move_event(event, other)
+        part = value_at(intermediate.data, intermediate.part_path(parts[self.number]))
+        removal = intermediate.remove_parts([parts[self.number]])
+        path = intermediate.parts_path(other)
+        if to > self.number:
+            return [Insert(path, beside + 1, part), *removal]
+        return [*removal, Insert(path, beside, part)]
+
+    def _move_event(self, event: int, other: int) -> list[Edit]:
+        path = self.intermediate.events_path
+        with_response = self._is_answered_by(event + 1)
+        if other < event:
+            back: list[Edit] = [Move(path, event, other)]
+            return [*back, Move(path, event + 1, other + 1)] if with_response else back
+        end = other
+        while self.intermediate.holds_only(end + 1, "function_response"):
+            end += 1
+        return [Move(path, event, end)] * (1 + with_response)
+
+    def _is_answered_by(self, event: int) -> bool:
+        """Whether an event consists of responses to this call."""
+        intermediate = self.intermediate
+        if not intermediate.holds_only(event, "function_response"):
+            return False
+        return all(
+            response.id == self.id if response.id and self.id else response.name == self.name
+            for response, (owner, _) in zip(responses_in(intermediate), _responses(intermediate), strict=True)
+            if owner == event
+        )
+
+    def delete(self) -> list[Edit]:
+        """The call, and the responses that would be left without one."""
+        intermediate, gone = self.intermediate, self.responses
+        if intermediate.shape == "events":
+            responses = _responses(intermediate)
+            own = _calls(intermediate)[self.number]
+            return intermediate.remove_parts([own, *(responses[response.number] for response in gone)])
+        return [Remove(self.path), *(Remove(response.path) for response in reversed(gone))]
+
+    def rename(self, name: str) -> list[Edit]:
+        """Another tool; the responses that belong to this call alone are its responses from then on."""
+        if self.name == name:
+            return []
+        own = [response for response in self.responses if response.name == self.name]
+        return [Put((*path, "name"), name) for path in (self.path, *(response.path for response in own))]
+
+    def put_argument(self, path: JsonPath, value: Any) -> list[Edit]:
+        """Set the argument at a path, or a value inside one; the members on the way to it must exist."""
+        if self.arguments is not None:
+            return [Put((*self.arguments_path, *path), value)]
+        if len(path) != 1:
+            raise EditError("The call has no arguments")
+        return [Put(self.arguments_path, {str(path[0]): value})]
+
+    def remove_argument(self, path: JsonPath) -> list[Edit]:
+        return [Remove((*self.arguments_path, *path))]
+
+    def rename_argument(self, path: JsonPath, name: str) -> list[Edit]:
+        """The argument keeps its value and its place."""
+        return [Rename((*self.arguments_path, *path), name)] if path[-1] != name else []
+
+    def replace_arguments(self, arguments: Mapping[str, Any] | str) -> list[Edit]:
+        """All arguments at once; as JSON text they are taken over as they are written."""
+        if isinstance(arguments, str):
+            return [PutText(self.arguments_path, arguments)]
+        return [Put(self.arguments_path, dict(arguments))]
+
+    def add_response(self, response: Mapping[str, Any]) -> list[Edit]:
+        """A tool response: after the other responses, in a turn of events right after the call.
+
+        It has the call's id. A call without one gets one where another call has the same name, as the two
+        could not be told apart.
+        """
+        intermediate, calls = self.intermediate, calls_in(self.intermediate)
+        call_id, edits = self.id, list[Edit]()
+        if not call_id and sum(other.name == self.name for other in calls) > 1:
+            call_id = _free_id(calls)
+            edits.append(Put((*self.path, "id"), call_id))
+        value = ({"id": call_id} if call_id else {}) | {"name": self.name, "response": dict(response)}
+        if intermediate.shape != "events":
+            end = len(intermediate.list_of("tool_responses"))
+            return edits + intermediate.insert_in_list("tool_responses", end, value)
+        part = in_style(intermediate.data, intermediate.events_path, {"function_response": value})
+        event, _ = _calls(intermediate)[self.number]
+        if intermediate.holds_only(event + 1, "function_response"):
+            path = intermediate.parts_path(event + 1)
+            return [*edits, Insert(path, len(list_at(intermediate.data, path)), part)]
+        author = intermediate.author_of(event)
+        return [*edits, intermediate.insert_event(event + 1, part, "user", author)]
+
+
+def calls_in(intermediate: IntermediateData) -> list[CallEditor]:
+    """The expected calls, in the order in which they are to be made."""
+    return [
+        CallEditor(intermediate, *fields)
+        for fields in _entries(intermediate, "tool_uses", "function_call", "args")
+    ]
+
+
+def responses_in(intermediate: IntermediateData) -> list[ResponseEditor]:
+    """The expected responses of tools, in their order."""
+    return [
+        ResponseEditor(intermediate, *fields)
+        for fields in _entries(intermediate, "tool_responses", "function_response", "response")
+    ]
+
+
+def _entries(
+    intermediate: IntermediateData, of_lists: str, of_events: str, content: str
+) -> Iterator[tuple[int, str, dict[str, Any] | None, str, JsonPath]]:
+    """Number, name, content, id and path of each call or response."""
+    for number, path in enumerate(_paths(intermediate, of_lists, of_events)):
+        value = value_at(intermediate.data, path)
+        given = value.get(content)
+        name, call_id = text_of(value.get("name")), text_of(value.get("id"))
+        yield number, name, given if isinstance(given, dict) else None, call_id, path
+
+
+def insert_call(
+    intermediate: IntermediateData, index: int, name: str, arguments: Mapping[str, Any] | None = None
+) -> list[Edit]:
+    """A call before the one at `index`; without arguments it gets `{}`, as a model's calls have it."""
+    call = {"name": name, "args": dict(arguments or {})}
+    calls = calls_in(intermediate)
+    index = max(0, min(index, len(calls)))
+    if intermediate.shape != "events":
+        end = len(intermediate.list_of("tool_uses"))
+        at = int(calls[index].path[-1]) if index < len(calls) else end
+        return intermediate.insert_in_list("tool_uses", at, call)
+    part = in_style(intermediate.data, intermediate.events_path, {"function_call": call})
+    if not calls:
+        return [intermediate.insert_event(intermediate.end_of_events, part, "model")]
+    parts = _calls(intermediate)
+    event, number = parts[index - 1] if index else parts[0]
+    return [Insert(intermediate.parts_path(event), number + bool(index), part)]
+
+
+def _calls(intermediate: IntermediateData) -> list[PartIndex]:
+    return intermediate.parts_with("function_call")
+
+
+def _responses(intermediate: IntermediateData) -> list[PartIndex]:
+    return intermediate.parts_with("function_response")
+
+
+def _paths(intermediate: IntermediateData, of_lists: str, of_events: str) -> list[JsonPath]:
+    if intermediate.shape == "events":
+        found = intermediate.parts_with(of_events)
+        return [field_path(intermediate.data, intermediate.part_path(at), of_events) for at in found]
+    listed = intermediate.list_of(of_lists)
+    path = intermediate.list_path(of_lists) if listed else ()
+    return [(*path, index) for index, _ in dicts(listed)]
+
+
+def _free_id(calls: Sequence[CallEditor]) -> str:
+    existing = {call.id for call in calls}
+    number = 1
+    while f"call_{number}" in existing:
+        number += 1
+    return f"call_{number}"
+
+
+def _is_at_edge(parts: Sequence[PartIndex], call: int, *, after: bool) -> bool:
+    """Whether no other call of its event comes after a call, or before it."""
+    next_to = call + 1 if after else call - 1
+    return not 0 <= next_to < len(parts) or parts[next_to][0] != parts[call][0]

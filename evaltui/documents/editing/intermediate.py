@@ -1,0 +1,201 @@
+"""What a turn holds of what happens before its answer, in either of its two shapes.
+
+Written by hand, `intermediate_data` has three lists; recorded, it has events whose parts are texts, calls and
+responses. A turn keeps the shape it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from evaltui.core.model.json_values import dicts, list_at, spelt, text_of, value_at
+from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing.json_paths import field_path, field_value, in_style, insert_at
+from evaltui.documents.edits import Edit, Insert, Put, Remove
+
+Shape = Literal["lists", "events"]
+# Index of an event, then that of a part in it.
+PartIndex = tuple[int, int]
+
+_AUTHOR = "agent"
+
+
+@dataclass(frozen=True)
+class IntermediateData:
+    """The intermediate data of a turn, which need not be there yet."""
+
+    data: Any
+    """The parsed JSON of the eval set."""
+    turn: JsonPath
+    """The path of the turn."""
+
+    @cached_property
+    def path(self) -> JsonPath:
+        return field_path(self.data, self.turn, "intermediate_data")
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """None where the turn has no intermediate data, so that it can become either."""
+        value = value_at(self.data, self.path)
+        if not isinstance(value, dict):
+            return None
+        return "events" if spelt("invocation_events", value) in value else "lists"
+
+    # As lists
+
+    def list_path(self, name: str) -> JsonPath:
+        """The path of one of the lists: `tool_uses`, `tool_responses`, `intermediate_responses`."""
+        return field_path(self.data, self.path, name)
+
+    def list_of(self, name: str) -> list[Any]:
+        found = field_value(self.data, self.path, name)
+        return found if isinstance(found, list) else []
+
+    def insert_in_list(self, name: str, index: int, value: Any) -> list[Edit]:
+        """Insert into a list of a turn without events; both are made where they are missing."""
+        owner = self.path
+        if not isinstance(value_at(self.data, owner), dict):
+            return [Put(owner, in_style(self.data, owner[:-1], {name: [value]}))]
+        return [insert_at(self.data, self.list_path(name), index, value)]
+
+    # As events
+
+    @cached_property
+    def events_path(self) -> JsonPath:
+        return self.list_path("invocation_events")
+
+    def parts_path(self, event: int) -> JsonPath:
+        return (*self.events_path, event, "content", "parts")
+
+    def part_path(self, at: PartIndex) -> JsonPath:
+        return (*self.parts_path(at[0]), at[1])
+
+    def parts(self) -> Iterator[tuple[PartIndex, dict[str, Any]]]:
+        """Every part of every event, in order."""
+        for event, _ in dicts(list_at(self.data, self.events_path)):
+            for number, part in dicts(list_at(self.data, self.parts_path(event))):
+                yield (event, number), part
+
+    def parts_with(self, field: str) -> list[PartIndex]:
+        """The parts of events that hold this field as an object."""
+        return [at for at, part in self.parts() if isinstance(part.get(spelt(field, part)), dict)]
+
+    def holds_only(self, event: int, field: str) -> bool:
+        """Whether an event consists of parts with this field and nothing else."""
+        parts = list_at(self.data, self.parts_path(event))
+        return bool(parts) and all(
+            isinstance(part, dict) and isinstance(part.get(spelt(field, part)), dict) for part in parts
+        )
+
+    def author_of(self, event: int) -> str:
+        return text_of(value_at(self.data, (*self.events_path, event, "author")))
+
+    def remove_parts(self, gone: Collection[PartIndex]) -> list[Edit]:
+        """Remove parts of events, and the events that are left without any."""
+        edits: list[Edit] = []
+        for event in sorted({event for event, _ in gone}, reverse=True):
+            path = self.parts_path(event)
+            parts = sorted((part for owner, part in gone if owner == event), reverse=True)
+            if len(parts) == len(list_at(self.data, path)):
+                edits.append(Remove((*self.events_path, event)))
+            else:
+                edits += [Remove((*path, part)) for part in parts]
+        return edits
+
+    def insert_event(self, index: int, part: Mapping[str, Any], role: str, author: str = "") -> Edit:
+        """An event with one part, before the one at `index`; no `author` means that of the events around."""
+        path = self.events_path
+        events = list_at(self.data, path)
+        content = {"parts": [dict(part)], "role": role}
+        event = {"author": author or _author_near(events, index), "content": content}
+        if not isinstance(value_at(self.data, path), list):
+            return Put(path, [event])
+        return Insert(path, index, event)
+
+    @property
+    def end_of_events(self) -> int:
+        """The index after the last event with parts: that of the answer is recorded without content."""
+        last = max((event for (event, _), _ in self.parts()), default=None)
+        return 0 if last is None else last + 1
+
+
+@dataclass(frozen=True)
+class IntermediateResponse:
+    """A text of an agent before the answer, which is no thought."""
+
+    intermediate: IntermediateData
+    author: str
+    text: str
+    path: JsonPath
+    """The path of its part."""
+    entry: JsonPath
+    """The path of the event, or of the pair of author and parts, that it is in."""
+
+    def set_text(self, text: str) -> list[Edit]:
+        return [Put((*self.path, "text"), text)] if self.text != text else []
+
+    def set_author(self, author: str) -> list[Edit]:
+        """In a turn of events, everything in the same event is by this author then."""
+        key = "author" if self.intermediate.shape == "events" else 0
+        return [Put((*self.entry, key), author)] if self.author != author else []
+
+    def delete(self) -> list[Edit]:
+        """An event or pair that has nothing else in it goes, too."""
+        if self.intermediate.shape == "events":
+            return self.intermediate.remove_parts([(int(self.entry[-1]), int(self.path[-1]))])
+        is_last = len(list_at(self.intermediate.data, self.path[:-1])) == 1
+        return [Remove(self.entry if is_last else self.path)]
+
+
+def intermediate_responses(intermediate: IntermediateData) -> list[IntermediateResponse]:
+    data = intermediate.data
+    if intermediate.shape == "events":
+        events = intermediate.events_path
+        return [
+            IntermediateResponse(
+                intermediate,
+                intermediate.author_of(at[0]),
+                part["text"],
+                intermediate.part_path(at),
+                (*events, at[0]),
+            )
+            for at, part in intermediate.parts()
+            if _is_text(part)
+        ]
+    pairs = intermediate.list_path("intermediate_responses")
+    return [
+        IntermediateResponse(
+            intermediate,
+            text_of(value_at(data, (*pairs, pair, 0))),
+            part["text"],
+            (*pairs, pair, 1, number),
+            (*pairs, pair),
+        )
+        for pair in range(len(list_at(data, pairs)))
+        for number, part in dicts(list_at(data, (*pairs, pair, 1)))
+        if _is_text(part)
+    ]
+
+
+def add_intermediate_response(intermediate: IntermediateData, author: str, text: str) -> list[Edit]:
+    """After all the others. A turn that left its calls unspecified says by it that there are none."""
+    part = {"text": text}
+    if intermediate.shape == "events":
+        return [intermediate.insert_event(intermediate.end_of_events, part, "model", author)]
+    name = "intermediate_responses"
+    return intermediate.insert_in_list(name, len(intermediate.list_of(name)), [author, [part]])
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    return isinstance(part.get("text"), str) and not part.get("thought")
+
+
+def _author_near(events: list[Any], index: int) -> str:
+    for event in [*reversed(events[:index]), *events[index:]]:
+        author = event.get("author") if isinstance(event, dict) else None
+        if isinstance(author, str) and author and author.lower() != "user":
+            return author
+    return _AUTHOR

@@ -1,0 +1,134 @@
+"""Where things are in the JSON data of an eval set, in the spelling in which it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaltui.core.model.json_values import camel, list_at, spelt, value_at
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import eval_ids_of
+from evaltui.documents.edits import Edit, Insert, Put, Remove, alike
+
+# The fields whose two spellings differ, and which therefore tell how a case is spelt. A user's own keys do
+# not. The models would tell too, but importing them takes half a second, and the tree must not wait for it.
+_FIELDS = (
+    "app_details",
+    "app_name",
+    "conversation_plan",
+    "conversation_scenario",
+    "creation_timestamp",
+    "eval_id",
+    "file_data",
+    "final_response",
+    "final_session_state",
+    "function_call",
+    "function_response",
+    "inline_data",
+    "intermediate_data",
+    "intermediate_responses",
+    "invocation_events",
+    "invocation_id",
+    "mime_type",
+    "model_version",
+    "rubric_content",
+    "rubric_id",
+    "session_id",
+    "session_input",
+    "starting_prompt",
+    "text_property",
+    "tool_responses",
+    "tool_uses",
+    "usage_metadata",
+    "user_content",
+    "user_id",
+    "user_persona",
+)
+_CAMEL = frozenset(map(camel, _FIELDS))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Edits of an eval set and of the config beside it: one step for the user, undone together."""
+
+    of_set: list[Edit] = field(default_factory=list)
+    of_config: list[Edit] = field(default_factory=list)
+
+
+def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
+    """The path of a field of the object at `owner`: as it is spelt there, else as its surroundings are."""
+    holder = value_at(data, owner)
+    if isinstance(holder, dict) and (spelling := spelt(name, holder)) in holder:
+        return (*owner, spelling)
+    return (*owner, name_in_style(data, owner, name))
+
+
+def field_value(data: Any, owner: JsonPath, name: str) -> Any:
+    """The value of a field in either spelling, None where it is absent."""
+    holder = value_at(data, owner)
+    return holder.get(spelt(name, holder)) if isinstance(holder, dict) else None
+
+
+def name_in_style(data: Any, path: JsonPath, name: str) -> str:
+    """A field's name as the objects from `path` outwards spell theirs; snake_case where none of them tells.
+
+    The level of the set does not count: ADK reads snake_case alone there, whatever its cases have.
+    """
+    levels = [data := value_at(data, (step,)) for step in path]
+    for level in reversed(levels):
+        if isinstance(level, list):
+            # An object that is new, or has no such field yet, is spelt as the others of its list.
+            level = next((item for item in level if isinstance(item, dict) and _shows_style(item)), None)
+        if isinstance(level, dict) and _shows_style(level):
+            return camel(name) if _CAMEL & level.keys() else name
+    return name
+
+
+def _shows_style(level: Mapping[str, Any]) -> bool:
+    snake, camels = level.keys() & set(_FIELDS), level.keys() & _CAMEL
+    return bool(snake) != bool(camels)
+
+
+def in_style(data: Any, path: JsonPath, value: Mapping[str, Any]) -> dict[str, Any]:
+    """An object of fields, to be put at or inside `path`, with its own names spelt as those around."""
+    return {name_in_style(data, path, name): item for name, item in value.items()}
+
+
+def cases_path(data: Any) -> JsonPath:
+    return (spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases",)
+
+
+def set_id(data: Any) -> str:
+    value = field_value(data, (), "eval_set_id")
+    return value if isinstance(value, str) else ""
+
+
+def eval_ids(data: Any) -> list[str]:
+    """The ids of all cases in order; "" for those that have none."""
+    return [one or "" for one in eval_ids_of(list_at(data, cases_path(data)))]
+
+
+def insert_at(data: Any, path: JsonPath, index: int, value: Any) -> Edit:
+    """Insert into the list at a path, which is made where there is none."""
+    if isinstance(value_at(data, path), list):
+        return Insert(path, index, value)
+    return Put(path, [value])
+
+
+def put_member(data: Any, path: JsonPath, key: str, value: Any) -> Edit:
+    """Put a member of the object at a path, which is made where there is none."""
+    if isinstance(value_at(data, path), dict):
+        return Put((*path, key), value)
+    return Put(path, {key: value})
+
+
+def put_field(data: Any, path: JsonPath, value: Any) -> list[Edit]:
+    """Put a value unless it is there already."""
+    return [] if alike(value_at(data, path), value) else [Put(path, value)]
+
+
+def remove_field(data: Any, path: JsonPath) -> list[Edit]:
+    """Remove a member where there is one."""
+    holder = value_at(data, path[:-1])
+    return [Remove(path)] if isinstance(holder, dict) and path[-1] in holder else []

@@ -1,0 +1,348 @@
+"""An eval set and its cases: every change to the list of cases, and to what is in one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing.json_paths import (
+    Changes,
+    cases_path,
+    eval_ids,
+    field_path,
+    field_value,
+    in_style,
+    insert_at,
+    remove_field,
+    set_id,
+)
+from evaltui.documents.editing.references import CaseRef, References
+from evaltui.documents.editing.session import RubricsEditor, ScenarioEditor, SessionEditor, StateEditor
+from evaltui.documents.editing.turn import MessageEditor, TurnEditor
+from evaltui.documents.edits import Edit, EditError, Insert, Move, Put, Remove
+
+
+class CaseEditor:
+    """The case with this number, from 0, in the data of an eval set.
+
+    `config` is the data of the config that scores the set, None where there is no file. Raises EditError
+    where there is no such case.
+    """
+
+    def __init__(self, data: Any, case: int, config: Any = None) -> None:
+        self.data = data
+        self.config = config
+        self.number = case
+        self.path: JsonPath = (*cases_path(data), case)
+        if not isinstance(value_at(data, self.path), dict):
+            raise EditError(f"The set has no case {case + 1}")
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The case as it is written."""
+        value = value_at(self.data, self.path)
+        assert isinstance(value, dict)
+        return value
+
+    @property
+    def eval_id(self) -> str:
+        """Empty where it has none."""
+        value = field_value(self.data, self.path, "eval_id")
+        return value if isinstance(value, str) else ""
+
+    @cached_property
+    def reference(self) -> CaseRef:
+        """How the config names it."""
+        return set_id(self.data), self.eval_id
+
+    def field_path(self, name: str) -> JsonPath:
+        """The path of a field of the case, there or not, in the spelling of the case."""
+        return field_path(self.data, self.path, name)
+
+    # Turns
+
+    @cached_property
+    def turns_path(self) -> JsonPath:
+        """Raises EditError where the user of the case is simulated, so that it has no turns."""
+        path = self.field_path("conversation")
+        if not isinstance(value_at(self.data, path), list) and self.is_simulated:
+            raise EditError("The case has a simulated user and no turns; convert it to a conversation")
+        return path
+
+    @property
+    def turn_count(self) -> int:
+        return len(list_at(self.data, self.turns_path))
+
+    def turn(self, number: int) -> TurnEditor:
+        """Raises EditError where there is no such turn."""
+        path = (*self.turns_path, number)
+        if not isinstance(value_at(self.data, path), dict):
+            raise EditError(f"The case has no turn {number + 1}")
+        return TurnEditor(self.data, self.config, self.reference, path)
+
+    def add_turn(self, text: str = "") -> list[Edit]:
+        """A turn at the end, in which the user says `text` and nothing is said of what is expected."""
+        path, turn = self.turns_path, self._new_turn({"text": text})
+        if not isinstance(value_at(self.data, path), list):
+            return [Put(path, [turn])]
+        return [Insert(path, self.turn_count, turn)]
+
+    def insert_turn(self, index: int) -> Changes:
+        """A turn before the one at `index`; the marks of those after it move along."""
+        if index >= self.turn_count:
+            return Changes(self.add_turn(""))
+        return self._insert(index, self._new_turn({"text": ""}))
+
+    def insert_response_turn(self, index: int, response: dict[str, Any]) -> Changes:
+        """A turn before the one at `index`, in which the user responds to a call."""
+        part = in_style(self.data, self.turns_path, {"function_response": response})
+        return self._insert(index, self._new_turn(part))
+
+    def _new_turn(self, part: dict[str, Any]) -> dict[str, Any]:
+        user = {"parts": [part], "role": "user"}
+        return in_style(self.data, self.turns_path, {"user_content": user})
+
+    def _insert(self, index: int, turn: dict[str, Any]) -> Changes:
+        marks = References(self.config).renumber_turns(
+            self.reference, lambda number: number + (number >= index)
+        )
+        return Changes([Insert(self.turns_path, index, turn)], marks)
+
+    # Session and rubrics
+
+    @property
+    def session(self) -> SessionEditor:
+        return SessionEditor(self.data, self.field_path("session_input"))
+
+    @property
+    def final_state(self) -> StateEditor:
+        """What the state must be in the end. ADK reads it nowhere and takes absent for `{}`: not checked."""
+        return StateEditor(self.data, self.field_path("final_session_state"))
+
+    @property
+    def rubrics(self) -> RubricsEditor:
+        return RubricsEditor(self.data, self.path, self.path)
+
+    # Simulated user
+
+    @property
+    def is_simulated(self) -> bool:
+        return isinstance(field_value(self.data, self.path, "conversation_scenario"), dict)
+
+    @property
+    def scenario(self) -> ScenarioEditor:
+        """Raises EditError where the user is not simulated."""
+        if not self.is_simulated:
+            raise EditError("The case has no simulated user; convert it to a scenario")
+        return ScenarioEditor(self.data, self.field_path("conversation_scenario"))
+
+    def to_scenario(self) -> Changes:
+        """A simulated user in place of fixed turns, who begins with what the first turn says.
+
+        The turns go, and with them their marks.
+        """
+        if self.is_simulated:
+            raise EditError("The case already has a simulated user")
+        conversation = self.field_path("conversation")
+        user = field_path(self.data, (*conversation, 0), "user_content")
+        texts = MessageEditor(self.data, user, "user").texts
+        scenario = {"starting_prompt": texts[0].text if texts else "", "conversation_plan": ""}
+        edits = [
+            *remove_field(self.data, conversation),
+            Put(self.field_path("conversation_scenario"), in_style(self.data, self.path, scenario)),
+        ]
+        return Changes(edits, References(self.config).renumber_turns(self.reference, lambda turn: None))
+
+    def to_conversation(self) -> list[Edit]:
+        """Fixed turns in place of a simulated user: at first one, with the prompt of the scenario."""
+        scenario = self.scenario.path
+        prompt = field_value(self.data, scenario, "starting_prompt")
+        content = {"parts": [{"text": prompt if isinstance(prompt, str) else ""}], "role": "user"}
+        turn = in_style(self.data, self.path, {"user_content": content})
+        return [Remove(scenario), Put(self.field_path("conversation"), [turn])]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What changes where cases come from and where they go to.
+
+    Where both sets have the same config, all of its edits are in `source`.
+    """
+
+    source: Changes
+    target: Changes
+
+
+def new_set_text(eval_set_id: str, created: float) -> str:
+    """The text of an empty set, as google-adk 2.13 writes it; `created` in seconds since 1970."""
+    data = {"eval_set_id": eval_set_id, "name": eval_set_id, "eval_cases": [], "creation_timestamp": created}
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None:
+    """Why a new set should not be called so, as a sentence; the rule for its characters is that of ADK."""
+    if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
+        return "A set id has letters a–z, digits and _"
+    return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
+
+
+def copy_id(original: str, existing: Iterable[str]) -> str:
+    """`late_2` for a copy of `late`, `late_3` for the next one and for a copy of `late_2`."""
+    numbered = re.fullmatch(r"(.+)_(\d{1,9})", original)
+    stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (original or "case", 2)
+    return _free(stem, number, set(existing))
+
+
+def _free(stem: str, number: int, existing: set[str]) -> str:
+    while f"{stem}_{number}" in existing:
+        number += 1
+    return f"{stem}_{number}"
+
+
+@dataclass(frozen=True)
+class SetEditor:
+    data: Any
+    """The parsed JSON of the eval set."""
+    config: Any = None
+    """The parsed JSON of the config beside it, None where there is no file."""
+
+    @property
+    def eval_set_id(self) -> str:
+        return set_id(self.data)
+
+    @property
+    def path(self) -> JsonPath:
+        """The path of the list of cases."""
+        return cases_path(self.data)
+
+    @property
+    def count(self) -> int:
+        """How many cases it has."""
+        return len(list_at(self.data, self.path))
+
+    @property
+    def eval_ids(self) -> list[str]:
+        """The ids of all cases in order; "" for those that have none."""
+        return eval_ids(self.data)
+
+    def case(self, number: int) -> CaseEditor:
+        """Raises EditError where there is no such case."""
+        return CaseEditor(self.data, number, self.config)
+
+    # Ids
+
+    def rename(self, wanted: str) -> Changes:
+        """Another id for the set; its `name` follows where it was the id. Raises EditError for none."""
+        if not wanted:
+            raise EditError("Set id is missing")
+        old = self.eval_set_id
+        edits: list[Edit] = [Put(field_path(self.data, (), "eval_set_id"), wanted)]
+        if old and value_at(self.data, ("name",)) == old:
+            edits.append(Put(("name",), wanted))
+        return Changes(edits, References(self.config).rename_set(old, wanted) if old else [])
+
+    def eval_id_problem(self, wanted: str, case: int | None = None) -> str | None:
+        """Why a case, a new one where none is named, cannot be called so, as a sentence."""
+        if not wanted:
+            return "Case id is missing"
+        others = [eval_id for number, eval_id in enumerate(self.eval_ids) if number != case]
+        return f"{wanted} already exists" if wanted in others else None
+
+    def rename_case(self, case: int, wanted: str) -> Changes:
+        """Raises EditError for an id that is empty or taken: see `eval_id_problem`."""
+        if problem := self.eval_id_problem(wanted, case):
+            raise EditError(problem)
+        editor = self.case(case)
+        old = editor.reference
+        if wanted == old[1]:
+            return Changes()
+        edits: list[Edit] = [Put(editor.field_path("eval_id"), wanted)]
+        return Changes(edits, References(self.config).move_cases([(old, (old[0], wanted))]))
+
+    @property
+    def proposed_id(self) -> str:
+        """An id for a new case: `case_3` for the third; the next number where that is taken."""
+        ids = set(self.eval_ids)
+        return _free("case", len(ids) + 1, ids)
+
+    # Cases
+
+    def add_case(self, index: int | None = None, wanted: str = "", text: str = "") -> list[Edit]:
+        """A case with one turn, in which the user says `text`, before the one at `index`, else at the end."""
+        content = {"parts": [{"text": text}], "role": "user"}
+        turn = in_style(self.data, self.path, {"user_content": content})
+        fields = {"eval_id": wanted or self.proposed_id, "conversation": [turn]}
+        return self.insert_case(in_style(self.data, self.path, fields), index)
+
+    def insert_case(self, case: dict[str, Any], index: int | None = None) -> list[Edit]:
+        """A case as it is to be written, before the one at `index`, else at the end."""
+        return [insert_at(self.data, self.path, self.count if index is None else index, case)]
+
+    def delete_cases(self, cases: Sequence[int]) -> Changes:
+        """The cases are deleted with the marks and rules that name them."""
+        gone = sorted(set(cases))
+        left = {eval_id for number, eval_id in enumerate(self.eval_ids) if number not in set(gone)}
+        ids = {self.case(case).eval_id for case in gone} - left
+        removals: list[Edit] = [Remove((*self.path, case)) for case in reversed(gone)]
+        return Changes(removals, References(self.config).remove_cases(self.eval_set_id, ids))
+
+    def move_cases(self, moves: Iterable[tuple[int, int]]) -> list[Edit]:
+        """Moves one after the other, each from an index to the index afterwards."""
+        return [Move(self.path, index, to) for index, to in moves]
+
+    def copy_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> Transfer:
+        """Copies of several cases, in their order, before the target's case at `index`, else at its end.
+
+        A copy whose id is taken there gets another one. Marks and rules come along; a target without a config
+        (None) takes none, so where this set has some for these cases it should be given one before. The
+        target may be this set.
+        """
+        copied = sorted(set(cases))
+        pairs = self._renamings(target, copied)
+        is_shared = self.config is target.config
+        references = References(self.config).copied(pairs, elsewhere=not is_shared)
+        of_config = [] if target.config is None else References(target.config).add_copied(references)
+        copies: list[Any] = []
+        for case, (_, (_, new)) in zip(copied, pairs, strict=True):
+            editor = self.case(case)
+            key = str(editor.field_path("eval_id")[-1])
+            value = editor.value
+            copies.append({**value, key: new} if value.get(key) != new else value)
+        inserted = Changes(target._insert_all(copies, index), [] if is_shared else of_config)
+        return Transfer(Changes([], of_config if is_shared else []), inserted)
+
+    def move_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> Transfer:
+        """As `copy_to`, and the cases are deleted where they were."""
+        copied = self.copy_to(target, cases, index)
+        deleted = self.delete_cases(cases)
+        if self.config is not target.config:
+            return Transfer(deleted, copied.target)
+        moved = References(self.config).move_cases(self._renamings(target, cases))
+        return Transfer(Changes(deleted.of_set, moved), copied.target)
+
+    def _renamings(self, target: SetEditor, cases: Sequence[int]) -> list[tuple[CaseRef, CaseRef]]:
+        """Every case as it is named in its set and as it will be named in the target."""
+        existing = set(target.eval_ids)
+        pairs = []
+        for case in sorted(set(cases)):
+            old = self.case(case).eval_id
+            new = copy_id(old, existing) if old in existing else old
+            existing.add(new)
+            pairs.append(((self.eval_set_id, old), (target.eval_set_id, new)))
+        return pairs
+
+    def _insert_all(self, copies: list[Any], index: int | None) -> list[Edit]:
+        if not isinstance(value_at(self.data, self.path), list):
+            return [Put(self.path, copies)]
+        at = self.count if index is None else index
+        return [Insert(self.path, at + number, copy) for number, copy in enumerate(copies)]
+
+
+# What is to be changed in a set, and in the config beside it.
+EditBuilder = Callable[[SetEditor], Changes | list[Edit]]

@@ -1,0 +1,89 @@
+"""What a turn expects to be said before its answer, text by text as the texts are scored.
+
+All that one event, or one pair of author and parts, says is one text. Where the answer holds nothing but
+thoughts, the last text is scored in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from evaltui.core.model.json_values import dicts, list_at
+from evaltui.documents.editing.intermediate import IntermediateData, IntermediateResponse
+from evaltui.documents.editing.turn import TurnEditor
+from evaltui.documents.edits import Edit, Put, Remove
+
+
+@dataclass(frozen=True)
+class TextBefore:
+    """An expected text, which is in one part or more."""
+
+    intermediate: IntermediateData
+    parts: tuple[IntermediateResponse, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts)
+
+    @property
+    def place(self) -> int:
+        """The index of its event or pair."""
+        return int(self.parts[0].entry[-1])
+
+    def set_text(self, text: str) -> list[Edit]:
+        if text == self.text:
+            return []
+        edits: list[Edit] = [Put((*self.parts[0].path, "text"), text)]
+        return edits + [Remove(part.path) for part in reversed(self.parts[1:])]
+
+    def delete(self) -> list[Edit]:
+        """An event or pair that has nothing else in it goes, too."""
+        if self.intermediate.shape == "events":
+            return self.intermediate.remove_parts([(self.place, int(part.path[-1])) for part in self.parts])
+        others = len(list_at(self.intermediate.data, self.parts[0].path[:-1])) - len(self.parts)
+        if not others:
+            return [Remove(self.parts[0].entry)]
+        return [Remove(part.path) for part in reversed(self.parts)]
+
+
+def all_texts(turn: TurnEditor) -> list[TextBefore]:
+    """In order, with one that is scored in place of the answer."""
+    said = [one for one in turn.intermediate_responses if one.text]
+    return [TextBefore(turn.intermediate, tuple(parts)) for _, parts in groupby(said, lambda one: one.entry)]
+
+
+def text_as_answer(turn: TurnEditor, *, thoughts: bool) -> TextBefore | None:
+    """The text that is scored in place of the answer; None where there is none, or `thoughts` are scored."""
+    answer = turn.answer
+    thought = any(part.get("thought") and part.get("text") for _, part in dicts(answer.parts))
+    if thoughts or not thought or any(one.text for one in answer.texts):
+        return None
+    return next(reversed(all_texts(turn)), None)
+
+
+def insert_text(turn: TurnEditor, at: int, author: str, text: str, calls: int) -> list[Edit]:
+    """A text before the one at index `at`: in a turn of events, behind so many calls where the texts around
+    it let it."""
+    known, intermediate, part = all_texts(turn), turn.intermediate, {"text": text}
+    first = known[at - 1].place + 1 if at else 0
+    if intermediate.shape != "events":
+        place = known[0].place if known and not at else first
+        return intermediate.insert_in_list("intermediate_responses", place, [author, [part]])
+    last = known[at].place if at < len(known) else intermediate.end_of_events
+    return [
+        intermediate.insert_event(
+            max(first, min(_behind_calls(intermediate, calls), last)), part, "model", author
+        )
+    ]
+
+
+def _behind_calls(intermediate: IntermediateData, calls: int) -> int:
+    """The index of the event behind the first calls and what was returned to them."""
+    events = [event for event, _ in intermediate.parts_with("function_call")][:calls]
+    if not events:
+        return 0
+    event = events[-1] + 1
+    while intermediate.holds_only(event, "function_response"):
+        event += 1
+    return event

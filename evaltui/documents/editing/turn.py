@@ -1,0 +1,330 @@
+"""A turn of a conversation: its messages, and which calls and answer are expected."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from evaltui.core.model.json_values import dicts, list_at, spelt, value_at
+from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing import intermediate
+from evaltui.documents.editing.calls import CallEditor, ResponseEditor, calls_in, insert_call, responses_in
+from evaltui.documents.editing.intermediate import IntermediateData, IntermediateResponse
+from evaltui.documents.editing.json_paths import Changes, field_path, in_style
+from evaltui.documents.editing.references import CaseRef, References, Renumbering
+from evaltui.documents.editing.session import RubricsEditor
+from evaltui.documents.edits import Duplicate, Edit, EditError, Insert, Move, Put, Remove
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """A text of a message that is no thought."""
+
+    text: str
+    part: int
+    """Its index in `parts`."""
+    path: JsonPath
+    """The path of the part."""
+
+
+@dataclass(frozen=True)
+class MessageEditor:
+    """A message of a turn, which need not be there yet."""
+
+    data: Any
+    """The parsed JSON of the eval set."""
+    path: JsonPath
+    role: Literal["user", "model"]
+    """Whose message it is, which is written where the message is new."""
+
+    @property
+    def exists(self) -> bool:
+        return isinstance(value_at(self.data, self.path), dict)
+
+    @property
+    def parts_path(self) -> JsonPath:
+        return (*self.path, "parts")
+
+    @property
+    def parts(self) -> list[Any]:
+        return list_at(self.data, self.parts_path)
+
+    @cached_property
+    def texts(self) -> list[TextPart]:
+        """The texts in order, without thoughts."""
+        return [
+            TextPart(part["text"], index, (*self.parts_path, index))
+            for index, part in dicts(self.parts)
+            if isinstance(part.get("text"), str) and not part.get("thought")
+        ]
+
+    def set_text(self, text: str, part: int | None = None) -> list[Edit]:
+        """Change one text, the first one where no part is named; everything else stays.
+
+        A message without a text gets one at its end, a turn without the message gets that.
+        """
+        chosen = [one for one in self.texts if part is None or one.part == part]
+        if part is not None and not chosen:
+            raise EditError(f"Part {part + 1} of the message is not a text")
+        if chosen:
+            return [Put((*chosen[0].path, "text"), text)] if chosen[0].text != text else []
+        return self.add_part({"text": text})
+
+    def replace_texts(self, texts: Iterable[str]) -> list[Edit]:
+        """Make these its texts, in their order; other parts stay, and so do texts that are the same."""
+        wanted, known = list(texts), self.texts
+        if not known:
+            return self.add_parts([{"text": text} for text in wanted])
+        edits: list[Edit] = []
+        for old, text in zip(known, wanted, strict=False):
+            edits += self.set_text(text, old.part)
+        edits += [Remove(old.path) for old in reversed(known[len(wanted) :])]
+        behind = known[-1].part + 1
+        for count, text in enumerate(wanted[len(known) :]):
+            edits.append(Insert(self.parts_path, behind + count, {"text": text}))
+        return edits
+
+    def add_part(self, part: dict[str, Any]) -> list[Edit]:
+        """Add a part at the end of the message, which is made where there is none."""
+        return self.add_parts([part])
+
+    def add_parts(self, parts: list[dict[str, Any]]) -> list[Edit]:
+        if not self.exists:
+            return [Put(self.path, {"parts": parts, "role": self.role})]
+        known = value_at(self.data, self.parts_path)
+        if not isinstance(known, list):
+            return [Put(self.parts_path, parts)]
+        return [Insert(self.parts_path, len(known) + count, part) for count, part in enumerate(parts)]
+
+    def attach_file(self, payload: bytes, mime_type: str) -> list[Edit]:
+        """Add a file at the end, in base64 of the URL-safe alphabet, which is how genai writes it."""
+        encoded = base64.urlsafe_b64encode(payload).decode("ascii")
+        blob = in_style(self.data, self.path, {"data": encoded, "mime_type": mime_type})
+        return self.add_part(in_style(self.data, self.path, {"inline_data": blob}))
+
+    def remove_part(self, part: int) -> list[Edit]:
+        if not 0 <= part < len(self.parts):
+            raise EditError(f"The message has no part {part + 1}")
+        return [Remove((*self.parts_path, part))]
+
+    def set_response(self, part: int, field: Literal["name", "response"], value: Any) -> list[Edit]:
+        """Change the name or the response of the part that is a function response."""
+        response = response_in(self.parts[part]) if 0 <= part < len(self.parts) else None
+        if response is None:
+            raise EditError(f"Part {part + 1} of the message is not a response")
+        key = spelt("function_response", self.parts[part])
+        unchanged = response.get(field) == value
+        return [] if unchanged else [Put((*self.parts_path, part, key, field), value)]
+
+    def remove(self) -> list[Edit]:
+        """Take the whole message out."""
+        holder = value_at(self.data, self.path[:-1])
+        return [Remove(self.path)] if self.path[-1] in holder else []
+
+
+def response_in(part: Any) -> dict[str, Any] | None:
+    """The function response that a part is; None where it is none."""
+    found = part.get(spelt("function_response", part)) if isinstance(part, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+ExpectationKind = Literal["calls", "none", "unspecified", "unchecked"]
+EXPECTATION_KINDS: tuple[ExpectationKind, ...] = ("calls", "none", "unspecified", "unchecked")
+
+
+@dataclass(frozen=True)
+class TurnExpectation:
+    """What a turn expects of tool calls.
+
+    `calls`: these calls; `none`: no call; `unspecified`: nothing is said; `unchecked`: calls may be any.
+    """
+
+    kind: ExpectationKind
+    context: bool
+    """Whether the turn is run and not scored, whatever it says of calls."""
+
+
+@dataclass(frozen=True)
+class TurnEditor:
+    """One turn of a case, from `CaseEditor.turn`."""
+
+    data: Any
+    """The parsed JSON of the eval set."""
+    config: Any
+    """The parsed JSON of the config that scores the set, None where there is no file."""
+    case: CaseRef
+    path: JsonPath
+
+    @property
+    def number(self) -> int:
+        """Its index in the conversation."""
+        return int(self.path[-1])
+
+    # Its place in the conversation
+
+    @property
+    def _count(self) -> int:
+        return len(list_at(self.data, self.path[:-1]))
+
+    @property
+    def _references(self) -> References:
+        return References(self.config)
+
+    def _renumbered(self, now: Renumbering) -> list[Edit]:
+        return self._references.renumber_turns(self.case, now)
+
+    def duplicate(self) -> Changes:
+        """A copy right after the turn, with its mark. An invocation id is not copied: it names one turn."""
+        edits: list[Edit] = [Duplicate(self.path[:-1], self.number)]
+        key = field_path(self.data, self.path, "invocation_id")[-1]
+        if key in value_at(self.data, self.path):
+            edits.append(Remove((*self.path[:-1], self.number + 1, key)))
+        marks = self._renumbered(lambda number: number + (number > self.number))
+        if mode := self._references.turn_mode(self.case, self.number):
+            set_id, eval_id = self.case
+            copy = {"set": set_id, "case": eval_id, "turn": self.number + 1, "mode": mode}
+            marks += self._references.append_entries("turns", [copy])
+        return Changes(edits, marks)
+
+    def move(self, to: int) -> Changes:
+        """Another place in the conversation, its mark with it; `to` is the index afterwards."""
+        turn, to = self.number, max(0, min(to, self._count - 1))
+        if to == turn:
+            return Changes()
+
+        def now(number: int) -> int:
+            if number == turn:
+                return to
+            return number - (turn < number <= to) + (to <= number < turn)
+
+        return Changes([Move(self.path[:-1], turn, to)], self._renumbered(now))
+
+    def delete(self) -> Changes:
+        """Its mark goes with it."""
+
+        def now(number: int) -> int | None:
+            return None if number == self.number else number - (number > self.number)
+
+        return Changes([Remove(self.path)], self._renumbered(now))
+
+    # Its messages
+
+    @property
+    def user(self) -> MessageEditor:
+        """What the user says."""
+        return MessageEditor(self.data, field_path(self.data, self.path, "user_content"), "user")
+
+    @property
+    def answer(self) -> MessageEditor:
+        """The expected answer."""
+        return MessageEditor(self.data, field_path(self.data, self.path, "final_response"), "model")
+
+    # What happens before the answer
+
+    @cached_property
+    def intermediate(self) -> IntermediateData:
+        return IntermediateData(self.data, self.path)
+
+    @cached_property
+    def calls(self) -> list[CallEditor]:
+        return calls_in(self.intermediate)
+
+    def call(self, number: int) -> CallEditor:
+        """Raises EditError where there is no such call."""
+        calls = self.calls
+        if not 0 <= number < len(calls):
+            raise EditError(f"turn {self.number + 1} expects no call {number + 1}")
+        return calls[number]
+
+    def add_call(self, name: str, arguments: Mapping[str, Any] | None = None) -> list[Edit]:
+        return insert_call(self.intermediate, len(self.calls), name, arguments)
+
+    def insert_call(self, index: int, name: str, arguments: Mapping[str, Any] | None = None) -> list[Edit]:
+        """A call before the one at `index`; without arguments it gets `{}`, as a model's calls have it."""
+        return insert_call(self.intermediate, index, name, arguments)
+
+    @property
+    def responses(self) -> list[ResponseEditor]:
+        return responses_in(self.intermediate)
+
+    def response(self, number: int) -> ResponseEditor:
+        """Raises EditError where there is no such response."""
+        responses = self.responses
+        if not 0 <= number < len(responses):
+            raise EditError(f"turn {self.number + 1} has no tool response {number + 1}")
+        return responses[number]
+
+    @property
+    def intermediate_responses(self) -> list[IntermediateResponse]:
+        """What agents are expected to say before the answer."""
+        return intermediate.intermediate_responses(self.intermediate)
+
+    def intermediate_response(self, number: int) -> IntermediateResponse:
+        """Raises EditError where there is no such text."""
+        texts = self.intermediate_responses
+        if not 0 <= number < len(texts):
+            turn = self.number + 1
+            raise EditError(f"Turn {turn} has no intermediate response {number + 1}")
+        return texts[number]
+
+    def add_intermediate_response(self, author: str, text: str) -> list[Edit]:
+        """After all the others. A turn that left its calls unspecified says by it that there are none."""
+        return intermediate.add_intermediate_response(self.intermediate, author, text)
+
+    # What it expects of calls as a whole
+
+    @property
+    def expectation(self) -> TurnExpectation:
+        mode = self._references.turn_mode(self.case, self.number)
+        if mode == "skip":
+            return TurnExpectation("unchecked", context=False)
+        return TurnExpectation(self._written_kind, context=mode == "context")
+
+    def set_expectation(self, kind: ExpectationKind) -> Changes:
+        """Make the expectation one of the four kinds.
+
+        `unchecked` is a mark in the config, which takes the place of `context`, and leaves the calls where
+        they are; without a config file, give the data of a new one. `calls` adds a call without a name where
+        there is none. `none` takes out the calls and their responses, `unspecified` all that is said of what
+        happens before the answer.
+        """
+        if kind == "unchecked":
+            return Changes([], self._references.mark_turn(self.case, self.number, "skip"))
+        checked = self._references.unmark_turn(self.case, self.number, "skip")
+        if kind == self._written_kind:
+            return Changes([], checked)
+        if kind == "calls":
+            return Changes(self.add_call(""), checked)
+        if kind == "none":
+            return Changes(self._without_calls(), checked)
+        return Changes([Remove(self.intermediate.path)], checked)
+
+    def set_context(self, *, on: bool) -> Changes:
+        """Run the turn without scoring it, whatever other mark it has; or score it."""
+        if on:
+            return Changes([], self._references.mark_turn(self.case, self.number, "context"))
+        return Changes([], self._references.unmark_turn(self.case, self.number, "context"))
+
+    @property
+    def _written_kind(self) -> ExpectationKind:
+        if self.intermediate.shape is None:
+            return "unspecified"
+        return "calls" if self.calls else "none"
+
+    def _without_calls(self) -> list[Edit]:
+        found = self.intermediate
+        if found.shape is None:
+            return [Put(found.path, in_style(self.data, self.path, {"tool_uses": []}))]
+        if found.shape == "events":
+            fields = ("function_call", "function_response")
+            return found.remove_parts([part for field in fields for part in found.parts_with(field)])
+        edits: list[Edit] = [Put(found.list_path("tool_uses"), [])]
+        responses = found.list_path("tool_responses")
+        return [*edits, Remove(responses)] if found.list_of("tool_responses") else edits
+
+    @property
+    def rubrics(self) -> RubricsEditor:
+        return RubricsEditor(self.data, self.path, self.path[:2])

@@ -1,0 +1,274 @@
+"""What can be done to a JSON document, and what each edit means for the data."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.text.values import in_words
+
+
+class EditError(ValueError):
+    """An edit that cannot be done: `message` is why, without the path at which it was to be done."""
+
+    def __init__(self, message: str, path: JsonPath = ()) -> None:
+        super().__init__(f"{format_path(path)}: {message}" if path else message)
+        self.message = message
+        self.path = path
+
+
+def missing(path: JsonPath) -> EditError:
+    return EditError("Nothing at this path", path)
+
+
+@dataclass(frozen=True)
+class Put:
+    """Replace the value at a path; a member that is missing is added at the end of its object."""
+
+    path: JsonPath
+    value: Any
+
+
+@dataclass(frozen=True)
+class PutText:
+    """As Put, with JSON text that is taken over verbatim, without the white space around it."""
+
+    path: JsonPath
+    text: str
+
+
+@dataclass(frozen=True)
+class Insert:
+    """A new element of the array at a path, before the one with this index; its length means at the end."""
+
+    path: JsonPath
+    index: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Remove a member or an element, with its separator and its line."""
+
+    path: JsonPath
+
+
+@dataclass(frozen=True)
+class Move:
+    """Move an element of the array at a path; `to` is the index that it has afterwards."""
+
+    path: JsonPath
+    index: int
+    to: int
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """Copy an element of the array at a path, to right after itself."""
+
+    path: JsonPath
+    index: int
+
+
+@dataclass(frozen=True)
+class Rename:
+    """Change the key of the member at a path; its value and its place stay."""
+
+    path: JsonPath
+    key: str
+
+
+Edit = Put | PutText | Insert | Remove | Move | Duplicate | Rename
+
+
+def apply_to_data(data: Any, edits: Iterable[Edit]) -> Any:
+    """The data that edits make of JSON data, which itself stays as it is, as does what it shares with it.
+
+    Raises EditError.
+    """
+    for edit in edits:
+        data = _applied(_opened(data, edit.path), edit)
+    return data
+
+
+def _opened(data: Any, path: JsonPath) -> Any:
+    """The data with another object or array, to be changed, for each one on a path; all else is shared."""
+    data = inner = _shallow(data)
+    for step in path:
+        if not has_step(inner, step):
+            break
+        inner[step] = inner = _shallow(inner[step])
+    return data
+
+
+def _shallow(data: Any) -> Any:
+    return data.copy() if isinstance(data, dict | list) else data
+
+
+def _applied(data: Any, edit: Edit) -> Any:
+    match edit:
+        case Put(path, value):
+            return _put(data, path, json_value(value, path))
+        case PutText(path, text):
+            return _put(data, path, text_value(text, path))
+        case Insert(path, index, value):
+            _array(data, path, index, at_end=True).insert(index, json_value(value, path))
+        case Remove(path):
+            del _holder(data, path)[path[-1]]
+        case Move(path, index, to):
+            array = _array(data, path, index)
+            _array(data, path, to)
+            array.insert(to, array.pop(index))
+        case Duplicate(path, index):
+            array = _array(data, path, index)
+            array.insert(index + 1, json_copy(array[index]))
+        case Rename(path, key):
+            _rename(data, path, key)
+    return data
+
+
+def _put(data: Any, path: JsonPath, value: Any) -> Any:
+    if not path:
+        return value
+    holder = at_path(data, path[:-1])
+    # A member may be new; an element may not.
+    if not isinstance(holder, dict) or not isinstance(path[-1], str):
+        at_path(data, path)
+    holder[path[-1]] = value
+    return data
+
+
+def _rename(data: Any, path: JsonPath, key: str) -> None:
+    holder = _holder(data, path)
+    check_new_key(holder, path, key)
+    members = [(key if name == path[-1] else name, value) for name, value in holder.items()]
+    holder.clear()
+    holder.update(members)
+
+
+def _holder(data: Any, path: JsonPath) -> Any:
+    """The object or array that has what is at a path."""
+    check_not_root(path)
+    at_path(data, path)
+    return at_path(data, path[:-1])
+
+
+def _array(data: Any, path: JsonPath, index: int, *, at_end: bool = False) -> list[Any]:
+    array = at_path(data, path)
+    check_index(array, path, index, at_end=at_end)
+    assert isinstance(array, list)
+    return array
+
+
+def at_path(data: Any, path: JsonPath) -> Any:
+    """What JSON data has at a path. Raises EditError where it has nothing there."""
+    for depth, step in enumerate(path):
+        if not has_step(data, step):
+            raise missing(path[: depth + 1])
+        data = data[step]
+    return data
+
+
+def has_step(data: Any, step: str | int) -> bool:
+    if isinstance(step, str):
+        return isinstance(data, dict) and step in data
+    return isinstance(data, list) and 0 <= step < len(data)
+
+
+def check_not_root(path: JsonPath) -> None:
+    if not path:
+        raise EditError("The document itself cannot be removed or renamed")
+
+
+def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
+    """Raises EditError where what is at a path is no member, or its object has another one with this key."""
+    if not isinstance(holder, dict):
+        raise EditError("only a member of an object has a key, this is an element", path)
+    if key != path[-1] and key in holder:
+        raise EditError(f"there already is a member {key!r} beside it", path)
+
+
+def check_index(array: Any, path: JsonPath, index: int, *, at_end: bool = False) -> None:
+    """Raises EditError where there is no array, or where it has no such element."""
+    if not isinstance(array, list):
+        why = f"must be a list for this edit, is {in_words(array)}"
+    elif not 0 <= index < len(array) + at_end:
+        why = f"no index {index} in a list of {len(array)}"
+    else:
+        return
+    raise EditError(why if path else f"the document: {why}", path)
+
+
+def text_value(text: str, path: JsonPath) -> Any:
+    """The value of a JSON text that is to be taken over verbatim. Raises EditError where it is not JSON."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise EditError("the new text is nested too deeply", path) from None
+    except ValueError as error:
+        raise EditError(f"the new text is not valid JSON: {error}", path) from None
+
+
+def json_value(value: Any, path: JsonPath) -> Any:
+    """A copy of a value that JSON can hold. Raises EditError for any other."""
+    match value:
+        case dict():
+            for key in value:
+                if not isinstance(key, str):
+                    raise EditError(f"keys must be strings, found {key!r}", path)
+            return {key: json_value(item, (*path, key)) for key, item in value.items()}
+        case list():
+            return [json_value(item, (*path, index)) for index, item in enumerate(value)]
+        case float() if not math.isfinite(value):
+            raise EditError(f"JSON has no number {value}", path)
+        case None | str() | int() | float():
+            return value
+        case _:
+            raise EditError(f"{type(value).__name__} is not a JSON value", path)
+
+
+def json_copy(data: Any) -> Any:
+    """A copy of parsed JSON data; much faster than copy.deepcopy."""
+    if isinstance(data, dict):
+        return {key: json_copy(item) for key, item in data.items()}
+    if isinstance(data, list):
+        return [json_copy(item) for item in data]
+    return data
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same as JSON text: `same`, with members in the same order."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return same(one, other)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are of the same types and equal; the order of members does not count."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, float):
+        # -0.0 and 0.0 are equal and yet two numbers; not-a-number is never equal.
+        return repr(one) == repr(other)
+    return bool(one == other)
+
+
+def common_ends(
+    one: Sequence[Any], other: Sequence[Any], equal: Callable[[Any, Any], bool] = operator.eq
+) -> tuple[int, int]:
+    """How many items two sequences begin with in common, and how many of the rest they end with."""
+    shorter = min(len(one), len(other))
+    head = next((at for at in range(shorter) if not equal(one[at], other[at])), shorter)
+    rest = range(1, shorter - head + 1)
+    return head, next((at - 1 for at in rest if not equal(one[-at], other[-at])), shorter - head)

@@ -1,0 +1,223 @@
+"""Files that get all of their new content or none of it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import platformdirs
+
+# Seconds. A save holds the lock for some milliseconds.
+_LONGEST_WAIT = 10.0
+_WAIT = 0.005
+
+_PREFIX, _SUFFIX = ".evaltui-", ".tmp"
+# Seconds after which the temporary file of a save is that of one that was killed.
+_OLD = 3600.0
+
+
+@contextmanager
+def locked(paths: Sequence[Path]) -> Iterator[None]:
+    """Keeps other processes of this user from saving files meanwhile. Raises OSError.
+
+    The locks are in the user's cache, so that nothing is left beside the files.
+    """
+    import filelock
+
+    folder = _lock_folder()
+    names = {hashlib.sha256(os.fsencode(target_of(path))).hexdigest()[:32]: path for path in paths}
+    with ExitStack() as stack:
+        # In one order, so that two savers of the same files never wait for each other.
+        for name in sorted(names):
+            try:
+                lock = filelock.FileLock(folder / f"{name}.lock")
+                stack.enter_context(lock.acquire(_LONGEST_WAIT, poll_interval=_WAIT))
+            except filelock.Timeout:
+                message = f"another process is saving {names[name].name}"
+                raise TimeoutError(errno.ETIMEDOUT, message) from None
+        yield
+
+
+def _lock_folder() -> Path:
+    folder = platformdirs.user_cache_path("evaltui") / "locks"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    # A home that cannot be written, as in a container.
+    folder = Path(tempfile.gettempdir()) / f"evaltui-locks-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def target_of(path: Path) -> Path:
+    """Of a symbolic link the file that it leads to."""
+    return Path(os.path.realpath(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file. Raises OSError, also for a folder, a pipe and a device, which would not end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _require_regular(os.fstat(descriptor).st_mode)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _require_regular(mode: int) -> None:
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError("a folder has this name")
+    what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+    raise OSError(f"{what} has this name, not a file")
+
+
+def private(path: str, flags: int) -> int:
+    """An `opener` for files that only their user may read."""
+    return os.open(path, flags, 0o600)
+
+
+def write_privately(path: Path, text: str | Iterable[str]) -> None:
+    """Write a file that only its user may read, new or in place of whatever is there; also of a link.
+
+    The text may come in pieces. Raises OSError; then the file is as it was.
+    """
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="", opener=private) as file:
+            file.writelines([text] if isinstance(text, str) else text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file in UTF-8, new or in place of whatever is there. Raises OSError; then it is as it was."""
+    with locked([path]):
+        replace_all({path: text.encode()})
+
+
+def replace_all(contents: dict[Path, bytes], compare: Callable[[Path], None] = lambda path: None) -> None:
+    """Write files, all of them or none; they keep mode, owner and group, and links lead to them still.
+
+    A reader, or a crash, never sees half of a file. `compare` is called for each file at the last moment; it
+    raises what keeps all of them as they are. Raises OSError; then they are as they were.
+    """
+    temporaries: dict[Path, Path] = {}
+    replaced: dict[Path, bytes | None] = {}
+    try:
+        for path, data in contents.items():
+            temporaries[target_of(path)] = _written_beside(target_of(path), data)
+        for path, (target, temporary) in zip(contents, temporaries.items(), strict=True):
+            before = read_regular(target) if target.exists() else None
+            compare(path)
+            _replace(temporary, target)
+            replaced[path] = before
+    except BaseException:
+        for path, before in replaced.items():
+            _take_back(target_of(path), contents[path], before)
+        raise
+    finally:
+        for temporary in temporaries.values():
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+    for folder in {target.parent for target in temporaries}:
+        _clean(folder)
+        sync_folder(folder)
+
+
+def _clean(folder: Path) -> None:
+    """Remove the temporary files of saves that were killed."""
+    for left in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with suppress(OSError):
+            if time.time() - left.stat(follow_symlinks=False).st_mtime > _OLD:
+                left.unlink()
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    try:
+        temporary.replace(target)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        message = f"{target.name} is mounted and cannot be replaced; save it under another name"
+        raise OSError(error.errno, message) from error
+
+
+def _take_back(target: Path, written: bytes, before: bytes | None) -> None:
+    """As it was before, unless others have changed it since."""
+    with suppress(OSError):
+        if read_regular(target) != written:
+            return
+        if before is None:
+            target.unlink()
+        else:
+            _written_beside(target, before).replace(target)
+
+
+def _written_beside(target: Path, data: bytes) -> Path:
+    """A file with this content, on the disk, in the folder of another one: from there a move is one step.
+
+    Raises OSError where the other cannot be replaced, with a sentence about it.
+    """
+    temporary = target.with_name(f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}")
+    like = target.stat() if target.exists() else None
+    if like is not None:
+        _require_regular(like.st_mode)
+        if not like.st_mode & 0o222 or not os.access(target, os.W_OK):
+            raise PermissionError(f"{target.name} is read-only; run `chmod u+w {target.name}`")
+    try:
+        with temporary.open("xb") as file:
+            if like is not None:
+                make_alike(file.fileno(), like)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            message = f"the folder {target.parent} cannot be written ({error.strerror})"
+            raise PermissionError(message) from error
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(target)) from error
+    return temporary
+
+
+def make_alike(descriptor: int, like: os.stat_result) -> None:
+    """Owner and group as far as one may give them, and the mode."""
+    own = os.fstat(descriptor)
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+        except OSError:
+            with suppress(OSError):
+                os.fchown(descriptor, -1, like.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring to the disk that a file in it was replaced; not every file system can do that to a folder."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

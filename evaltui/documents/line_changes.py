@@ -1,0 +1,138 @@
+"""The lines of a file that a change removes and adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal, NamedTuple
+
+from evaltui.documents.case_file import CaseFile
+from evaltui.documents.edits import common_ends
+from evaltui.documents.nodes import Node, parse_nodes
+
+# Beyond this many pairs of items, finding those that are equal takes longer than reading all of them.
+_MOST_COMPARISONS = 1_000_000
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """A line that goes (`-`, its number as it was), or comes (`+`, its number as it will be), from 1 on."""
+
+    op: Literal["-", "+"]
+    number: int
+    text: str
+
+
+class _Region(NamedTuple):
+    """A stretch of characters of the old text, and the one of the new text in its place."""
+
+    old: tuple[int, int]
+    new: tuple[int, int]
+
+
+def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
+    """The lines that differ, from the first on; of each place those that go come first."""
+    old, new = before.text, after.text
+    if old == new:
+        return ()
+    changes: list[LineChange] = []
+    old_at, new_at, old_line, new_line = 0, 0, 1, 1
+    for region in _by_lines(_regions_of_texts(old, new), old, new):
+        old_line += old.count("\n", old_at, region.old[0])
+        new_line += new.count("\n", new_at, region.new[0])
+        old_at, new_at = region.old[0], region.new[0]
+        gone, come = _lines(old, region.old), _lines(new, region.new)
+        head, tail = common_ends(gone, come)
+        gone, come = gone[head : len(gone) - tail], come[head : len(come) - tail]
+        changes += [LineChange("-", old_line + head + at, line) for at, line in enumerate(gone)]
+        changes += [LineChange("+", new_line + head + at, line) for at, line in enumerate(come)]
+    return tuple(changes)
+
+
+def _regions_of_texts(before: str, after: str) -> Iterator[_Region]:
+    try:
+        old, new = parse_nodes(before), parse_nodes(after)
+    except ValueError:
+        # Of another format.
+        yield _Region((0, len(before)), (0, len(after)))
+        return
+    yield _Region((0, old.start), (0, new.start))
+    yield from _regions(old, new)
+    yield _Region((old.end, len(before)), (new.end, len(after)))
+
+
+def _regions(old: Node, new: Node) -> Iterator[_Region]:
+    """The stretches of two values that may differ, in order: between items that both have, and in these."""
+    if old.own_text == new.own_text:
+        return
+    if old.text[old.start] != new.text[new.start] or not (old.children and new.children):
+        yield _Region((old.start, old.end), (new.start, new.end))
+        return
+    ends = old.start + 1, new.start + 1
+    for one, other in _pairs(old.children, new.children):
+        yield _Region((ends[0], one.begin), (ends[1], other.begin))
+        yield _Region((one.begin, one.start), (other.begin, other.start))
+        yield from _regions(one, other)
+        ends = one.end, other.end
+    yield _Region((ends[0], old.end), (ends[1], new.end))
+
+
+def _pairs(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
+    """The items that are the same on both sides, members by key, elements by text or else by place."""
+    labels = [[node.own_text if node.key is None else node.key for node in nodes] for nodes in (old, new)]
+    for tag, i, i_end, j, j_end in _opcodes(*labels):
+        if tag == "equal" or (tag == "replace" and old[0].key is None and i_end - i == j_end - j):
+            yield from zip(old[i:i_end], new[j:j_end], strict=True)
+
+
+def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
+    """As those of difflib, which is asked of the items between those that both begin and end with alone."""
+    head, tail = common_ends(old, new)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    yield "equal", 0, head, 0, head
+    if (old_end - head) * (new_end - head) > _MOST_COMPARISONS:
+        yield "replace", head, old_end, head, new_end
+    else:
+        matcher = SequenceMatcher(None, old[head:old_end], new[head:new_end], autojunk=False)
+        for tag, i, i_end, j, j_end in matcher.get_opcodes():
+            yield tag, head + i, head + i_end, head + j, head + j_end
+    yield "equal", old_end, len(old), new_end, len(new)
+
+
+def _by_lines(regions: Iterator[_Region], old: str, new: str) -> Iterator[_Region]:
+    """The regions that differ, of whole lines; those that share a line are one."""
+    waiting: _Region | None = None
+    for region in regions:
+        if old[slice(*region.old)] == new[slice(*region.new)]:
+            continue
+        whole = _whole_lines(region, old, new)
+        if waiting and (whole.old[0] < waiting.old[1] or whole.new[0] < waiting.new[1]):
+            ends = max(waiting.old[1], whole.old[1]), max(waiting.new[1], whole.new[1])
+            waiting = _Region((waiting.old[0], ends[0]), (waiting.new[0], ends[1]))
+            continue
+        if waiting:
+            yield waiting
+        waiting = whole
+    if waiting:
+        yield waiting
+
+
+def _whole_lines(region: _Region, old: str, new: str) -> _Region:
+    """The region from the start of its first line to the end of its last one, with the line break.
+
+    A line of which both sides have nothing but the margin is no part of it: it begins the next item.
+    """
+    starts = [text.rfind("\n", 0, start) + 1 for text, (start, _) in ((old, region.old), (new, region.new))]
+    last = [text.rfind("\n", start, end) + 1 for text, (start, end) in ((old, region.old), (new, region.new))]
+    margins = old[last[0] : region.old[1]], new[last[1] : region.new[1]]
+    if all(last) and margins[0] == margins[1] and not margins[0].strip():
+        return _Region((starts[0], last[0]), (starts[1], last[1]))
+    ends = [text.find("\n", end) + 1 for text, (_, end) in ((old, region.old), (new, region.new))]
+    return _Region((starts[0], ends[0] or len(old)), (starts[1], ends[1] or len(new)))
+
+
+def _lines(text: str, stretch: tuple[int, int]) -> list[str]:
+    lines = text[slice(*stretch)].split("\n")
+    # A text after the last line break is a line, an empty one is none.
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]

@@ -1,0 +1,326 @@
+"""One file as it is being edited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.model.json_values import spelt
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.case_file import CASES, CaseFile
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.edits import alike
+from evaltui.documents.formats import read_case_file
+from evaltui.documents.json_text import parse
+from evaltui.documents.merge import Choices, Conflict, Side, merge
+from evaltui.documents.problems import check_new_cases
+from evaltui.documents.recovery import Draft, Recovered, RecoveryFile
+from evaltui.documents.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
+from evaltui.text.values import in_words
+
+# The label of changes whose own are gone.
+_EARLIER = "unsaved changes"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The version of a file that another program has written."""
+
+    fingerprint: Fingerprint | None
+    """None where it was deleted."""
+    document: CaseFile | None
+    """None where the text is no JSON, and where there is none."""
+    not_json: str | None = None
+    """The text where it is no JSON."""
+
+    @property
+    def text(self) -> str | None:
+        """None where it was deleted."""
+        return self.document.text if self.document else self.not_json
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is an object; a text that is none may be half of one."""
+        return self.document is not None and isinstance(self.document.value, dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FileConflict:
+    """A file that was changed here and outside in ways that only the user can decide between."""
+
+    path: Path
+    conflict: Conflict
+    mine: str
+    outside: Outside
+
+    @property
+    def was_deleted(self) -> bool:
+        """Whether there is no such file any more."""
+        return self.outside.fingerprint is None
+
+    @property
+    def theirs(self) -> str | None:
+        """None where the file was deleted."""
+        return self.outside.text
+
+
+class OpenFile:
+    """The document that is edited, the one on disk, and the recovery file of the unsaved changes.
+
+    A config may have any name: which files are configs goes by their content when they were opened.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        document: CaseFile,
+        on_disk: Fingerprint | None,
+        folder: Path,
+    ) -> None:
+        """`on_disk` is None for a new file. `folder` is the agent's."""
+        self.path = path
+        self.document = document
+        """The file as it is here."""
+        self.fingerprint = on_disk
+        """Of the file on disk as far as is known; None for a new file."""
+        self.saved = document if on_disk is not None else None
+        """The file on disk as far as is known; None for a new file, and where it is no JSON."""
+        self.is_being_written = False
+        """Whether the file on disk is about to be another text, so that nothing counts as saved."""
+        self.deleted = False
+        """Whether it is gone or unreadable on disk, with nothing unsaved in it."""
+        self.is_config = not _has_cases(document.value)
+        """Whether it is a config and no eval set."""
+        self.recovery: RecoveryFile | None = None
+        """None while nothing is unsaved."""
+        # A config that is not there is an empty one; a new set is there only once it was saved.
+        self._clean = document if on_disk is not None or self.is_config else None
+        self._folder = folder
+        self._labels: list[str] = []
+        self._drafts: Sequence[Draft] = ()
+        self._recovery_problem = ""
+
+    @property
+    def on_disk(self) -> Outside:
+        """The file on disk as far as is known."""
+        return Outside(self.fingerprint, self.saved)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether it was edited since it was saved, and that was not undone."""
+        return not self.deleted and (self.is_being_written or self.document is not self._clean)
+
+    @property
+    def base(self) -> CaseFile:
+        """The document that this one and the one on disk both come from."""
+        return self.saved or JsonDocument("{}" if self.is_config else f'{{"{CASES}": []}}')
+
+    @property
+    def recovery_problem(self) -> str:
+        """Why a crash would lose unsaved changes; "" where the recovery file has all of them."""
+        return self._recovery_problem if self.dirty or self._drafts else ""
+
+    def dirty_cases(self) -> frozenset[str]:
+        """The ids of the cases that are not on disk as they are here."""
+        if not self.dirty:
+            return frozenset()
+        before = self.saved.cases if self.saved else ()
+        there = set(before)
+        changed = [case for case in self.document.cases if case not in there]
+        saved = {case.eval_id: case for case in before} if changed else {}
+        return frozenset(case.eval_id for case in changed if _differs(saved.get(case.eval_id), case))
+
+    def snapshot(self) -> OpenFile:
+        """The file as it is now, to be looked at in a thread."""
+        return copy(self)
+
+    # Changes
+
+    def or_saved(self, document: CaseFile) -> CaseFile:
+        """A document, or the one on disk where that has the same text: with it, nothing is unsaved."""
+        return self._clean if self._clean and document.has_text_of(self._clean) else document
+
+    def change(self, document: CaseFile, label: str) -> None:
+        """Make the document another one by an edit, and write it to the recovery file."""
+        self.document = document
+        self._labels.append(label)
+        self._write_recovery()
+
+    def rebase(self, new: CaseFile, outside: Outside) -> None:
+        """Go on with a document that was merged with the one on disk. It is no step: undo leaves it alone."""
+        self.deleted = False
+        self.fingerprint = outside.fingerprint
+        self.saved = self._clean = outside.document
+        self.document = self.or_saved(new)
+        self._renew_recovery()
+
+    def was_saved(self, written: OpenFile, on_disk: Fingerprint) -> None:
+        """The file as it was when it was `written` is on disk; later changes are unsaved."""
+        self.fingerprint = on_disk
+        self.saved = self._clean = written.document
+        self._labels = [_EARLIER]
+        self._renew_recovery()
+        if not self.dirty:
+            self._labels = []
+
+    def keep_deleted_outside(self) -> None:
+        """It is a new file from now on."""
+        self.fingerprint, self.saved, self._clean = None, None, None
+
+    def leave_deleted(self) -> None:
+        """It stays deleted, with its unsaved changes."""
+        self.end_recovery()
+        self.leave_unreadable()
+
+    def leave_unreadable(self) -> None:
+        """Its content counts no more until it can be read again; typed texts stay in the recovery file."""
+        self.fingerprint, self.saved, self.deleted = None, None, True
+
+    # The recovery file
+
+    def write_drafts(self, drafts: Sequence[Draft]) -> None:
+        """Keeps in the recovery file the texts that are typed for the file and not in it."""
+        if drafts or self._drafts:
+            self._drafts = drafts
+            self._write_recovery()
+
+    def _write_recovery(self) -> None:
+        """An error must not stop anybody's work: it is in `recovery_problem`."""
+        if not self.dirty and not self._drafts:
+            self.end_recovery()
+            return
+        try:
+            if self.recovery is None:
+                on_disk = self.fingerprint if self.saved else None
+                self.recovery = RecoveryFile.open(self._folder, self.path, self.base, on_disk)
+            self.recovery.write(self.document, self._labels, self._drafts)
+        except OSError as error:
+            self._recovery_problem = error.strerror or str(error)
+        else:
+            self._recovery_problem = ""
+
+    def _renew_recovery(self) -> None:
+        """Begin again after the file on disk has changed. The old one stays until the new one is there."""
+        old, self.recovery = self.recovery, None
+        self._write_recovery()
+        if old is not None:
+            with suppress(OSError):
+                old.discard()
+
+    def end_recovery(self) -> None:
+        """Nothing is to be recovered."""
+        self._labels = []
+        if self.recovery is not None:
+            with suppress(OSError):
+                self.recovery.discard()
+            self.recovery = None
+
+    # Changes by others. These take time, and may be called in a thread on a snapshot.
+
+    def look(self) -> Outside | None:
+        """The file on disk, None where that is known. Raises OSError, EvalSetError."""
+        try:
+            source = read_source(self.path)
+        except FileNotFoundError:
+            return None if self.fingerprint is None else Outside(None, None)
+        if source.fingerprint == self.fingerprint:
+            return None
+        return self.outside(source.text, source.fingerprint)
+
+    def outside(self, text: str | None, on_disk: Fingerprint | None) -> Outside:
+        """A text that is on disk; None for none."""
+        if text is None:
+            return Outside(None, None)
+        try:
+            return Outside(on_disk, self._checked(self.base.read(text)))
+        except ValueError:
+            return Outside(on_disk, None, text)
+
+    def merged(self, outside: Outside, choices: Choices, whole: Side | None = None) -> CaseFile | Conflict:
+        """The document with the changes from outside; `whole` takes one side's text.
+
+        Raises EvalSetError where that is no JSON.
+        """
+        theirs = outside.document or outside.not_json
+        if theirs is None:
+            return Conflict(reason="deleted outside")
+        if whole == "mine":
+            return self.document
+        if whole == "theirs":
+            if outside.document is None:
+                raise unusable(self.path, outside.not_json or "")
+            return outside.document
+        merged = merge(self.base, self.document, theirs, choices, is_config=self.is_config)
+        return merged if isinstance(merged, Conflict) else self._checked(merged)
+
+    def restored(self, recovered: Recovered) -> tuple[CaseFile, CaseFile, CaseFile | Conflict]:
+        """The document that an earlier session began with, the one it made, and both in one with this one."""
+        began, mine = recovered.documents()
+        if began.has_text_of(self.base):
+            # So that cases that nobody changed are known to be the same.
+            began, mine = self.base, self.base.read(mine.text)
+        merged = merge(began, mine, self.document, is_config=self.is_config)
+        self._checked(mine if isinstance(merged, Conflict) else merged)
+        return began, mine, merged
+
+    def _checked(self, document: CaseFile) -> CaseFile:
+        if document.key is not None:
+            check_new_cases(document, (*self.base.cases, *self.document.cases))
+        return document
+
+
+def _has_cases(value: Any) -> bool:
+    return isinstance(value, dict) and spelt(CASES, value) in value
+
+
+def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
+    if saved is None or saved.text == now.text:
+        return saved is None
+    return not alike(saved.value, now.value)
+
+
+def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerprint | None]:
+    """A file to be edited; one that does not exist is `new_text`, where that is given.
+
+    Raises OSError, and EvalSetError for a file that is not a JSON object.
+    """
+    try:
+        source = read_source(path)
+    except FileNotFoundError:
+        if new_text is None:
+            raise
+        return read_case_file(new_text), None
+    try:
+        return read_case_file(source.text), source.fingerprint
+    except ValueError as error:
+        raise unusable(path, source.text) from error
+
+
+def unusable(path: Path, text: str) -> EvalSetError:
+    """Why a file cannot be edited."""
+    data = parse(text)
+    if isinstance(data, Problem):
+        problem = data
+    elif isinstance(data, dict):
+        problem = Problem(Severity.ERROR, (), "its lists and objects are nested too deeply")
+    else:
+        problem = Problem(Severity.ERROR, (), f"expected an object, found {in_words(data)}")
+    return EvalSetError([replace(problem, file=str(path))])
+
+
+def write_together(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
+    """Writes all of the files or none; their fingerprints, or the version of one that was changed outside."""
+    try:
+        writes = [Write(file.path, file.document.text, file.fingerprint) for file in files]
+        return [source.fingerprint for source in save_together(writes)]
+    except ChangedOutsideError as changed:
+        path, text, on_disk = changed.path, changed.theirs_text, changed.fingerprint
+    # Here the texts that could not be written are gone from memory.
+    if text is None and on_disk is not None:
+        raise OSError(f"{path} is no longer text; restore it or save under another name")
+    return path, next(file for file in files if file.path == path).outside(text, on_disk)

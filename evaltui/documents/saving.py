@@ -1,0 +1,181 @@
+"""Saving files that others may have changed since they were read: never over their work."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NewType
+
+from evaltui.core.model.json_values import spelt
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.edits import Insert
+from evaltui.documents.files import locked, read_regular, replace_all
+from evaltui.documents.json_text import decode, parse
+from evaltui.documents.nodes import BOM
+
+Fingerprint = NewType("Fingerprint", str)
+
+# A save by another program takes milliseconds; so many in a row do not happen.
+_MOST_TRIES = 50
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as it was read or written: its text, byte order mark included, and its fingerprint."""
+
+    path: Path
+    text: str
+    fingerprint: Fingerprint
+
+
+class ChangedOutsideError(Exception):
+    """A file is not as it was when it was read, or exists where it should be new; nothing was written.
+
+    `theirs_text` is what it holds now, None where it was deleted or is not text any more. Saving with
+    `fingerprint` as what was seen replaces that.
+    """
+
+    def __init__(self, path: Path, theirs: bytes | None) -> None:
+        self.path = path
+        self.theirs_text = None if theirs is None else _text_of(theirs)
+        self.fingerprint = None if theirs is None else _fingerprint(theirs)
+        what = "was deleted" if theirs is None else "was changed by another program"
+        super().__init__(f"{path} {what} meanwhile; not saved")
+
+
+def fingerprint(text: str) -> Fingerprint:
+    """Of a text as a file in UTF-8 has it."""
+    return _fingerprint(text.encode())
+
+
+def _fingerprint(data: bytes) -> Fingerprint:
+    return Fingerprint(hashlib.sha256(data).hexdigest())
+
+
+def fingerprint_of(path: Path) -> Fingerprint | None:
+    """Of the content of a file; None where it cannot be read."""
+    try:
+        return _fingerprint(read_regular(path))
+    except OSError:
+        return None
+
+
+def read_source(path: Path) -> Source:
+    """Raises OSError, and EvalSetError for a file that is not UTF-8."""
+    data = read_regular(path)
+    text = decode(data)
+    if isinstance(text, Problem):
+        raise EvalSetError([replace(text, file=str(path))])
+    return Source(path, BOM + text if data.startswith(BOM.encode()) else text, _fingerprint(data))
+
+
+@dataclass(frozen=True)
+class Write:
+    """A text for a file that still is as it was `seen`; None: there must be no such file yet."""
+
+    path: Path
+    text: str
+    seen: Fingerprint | None
+
+
+def save(path: Path, text: str, seen: Fingerprint | None) -> Source:
+    """Write a file atomically, if it still is as it was seen; None: there must be no such file yet.
+
+    A file that already has this text is left alone. Raises ChangedOutsideError where it is not as seen, and
+    OSError; then it is as it was.
+    """
+    (source,) = save_together([Write(path, text, seen)])
+    return source
+
+
+def save_together(writes: Sequence[Write]) -> list[Source]:
+    """As `save`, of several files: all of them are written, or none."""
+    with locked([write.path for write in writes]):
+        return _saved(writes)
+
+
+def _saved(writes: Sequence[Write]) -> list[Source]:
+    contents = {write.path: write.text.encode() for write in writes}
+    sources = [Source(write.path, write.text, _fingerprint(contents[write.path])) for write in writes]
+    changed = {write.path: write for write in writes if not _has(write, contents[write.path])}
+
+    def compare(path: Path) -> None:
+        # Once more, at the last moment: not every program takes the lock.
+        _has(changed[path], contents[path])
+
+    replace_all({path: contents[path] for path in changed}, compare)
+    return sources
+
+
+def _has(write: Write, data: bytes) -> bool:
+    """Whether a file has the new content already. Raises ChangedOutsideError where it is not as seen."""
+    try:
+        theirs = read_regular(write.path)
+    except FileNotFoundError:
+        if write.seen is not None:
+            raise ChangedOutsideError(write.path, None) from None
+        return False
+    if theirs != data and _fingerprint(theirs) != write.seen:
+        raise ChangedOutsideError(write.path, theirs)
+    return theirs == data
+
+
+def _text_of(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
+    """Add cases at the end of an eval set file, all or none; of processes that do so at once, none loses
+    another's cases.
+
+    Raises OSError, EvalSetError where the file is no eval set or has a case of one of the ids, and EditError
+    where a case is not JSON data.
+    """
+    with locked([path]):
+        for _ in range(_MOST_TRIES):
+            source = read_source(path)
+            text = _with_cases(source, cases)
+            try:
+                (written,) = _saved([Write(path, text, source.fingerprint)])
+            except ChangedOutsideError:
+                # By a program that takes no lock.
+                continue
+            return written
+    raise OSError(f"{path} keeps changing on disk")
+
+
+def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
+    document, cases_key = _eval_set(source)
+    ids = {case.outline.eval_id for case in document.cases}
+    for case in added:
+        eval_id = case.get(spelt("eval_id", case))
+        if eval_id in ids:
+            message = f"already has a case {eval_id!r}; choose another id"
+            raise _unusable(source.path, (cases_key,), message)
+        ids.add(eval_id)
+    count = len(document.cases)
+    return document.edited(Insert((cases_key,), count + at, case) for at, case in enumerate(added)).text
+
+
+def _eval_set(source: Source) -> tuple[JsonDocument, str]:
+    """An eval set file as a document, and the key under which it has its cases."""
+    # For the sentence: a document only says that a text is not JSON.
+    data = parse(source.text)
+    if isinstance(data, Problem):
+        raise EvalSetError([replace(data, file=str(source.path))])
+    cases_key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
+    if not isinstance(data, dict) or not isinstance(data.get(cases_key), list):
+        raise _unusable(
+            source.path, (cases_key,), "must be a list of cases; cases can be added to eval sets only"
+        )
+    return JsonDocument(source.text), cases_key
+
+
+def _unusable(path: Path, where: JsonPath, message: str) -> EvalSetError:
+    return EvalSetError([Problem.error(where, message, file=str(path))])

@@ -1,0 +1,245 @@
+"""Edits of one JSON text: each parses it, finds the place and replaces as little as it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from evaltui.core.model.problems import JsonPath
+from evaltui.documents.edits import (
+    Duplicate,
+    Edit,
+    Insert,
+    Move,
+    Put,
+    PutText,
+    Remove,
+    Rename,
+    alike,
+    check_index,
+    check_new_key,
+    check_not_root,
+    common_ends,
+    json_value,
+    missing,
+    text_value,
+)
+from evaltui.documents.nodes import Node, parse_nodes
+from evaltui.documents.style import Style, Verbatim, margin_at, model_for
+
+
+class Splice(NamedTuple):
+    """The text from `start` to before `end` becomes `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def edited_text(text: str, edit: Edit, beyond: Callable[[], Iterable[str]] = tuple) -> str:
+    """A JSON text after an edit; `beyond` gives further texts of the file that show how it is written.
+
+    Raises EditError where the edit cannot be done.
+    """
+    position, parts = 0, list[str]()
+    for splice in sorted(_Splicing(text, beyond).splices(edit), key=lambda splice: splice[:2]):
+        parts += (text[position : splice.start], splice.new)
+        position = splice.end
+    return "".join((*parts, text[position:]))
+
+
+class _Splicing:
+    """The splices that do an edit in a text; they do not overlap."""
+
+    def __init__(self, text: str, beyond: Callable[[], Iterable[str]]) -> None:
+        self._text = text
+        self._beyond = beyond
+        self._root = parse_nodes(text)
+
+    def splices(self, edit: Edit) -> Iterator[Splice]:
+        match edit:
+            case Put(path, value):
+                return self._put(path, json_value(value, path))
+            case PutText(path, text):
+                return self._put(path, _verbatim(text, path))
+            case Insert(path, index, value):
+                return self._insert(path, index, json_value(value, path))
+            case Remove(path):
+                return self._remove(path)
+            case Move(path, index, to):
+                return self._move(path, index, to)
+            case Duplicate(path, index):
+                array = self._root.way_to(path)[-1]
+                check_index(array.value, path, index)
+                return self._insert(path, index + 1, Verbatim(array.children[index].own_text))
+            case Rename(path, key):
+                return self._rename(path, key)
+
+    def _put(self, path: JsonPath, value: Any) -> Iterator[Splice]:
+        way = self._root.deepest_way(path)
+        if len(way) > len(path):
+            yield from self._rewritten(way, path, value)
+            return
+        holder = self._root.way_to(path[:-1])[-1]
+        if not isinstance(holder.value, dict) or not isinstance(path[-1], str):
+            raise missing(path)
+        yield from self._added(way, path[:-1], len(holder.children), [(path[-1], value)])
+
+    def _insert(self, path: JsonPath, index: int, value: Any) -> Iterator[Splice]:
+        way = self._root.way_to(path)
+        check_index(way[-1].value, path, index, at_end=True)
+        yield from self._added(way, path, index, [(index, value)])
+
+    def _remove(self, path: JsonPath) -> Iterator[Splice]:
+        check_not_root(path)
+        holder = self._root.way_to(path)[-2]
+        step = path[-1]
+        # All members of that key: were one left, it would be the one that counts.
+        yield from _cut(
+            holder, [index for index, node in enumerate(holder.children) if step in (index, node.key)]
+        )
+
+    def _move(self, path: JsonPath, index: int, to: int) -> Iterator[Splice]:
+        """The texts of elements change places; what stands between them stays."""
+        array = self._root.way_to(path)[-1]
+        check_index(array.value, path, index)
+        check_index(array.value, path, to)
+        places = array.children[min(index, to) : max(index, to) + 1]
+        texts = [node.own_text for node in places]
+        texts.insert(len(texts) if to > index else 0, texts.pop(0 if to > index else -1))
+        for node, text in zip(places, texts, strict=True):
+            yield Splice(node.start, node.end, text)
+
+    def _rename(self, path: JsonPath, key: str) -> Iterator[Splice]:
+        check_not_root(path)
+        way = self._root.way_to(path)
+        holder = way[-2]
+        check_new_key(holder.value, path, key)
+        if key == path[-1]:
+            return
+        text = self._style(way[:-1], key).key(key)
+        for node in holder.children:
+            if node.key == path[-1]:
+                end = node.text.rindex('"', node.begin, node.start) + 1
+                yield Splice(node.begin, end, text)
+
+    def _rewritten(self, way: list[Node], path: JsonPath, value: Any) -> Iterator[Splice]:
+        """Another value at the end of a way; what is in both the old and the new one is left alone."""
+        node = way[-1]
+        old = node.value
+        if isinstance(value, Verbatim):
+            yield self._filled(way, path, value)
+        elif alike(old, value):
+            return
+        elif isinstance(old, dict) and isinstance(value, dict) and _stay_in_order(old, value):
+            yield from self._members(way, path, value)
+        elif isinstance(old, list) and isinstance(value, list):
+            yield from self._elements(way, path, value)
+        else:
+            yield self._filled(way, path, value)
+
+    def _members(self, way: list[Node], path: JsonPath, value: dict[str, Any]) -> Iterator[Splice]:
+        node = way[-1]
+        yield from _cut(node, [index for index, child in enumerate(node.children) if child.key not in value])
+        for key in node.value:
+            if key in value and (child := node.child(key)):
+                yield from self._rewritten([*way, child], (*path, key), value[key])
+        if added := [(key, item) for key, item in value.items() if key not in node.value]:
+            stays = [index for index, child in enumerate(node.children) if child.key in value]
+            yield from self._added(way, path, stays[-1] + 1, added)
+
+    def _elements(self, way: list[Node], path: JsonPath, value: list[Any]) -> Iterator[Splice]:
+        node = way[-1]
+        old: list[Any] = node.value
+        head, tail = common_ends(old, value, alike)
+        if len(old) != len(value) and not head and not tail:
+            yield self._filled(way, path, value)
+            return
+        between = min(len(old), len(value)) - tail
+        for index in range(head, between):
+            yield from self._rewritten([*way, node.children[index]], (*path, index), value[index])
+        yield from _cut(node, range(between, len(old) - tail))
+        if added := [(index, value[index]) for index in range(between, len(value) - tail)]:
+            yield from self._added(way, path, between, added)
+
+    def _filled(self, way: list[Node], path: JsonPath, value: Any) -> Splice:
+        """All of the value at the end of a way written anew."""
+        node, holders = way[-1], way[:-1]
+        model = model_for(holders, path, value)
+        if not holders and value and isinstance(value, dict | list) and type(value) is type(node.value):
+            model = node if node.value else None
+        style = self._style(holders, value, model)
+        margin = margin_at(self._text, node.begin) if style.newline else ""
+        return Splice(node.start, node.end, style.written(value, margin, model))
+
+    def _added(
+        self, way: list[Node], path: JsonPath, index: int, items: Sequence[tuple[str | int, Any]]
+    ) -> Iterator[Splice]:
+        """New items, each with its step, before the one with this index in the last node of a way."""
+        holder = way[-1]
+        if not holder.children:
+            only = dict(items) if isinstance(holder.value, dict) else [item for _, item in items]
+            yield self._filled(way, path, only)
+            return
+        texts: list[str] = []
+        separator = ""
+        for step, value in items:
+            # A new element looks like the one before it rather than the one that it pushes on.
+            like = index - 1 if isinstance(step, int) and index else step
+            model = model_for(way, (*path, like), value)
+            style = self._style(way, {step: value} if isinstance(step, str) else value, model)
+            separator = separator or _separator(holder, index, style)
+            margin = ""
+            if index and "\n" in separator:
+                margin = margin_at(separator, len(separator))
+            elif style.newline:
+                child = holder.children[index - 1] if index else holder.children[0]
+                margin = margin_at(self._text, child.end if index else child.begin)
+            key = style.key(step) + style.colon if isinstance(step, str) else ""
+            texts.append(key + style.written(value, margin, model))
+        if index:
+            end = holder.children[index - 1].end
+            yield Splice(end, end, "".join(separator + text for text in texts))
+        else:
+            begin = holder.children[0].begin
+            yield Splice(begin, begin, "".join(text + separator for text in texts))
+
+    def _style(self, way: Sequence[Node], value: Any, model: Node | None = None) -> Style:
+        return Style(self._text, way, value, model, self._beyond)
+
+
+def _verbatim(text: str, path: JsonPath) -> Verbatim:
+    text_value(text, path)
+    return Verbatim(text.strip(" \t\r\n"))
+
+
+def _stay_in_order(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether some members stay, in the order that they have, and new ones come after them."""
+    stay = [key for key in old if key in new]
+    return bool(stay) and stay == list(new)[: len(stay)]
+
+
+def _separator(holder: Node, index: int, style: Style) -> str:
+    """The text between a new item and the one before it, or after it if it is the first: as beside it."""
+    children = holder.children
+    if len(children) == 1:
+        lead = holder.text[holder.start + 1 : children[0].begin]
+        return "," + lead if "\n" in lead else style.comma
+    place = min(max(index, 1), len(children) - 1)
+    return holder.text[children[place - 1].end : children[place].begin]
+
+
+def _cut(holder: Node, indexes: Collection[int]) -> Iterator[Splice]:
+    """Items taken out, each run of them with its separators."""
+    children = holder.children
+    if indexes and len(indexes) == len(children):
+        yield Splice(holder.start + 1, holder.end - 1, "")
+        return
+    for _, group in groupby(enumerate(indexes), key=lambda pair: pair[1] - pair[0]):
+        run = [index for _, index in group]
+        first, last = run[0], run[-1]
+        if last < len(children) - 1:
+            yield Splice(children[first].begin, children[last + 1].begin, "")
+        else:
+            yield Splice(children[first - 1].end, children[last].end, "")
