@@ -68,8 +68,9 @@ class Row:
 
     def write(self, value: Any) -> dict[str, Any]:
         """JSON data without defaults, and without what is computed."""
+        # With mode="json", NaN and infinity would be null.
         data: dict[str, Any] = self._write(
-            value, mode="json", round_trip=True, exclude_defaults=True, exclude=self._in_columns
+            value, round_trip=True, exclude_defaults=True, exclude=self._in_columns
         )
         return data
 

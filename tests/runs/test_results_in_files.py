@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import sqlite3
 from contextlib import closing
@@ -204,7 +203,6 @@ def test_a_value_that_json_has_no_word_for_is_still_a_difference(run, value, arg
     run.add_repeat(CASE, "s", 0, RepeatResult(Status.FAILED, turns=(turn,), state=state))
     run.commit()
     [repeat] = RunFile(run.path).repeats
-    json.dumps(repeat.data, allow_nan=False)
     read = RunFile(run.path).result(repeat.data)
     [call] = read.turns[0].calls
     assert call.op == ("missing" if args is None else "changed")
