@@ -31,6 +31,11 @@ from evaltui.text.values import in_words
 
 _SPENDING = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
+# The scores of the first of the worst repeats of cases, which are a JSON list of numbers.
+_DECIDING = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
+    SELECT repeat FROM repeats WHERE repeats.case_id = scores.case_id
+    ORDER BY CASE repeats.status {} END, repeat LIMIT 1
+)""".format(" ".join(f"WHEN '{status}' THEN {rank}" for rank, status in enumerate(WORST_FIRST)))
 # Rows that are read at once.
 _PAGE = 1000
 # Seconds until one who writes has taken the lock again that was free when it was looked for.
@@ -96,6 +101,27 @@ class RunTotals:
     def passed(self) -> int:
         """How many cases passed, flaky ones by their policy."""
         return self.counts.get(Status.PASSED, 0) + self.flaky_passed
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTotal:
+    """What a metric says of several cases."""
+
+    cases: int = 0
+    """Cases that it passes or fails, or should."""
+    passed: int = 0
+    scored: int = 0
+    """How many have a score."""
+    sum: float = 0.0
+    """Of the scores."""
+
+    def __add__(self, other: MetricTotal) -> MetricTotal:
+        return MetricTotal(
+            self.cases + other.cases,
+            self.passed + other.passed,
+            self.scored + other.scored,
+            self.sum + other.sum,
+        )
 
 
 @contextmanager
@@ -322,20 +348,25 @@ class RunFile:
     def deciding_scores(self, numbers: Collection[int]) -> dict[int, dict[str, tuple[float, str]]]:
         """The scores of metrics and their statuses, of the repeat that decides how a case came out, by the
         numbers of cases."""
-        deciding: dict[int, tuple[int, int]] = {}
         scores: dict[int, dict[str, tuple[float, str]]] = {}
-        for number, repeat, repeat_status, metric, score, status in self._rows(
-            "SELECT case_id, repeat, repeats.status, metric, score, scores.status "
-            "FROM repeats LEFT JOIN scores USING (case_id, repeat) "
-            "WHERE case_id IN (SELECT value FROM json_each(?)) ORDER BY case_id, repeat",
+        for number, metric, score, status in self._rows(
+            f"SELECT case_id, metric, score, status FROM {_DECIDING} AND score IS NOT NULL",
             json.dumps(list(numbers)),
         ):
-            rank = WORST_FIRST.index(Status(repeat_status))
-            if number not in deciding or rank < deciding[number][0]:
-                deciding[number], scores[number] = (rank, repeat), {}
-            if score is not None and deciding[number][1] == repeat:
-                scores[number][metric] = score, status
+            scores.setdefault(number, {})[metric] = score, status
         return scores
+
+    def metric_totals(self, numbers: Collection[int]) -> dict[str, MetricTotal]:
+        """Totals of the metrics that pass or fail cases, by the repeats that decide how these came out.
+
+        `numbers` are those of the cases.
+        """
+        rows = self._rows(
+            "SELECT metric, count(*), total(status = 'PASSED'), count(score), total(score) "
+            f"FROM {_DECIDING} AND status != 'INFORMATIONAL' GROUP BY metric",
+            json.dumps(list(numbers)),
+        )
+        return {name: MetricTotal(cases, int(passed), *scores) for name, cases, passed, *scores in rows}
 
     # Repeats
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.values import did_you_mean
-from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
+from evaltui.workbench.stored_results import ResultRef, RunResults, StoredResult
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -85,26 +85,26 @@ class ShownScores:
     """The scores of last results, as long as a filter compares them; those in runs' files are queries."""
 
     def __init__(self) -> None:
-        self._scores: dict[CaseId, tuple[CaseResult | ResultInFile, Scores]] = {}
+        self._scores: dict[CaseId, tuple[ResultRef, Scores]] = {}
 
-    def of(self, results: Mapping[CaseId, CaseResult | ResultInFile]) -> dict[CaseId, Scores]:
+    def of(self, results: Mapping[CaseId, ResultRef]) -> dict[CaseId, Scores]:
         """The scores of these results; none of one that cannot be read."""
-        stored: dict[ResultsInLog, dict[int, tuple[CaseId, ResultInFile]]] = {}
-        for case, kept in results.items():
-            if case in self._scores and self._scores[case][0] is kept:
+        stored: dict[RunResults, dict[int, tuple[CaseId, StoredResult]]] = {}
+        for case, ref in results.items():
+            if case in self._scores and self._scores[case][0] is ref:
                 continue
-            if isinstance(kept, ResultInFile) and isinstance(kept.file, ResultsInLog):
-                self._scores[case] = kept, Scores()
-                stored.setdefault(kept.file, {})[kept.place] = case, kept
+            if isinstance(ref, StoredResult):
+                self._scores[case] = ref, Scores()
+                stored.setdefault(ref.file, {})[ref.number] = case, ref
             else:
-                result = kept.read() if isinstance(kept, ResultInFile) else kept
-                self._scores[case] = kept, Scores() if isinstance(result, str) else scores_of(result)
+                self._scores[case] = ref, scores_of(ref.result)
         for file, cases in stored.items():
-            for place, metrics in file.scores(cases).items():
-                case, in_file = cases[place]
+            for number, metrics in file.scores(cases).items():
+                case, in_file = cases[number]
+                figures = in_file.figures
                 # As the summary has them, metrics are in order.
-                with_verdict = (name for name in in_file.scores if name in metrics)
-                deciding = (metrics[name][0] for name in with_verdict if metrics[name][1] == in_file.status)
+                with_verdict = (name for name in figures.scores if name in metrics)
+                deciding = (metrics[name][0] for name in with_verdict if metrics[name][1] == figures.status)
                 scores = {name: score for name, (score, _) in metrics.items()}
                 self._scores[case] = in_file, Scores(next(deciding, None), scores)
         return {case: self._scores[case][1] for case in results}

@@ -68,7 +68,7 @@ def freshness(
     """
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
-    is_set = eval_set_id == result.kept.eval_set_id
+    is_set = eval_set_id == result.figures.eval_set_id
     is_same = is_case and is_config and is_set and not has_other_recording and not _other_mode(result, agent)
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return _THEN if is_opened else FRESH
@@ -168,7 +168,7 @@ def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig |
 
 def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
     """What a result was scored by that is not what it had in its run."""
-    if result.logged is not None and result.logged.eval_set_id != result.kept.eval_set_id:
+    if result.logged is not None and result.logged.figures.eval_set_id != result.figures.eval_set_id:
         yield "set"
     case, config = result.ran or (result.stored, result.config)
     if case is None or result.undecided or not case.says_the_same(result.stored):

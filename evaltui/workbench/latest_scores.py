@@ -12,14 +12,13 @@ from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.metrics.thresholds import limits_of, scores_tell
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.runs.score_table import CaseRow, ScoreTable, Side, Trial, TrialOf, Verdict
-from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultRef, StoredResult
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -28,7 +27,7 @@ class _Source:
 
     id: int
     """The result's in the table."""
-    kept: CaseResult | ResultInFile
+    ref: ResultRef
     stored: StoredCase | None
     """None where nobody knows, as `config`."""
     config: EvalConfig | None
@@ -36,7 +35,7 @@ class _Source:
 
     def is_of(self, case: StoredCase, eval_set_id: str) -> bool:
         """Whether this case of a set with this id was scored."""
-        if self.stored is None or self.kept.eval_set_id != eval_set_id:
+        if self.stored is None or self.ref.figures.eval_set_id != eval_set_id:
             return False
         return self.stored is case or self.stored.says_the_same(case)
 
@@ -50,7 +49,7 @@ class LatestScores:
         self._start((), outcomes.results)
 
     def _start(self, sets: Sequence[EvalSetFile], results: Results) -> None:
-        self._sets, self._results, self._changes = tuple(sets), results, results.follow()
+        self._sets, self._results, self._version = tuple(sets), results, results.version
         self._firsts: list[int] = []
         count = 0
         for eval_set in sets:
@@ -95,7 +94,8 @@ class LatestScores:
         )
         if self._configs != (saved, edited):
             self._configs, self._told, self._verdicts = (saved, edited), {}, None
-        changed = self._changes.take()
+        changed = {case for one in sets for case in results.changed_since(self._version, one.case_path)}
+        self._version = results.version
         if not is_same:
             self._stale, self._rescorings = stale, self._outcomes.rescorings
             changed = {case for one in sets for case, _ in results.of(one.case_path)} | self._rows.keys()
@@ -137,15 +137,15 @@ class LatestScores:
         """The result that a case has, that in the log of its run, and what told of the case before."""
         before = [one for one in self._sources.get(case, ()) if one.run == scored.run]
         ran = scored.ran or (scored.stored, scored.config)
-        wanted = [(scored.kept, *(ran if scored.unscored else (scored.stored, scored.config)))]
-        if scored.logged is not None and scored.logged is not scored.kept:
+        wanted = [(scored.ref, *(ran if scored.unscored else (scored.stored, scored.config)))]
+        if scored.logged is not None and scored.logged is not scored.ref:
             wanted.append((scored.logged, *ran))
         sources = []
-        for kept, stored, config in wanted:
-            source = next((one for one in before if one.kept is kept and one.config is config), None)
+        for ref, stored, config in wanted:
+            source = next((one for one in before if one.ref is ref and one.config is config), None)
             if source is None or source.stored is not stored:
                 self._ids += 1
-                source = _Source(self._ids, kept, stored, config, scored.run)
+                source = _Source(self._ids, ref, stored, config, scored.run)
             sources.append(source)
         if row is not None:
             sources += [one for one in before if one.id in (row.saved, row.edited) and one not in sources]
@@ -159,7 +159,7 @@ class LatestScores:
         saved, edited = (
             next((one.id for one in sources if self._tells(one, config)), None) for config in self._configs
         )
-        shown = next((one.id for one in sources if one.kept is scored.kept), None)
+        shown = next((one.id for one in sources if one.ref is scored.ref), None)
         return CaseRow(number, saved, edited, shown if edited is None else edited, scored.pass_if)
 
     def _tells(self, source: _Source, config: EvalConfig | None) -> bool:
@@ -184,13 +184,12 @@ class LatestScores:
                 if source.id in self._read or source.id not in row[1:4]:
                     continue
                 self._read.add(source.id)
-                kept = source.kept
-                if isinstance(kept, ResultInFile) and kept.file.log is not None:
-                    stored.setdefault(kept.file.log, {})[kept.place] = source.id
-                elif not isinstance(result := kept.read() if isinstance(kept, ResultInFile) else kept, str):
-                    self._table.add(source.id, result)
-                    if result.decision is not None:
-                        self._decided.add(source.id)
+                if isinstance(source.ref, StoredResult):
+                    stored.setdefault(source.ref.file.path, {})[source.ref.number] = source.id
+                    continue
+                self._table.add(source.id, source.ref.result)
+                if source.ref.result.decision is not None:
+                    self._decided.add(source.id)
         for log, results in stored.items():
             # Of what cannot be read nothing is known.
             with suppress(OSError, ValueError):

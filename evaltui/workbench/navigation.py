@@ -297,7 +297,7 @@ class Navigation:
 
     def _last_scores(self, cases: Sequence[CaseId]) -> Mapping[CaseId, Scores]:
         scored = ((case, self._outcomes.get(case)) for case in cases)
-        return self._scores.of({case: one.kept for case, one in scored if one is not None})
+        return self._scores.of({case: one.ref for case, one in scored if one is not None})
 
     @property
     def is_narrowed(self) -> bool:

@@ -7,41 +7,31 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
-from evaltui.text.outcomes import NOT_RUN, RUNNING, STALE
+from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
 from evaltui.workbench.histories import CasePast, Histories
-from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
-from evaltui.workbench.results import Changes, Results, needs_attention
+from evaltui.workbench.results import Results, Verdicts, needs_attention
 from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
+from evaltui.workbench.stored_results import StoredResult
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.past_runs import AgentNow, PastRun
-    from evaltui.workbench.set_totals import SetTotals, TotalsInParts
-
-
-class _StaleCases(NamedTuple):
-    """The stale cases of a set, and what they were told by."""
-
-    results: Results
-    state: tuple[object, ...]
-    changes: Changes
-    cases: set[CaseId]
+    from evaltui.workbench.set_totals import SetTotals
 
 
 # Results that leave memory to be given back when they have been read.
@@ -84,9 +74,10 @@ class Outcomes:
         self._before: dict[CaseId, EarlierResult] = {}
         # What the runs of cases have used, where it is recorded otherwise by now.
         self._recorded_otherwise: Mapping[CaseId, str] = {}
-        self._stale: dict[str, _StaleCases] = {}
-        self._stale_cases = frozenset[CaseId]()
-        self._totals: dict[str, tuple[Results, Changes, TotalsInParts]] = {}
+        self._verdicts: dict[str, Verdicts] = {}
+        self._stale = frozenset[CaseId]()
+        # By set, with what they are of.
+        self._totals: dict[str, tuple[object, SetTotals]] = {}
         self._agent = agent
         self._sets = sets
         self._run = run
@@ -118,17 +109,16 @@ class Outcomes:
         return RUNNING if case in self._running else self.last_status(case)
 
     def counts_of(self, path: str | None = None) -> Counter[str]:
-        """How many cases of a set, or of all, have which status by a result of now, or a stale one."""
-        counts = self.results.counts(path)
-        for case in self.stale() if path is None else self._stale_of(path):
-            counts[self.last_status(case)] -= 1
-            counts[STALE] += 1
+        """How many cases of a set, or of all, have which status by a result of now, or a stale one; without
+        those that are being run again."""
+        counts = Counter[str]()
+        for one in self.results.paths() if path is None else [path]:
+            counts.update(self._verdicts_of(one).counts)
         return +counts
 
     def passed(self, path: str) -> int:
         """How many cases of a set passed by a result of now, flaky ones by their policy."""
-        stale = self._stale_of(path)
-        return self.results.passed(path) - sum(case not in self.results.attention for case in stale)
+        return len(self._verdicts_of(path).passed)
 
     def counts(self) -> Counter[str]:
         """How many cases are shown with which status, those that are running or not run among them."""
@@ -142,7 +132,7 @@ class Outcomes:
             )
         if self.previous_run is None and not self.is_loading:
             # A set that cannot be read shows no cases, and its results are counted.
-            unread = sum(self.results.counts(one.case_path).total() for one in listed if one.format is None)
+            unread = sum(self.counts_of(one.case_path).total() for one in listed if one.format is None)
             counts[NOT_RUN] = sum(len(one.cases) for one in listed) + unread - counts.total()
         return +counts
 
@@ -165,7 +155,7 @@ class Outcomes:
             self._sets.case_now(case),
             self._sets.config_scoring(case.path),
             self._agent,
-            eval_set_id=eval_set.eval_set_id if eval_set else scored.kept.eval_set_id,
+            eval_set_id=eval_set.eval_set_id if eval_set else scored.figures.eval_set_id,
             broken=self._sets.broken(case.path),
             is_rescored=self.is_rescored(case),
             is_opened=self.previous_run is not None,
@@ -186,7 +176,7 @@ class Outcomes:
         """Looks which recordings have changed by now; a run writes them itself, and its results are of it."""
         if self._running:
             return
-        used = [(case, scored) for case, scored in self.results.copy().items() if scored.recorded]
+        used = [(case, scored) for case, scored in self.results.all() if scored.recorded]
         sets = {case.path: self._sets.by_case_path(case.path) for case, _ in used}
         found = await asyncio.to_thread(_recorded_otherwise, used, sets) if used else {}
         if found != self._recorded_otherwise:
@@ -200,35 +190,30 @@ class Outcomes:
 
     def stale(self) -> frozenset[CaseId]:
         """The cases with a stale result that counts; the same object as long as they are the same ones."""
-        cases = frozenset(chain.from_iterable(map(self._stale_of, self.results.paths())))
-        if cases != self._stale_cases:
-            self._stale_cases = cases
-        return self._stale_cases
+        cases = frozenset[CaseId]().union(*(self._verdicts_of(path).stale for path in self.results.paths()))
+        if cases != self._stale:
+            self._stale = cases
+        return self._stale
 
-    def _stale_of(self, path: str) -> set[CaseId]:
-        """Those of a set; while nothing else changes, only cases with another result are gone through."""
+    def _verdicts_of(self, path: str) -> Verdicts:
+        """Those of a set; while nothing else changes, only cases with another result are looked at."""
         eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
         is_later = self._sets.file_of(path) in self._scored_later
-        # Another threshold makes none stale that is scored by it later.
-        config = None if is_later else self._sets.config_scoring(path)
-        changes = (
+        state = (
+            eval_set and (eval_set.eval_set_id, eval_set.cases),
             is_later,
-            config,
+            # Another threshold makes none stale that is scored by it later.
+            None if is_later else self._sets.config_scoring(path),
             self._sets.broken(path),
             agent.code_version,
             agent.settings,
             self.rescorings,
         )
-        state = eval_set and (eval_set.eval_set_id, eval_set.cases), *changes
-        stale = self._stale.get(path)
-        if stale is None or stale.results is not results or stale.state != state:
-            stale = self._stale[path] = _StaleCases(results, state, results.follow(), set())
-            cases = [case for case, _ in results.of(path)]
-        else:
-            cases = [case for case in stale.changes.take() if case.path == path]
-            stale.cases.difference_update(cases)
-        stale.cases.update(case for case in cases if results.is_counted(case) and self.is_stale(case))
-        return stale.cases
+        verdicts = self._verdicts.get(path)
+        if verdicts is None or verdicts.results is not results or verdicts.state != state:
+            verdicts = self._verdicts[path] = Verdicts(results, path, state)
+        verdicts.follow(self.is_stale)
+        return verdicts
 
     def trace(self, case: CaseId) -> Trace | None:
         """What happened in a case in its last run, in the repeat that is shown; live while it runs.
@@ -265,22 +250,19 @@ class Outcomes:
         return past and (past.until(self.previous_run.started) if self.previous_run else past)
 
     def totals(self, eval_set: EvalSetFile) -> SetTotals:
-        """How the cases of a set came out, added up."""
-        return self._totals_of(eval_set).get(eval_set, self.get, self._earlier)
+        """Totals of the results of a set's cases."""
+        from evaltui.workbench.set_totals import totals_of
+
+        verdicts = self._verdicts_of(eval_set.case_path)
+        version = verdicts, verdicts.changes
+        before, totals = self._totals.get(eval_set.case_path, (None, None))
+        if totals is None or before != version:
+            totals = totals_of(eval_set, self.get, self._earlier, verdicts.of_now)
+            self._totals[eval_set.case_path] = version, totals
+        return totals
 
     def _earlier(self, case: CaseId) -> EarlierResult | None:
         return None if self.previous_run is not None else self._before.get(case)
-
-    def _totals_of(self, eval_set: EvalSetFile) -> TotalsInParts:
-        from evaltui.workbench.set_totals import TotalsInParts
-
-        results, path = self.results, eval_set.case_path
-        if path not in self._totals or self._totals[path][0] is not results:
-            self._totals[path] = results, results.follow(), TotalsInParts()
-        _, changes, totals = self._totals[path]
-        numbers = (eval_set.number(case.eval_id) for case in changes.take() if case.path == path)
-        totals.outdate(number for number in numbers if number is not None)
-        return totals
 
     # Changes
 
@@ -291,11 +273,11 @@ class Outcomes:
     def run_begins(self, cases: Collection[CaseId]) -> None:
         """Counts these cases as not run until they have new results, or the run ends."""
         self.newly_failing.clear()
-        self.results.count_without(cases)
+        self.results.await_run(cases)
 
     def run_ends(self) -> None:
         """Counts what cases have that the run did not come to; forgets those of sets that are gone by now."""
-        self.results.count_without(())
+        self.results.await_run(())
         paths = self.results.paths()
         there = [path for path in paths if self._sets.by_case_path(path) is not None]
         if there != paths:
@@ -307,17 +289,17 @@ class Outcomes:
             ran = (earlier.ran if earlier.unscored else None) or (earlier.stored, earlier.config)
             stored, config = (None, None) if earlier.undecided else ran
             self._before[case] = EarlierResult(earlier.status, earlier.run.name, stored, config)
-            if needs_attention(scored.kept) and not needs_attention(earlier.kept):
+            if needs_attention(scored.figures) and not needs_attention(earlier.figures):
                 self.newly_failing.add(case)
+        self.results.pending.discard(case)
         self.results.put(case, scored)
-        self.results.count_again(case)
         self.version += 1
 
-    def moved_to(self, case: CaseId, logged: ResultInFile) -> None:
-        """The log of another run has what came of a case, too."""
+    def moved_to(self, case: CaseId, logged: StoredResult) -> None:
+        """The file of another run has the result of a case, too."""
         if (scored := self.results.get(case)) is not None:
-            kept = logged if scored.kept is scored.logged else scored.kept
-            self.results.put(case, replace(scored, kept=kept, logged=logged))
+            ref = logged if scored.ref is scored.logged else scored.ref
+            self.results.put(case, replace(scored, ref=ref, logged=logged))
 
     def show_repeat(self, case: CaseId, repeat: int) -> None:
         """Shows one of the runs of a case that was run several times, counted from 0."""
@@ -348,7 +330,7 @@ class Outcomes:
 
     def logs_in_use(self) -> frozenset[Path]:
         """The logs that results are scored again from, and the base."""
-        of_cases = frozenset(log for results, _ in self._all() for log in results.logs())
+        of_cases = frozenset(path for results, _ in self._all() for path in results.files())
         return of_cases if self.base_run is None else of_cases | {self.base_run}
 
     def runs_changed(self) -> None:
@@ -479,7 +461,10 @@ class Outcomes:
         if self._latest is None:
             self.rescore({self._sets.file_of(path) for path in unscored})
         await self.compare_recordings()
-        await self._add_up()
+        for eval_set in self._sets.listed:
+            # Before somebody looks at it, with keys in between.
+            self.totals(eval_set)
+            await asyncio.sleep(0)
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, self._agent.address.name)
         self._changed()
         if len(self.results) >= _MANY:
@@ -494,12 +479,6 @@ class Outcomes:
         agent, address = self._agent, self._agent.address
         python = "" if agent.read_only or address.url else str(address.interpreter.path)
         return AgentNow(agent.store, address, agent.code_version, python)
-
-    async def _add_up(self) -> None:
-        """Adds up what came of each set before somebody looks at it, with keys in between."""
-        for eval_set in self._sets.listed:
-            for _ in self._totals_of(eval_set).count(eval_set, self.get, self._earlier):
-                await asyncio.sleep(0)
 
     def mark_base(self, path: Path) -> None:
         """Makes a run the base, or none where it is the base."""

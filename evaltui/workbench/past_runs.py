@@ -37,11 +37,11 @@ from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
 from evaltui.workbench.agent_state import PYTHON
 from evaltui.workbench.background import Progress
-from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.results import Results
 from evaltui.workbench.sets_of_run import SetOfRun, SetsOfRun
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory, RunResults, StoredResult
 from evaltui.workbench.traces import Traces
 
 
@@ -115,7 +115,9 @@ def _open_adk_run(
             gone += 1
             continue
         light = replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))
-        scored = CaseOutcome(light, run, stored, config, code=-1, pass_if=pass_if_of(result.policy))
+        scored = CaseOutcome(
+            ResultInMemory.of(light), run, stored, config, code=-1, pass_if=pass_if_of(result.policy)
+        )
         outcomes.append((CaseId(case.path, stored.eval_id), scored))
         past.traces.keep(case, run, _events_of(result))
     past.results.put_all(outcomes)
@@ -132,13 +134,6 @@ def _events_of(result: CaseResult) -> Mapping[int, Sequence[Event]]:
         for number, repeat in enumerate(result.repeats)
         if repeat.actual
     }
-
-
-def case_changed(scored: CaseOutcome) -> bool:
-    """Whether the case says something else now than it did in the run, as far as the run tells."""
-    repeats = scored.result.repeats
-    expects = repeats[0].expects if repeats else ""
-    return bool(expects) and expects != scored.stored.fingerprint
 
 
 # Cases that none of the newest runs had stay `not run`.
@@ -246,19 +241,19 @@ class _Reading:
         if case != row.id and stored.fingerprint != row.summary.expects:
             # Elsewhere, only the same case is the one of the run.
             return None
-        kept = ResultInFile.of(self._results, row.number, row.summary)
+        ref = StoredResult(row.summary, self._results, row.number)
         try:
-            pass_if = pass_if_of(kept.policy)
+            pass_if = pass_if_of(row.summary.policy)
         except ValueError:
             return None
         scored = CaseOutcome(
-            kept,
+            ref,
             self._ref,
             stored,
             calls=_UNKNOWN,
             code=self._version,
             pass_if=pass_if,
-            logged=kept,
+            logged=ref,
             changed_files=self._changed,
             modes=self._modes,
             recorded=row.summary.recorded if self._modes is not None else "",
@@ -268,8 +263,8 @@ class _Reading:
         return CaseId(self.workspace.by_case_path[case.path].case_path, stored.eval_id), scored
 
     @cached_property
-    def _results(self) -> ResultsInLog:
-        return ResultsInLog(self.file.path, self.title)
+    def _results(self) -> RunResults:
+        return RunResults(self.file.path, self.title)
 
     @cached_property
     def _ref(self) -> RunRef:

@@ -115,7 +115,7 @@ class Relaxing:
 
     def rule(self, arg: str, match: Any, scope: RuleScope = "case") -> dict[str, Any]:
         """A rule for this case, for this set, or for every case that this config scores."""
-        eval_set_id = self._scored.kept.eval_set_id
+        eval_set_id = self._scored.figures.eval_set_id
         case = (eval_set_id, self.case.eval_id) if scope == "case" else None
         return new_rule(self.tool, arg, match, case, eval_set_id if scope == "set" else None)
 
@@ -126,7 +126,7 @@ class Relaxing:
         Raises EditError where the config has errors.
         """
         config = self._config(self._data())
-        rules = rules_of_case(config.evaltui.rules, self._scored.kept.eval_set_id, self.case.eval_id)
+        rules = rules_of_case(config.evaltui.rules, self._scored.figures.eval_set_id, self.case.eval_id)
         expected, actual = self._call.expected, self._call.actual
         if self.tool not in rules or expected is None or actual is None:
             return None
@@ -193,9 +193,10 @@ class Relaxing:
         for number, (case, scored) in enumerate(results):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-            if rule.get("set") not in (None, scored.kept.eval_set_id) or case == self.case:
+            if rule.get("set") not in (None, scored.figures.eval_set_id) or case == self.case:
                 continue
-            if any(_differs(row, rule["tool"]) for row in _rows(scored.result)):
+            # Of an unreadable one nobody knows.
+            if scored.problem or any(_differs(row, rule["tool"]) for row in _rows(scored.result)):
                 yield case, scored
 
     async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from evaltui.files.eval_set_file import EvalSetFile
 
 
+# Of many cases, results are shown in about so many steps: what shows them may go through all cases.
+_STEPS = 50
+
+
 class _Wish(NamedTuple):
     """A result, and the case, the config and the id of the set that it is to be scored by."""
 
@@ -45,6 +49,8 @@ class Rescoring:
         self._waiting: dict[CaseId, _Wish] = {}
         # The case that is being scored, None where its result is not wanted any more.
         self._scoring: CaseId | None = None
+        # New results that are not shown yet; None where nobody knows what happened.
+        self._scored: dict[CaseId, CaseOutcome | None] = {}
         self._task: asyncio.Task[None] | None = None
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
@@ -56,6 +62,7 @@ class Rescoring:
         is_same, eval_set_id = SameConfig(config), opened.eval_set_id
         for case, scored in results:
             self._waiting.pop(case, None)
+            self._scored.pop(case, None)
             if self._scoring == case:
                 self._scoring = None
             stored = opened.case(case.eval_id)
@@ -68,11 +75,12 @@ class Rescoring:
     def stop(self) -> None:
         """Takes back all that was to be scored again: other results are shown."""
         self._waiting.clear()
+        self._scored.clear()
         self._scoring = None
 
     def is_waiting(self, case: CaseId) -> bool:
         """Whether a case is about to be scored again."""
-        return case in self._waiting or self._scoring == case
+        return case in self._waiting or case in self._scored or self._scoring == case
 
     async def finish(self) -> None:
         """Wait until everything that was wished for has been scored."""
@@ -89,7 +97,10 @@ class Rescoring:
                 new = await score_again(scored, actual, stored, config, secrets, eval_set_id)
             is_wanted, self._scoring = self._scoring == case, None
             if is_wanted:
-                self._done([(case, new)])
+                self._scored[case] = new
+            if self._scored and len(self._scored) * _STEPS >= len(self._waiting):
+                outcomes, self._scored = [*self._scored.items()], {}
+                self._done(outcomes)
             # Keys come first.
             await asyncio.sleep(0)
 
@@ -111,6 +122,6 @@ class Rescoring:
 
 def _is_case_of(scored: CaseOutcome, stored: StoredCase, eval_set_id: str) -> bool:
     """Whether this is what a result was scored by, although it may have been read again since then."""
-    if (scored.unscored and scored.ran is not None) or scored.kept.eval_set_id != eval_set_id:
+    if (scored.unscored and scored.ran is not None) or scored.figures.eval_set_id != eval_set_id:
         return False
     return stored is scored.stored or stored.says_the_same(scored.stored)

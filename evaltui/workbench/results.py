@@ -9,41 +9,30 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_number, show_score
+from evaltui.text.outcomes import STALE
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.kept_results import ResultInFile, ResultsApart
 from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.stored_results import StoredResult
 
 if TYPE_CHECKING:
     from evaltui.core.compare.judged import Finding
+    from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.model.eval_set import EvalCase
     from evaltui.core.model.outcome import CaseResult, TurnResult
 
 
-def needs_attention(result: CaseResult | ResultInFile) -> bool:
+def needs_attention(result: CaseResult | CaseSummary) -> bool:
     """Whether a result is one to stop at: everything but a pass, and but what the flaky policy lets pass."""
     if result.status == "FLAKY":
         return not result.policy_met
     return result.status != "PASSED"
-
-
-def figure(result: CaseResult) -> str:
-    """What says most of a case in a few cells: `0.50`, `3/5`, `TimeoutError`; "" for one that passed."""
-    if len(result.repeats) > 1 and result.status != "PASSED":
-        return f"{result.passed_repeats}/{len(result.repeats)}"
-    if result.error is not None:
-        return result.error.type
-    deciding = next((metric for metric in result.metrics if metric.status == result.status), None)
-    if result.status == "PASSED" or deciding is None or deciding.score is None:
-        return ""
-    return show_score(deciding.score)
 
 
 # What the reason of a metric says where its judge cannot be asked.
@@ -191,60 +180,34 @@ def failing_differences(result: CaseResult) -> list[DifferenceAt]:
     return failing or every
 
 
-# More results that are in no log go into a file.
-_MOST_IN_MEMORY = 500
-
-
-class Changes:
-    """The cases that have another result than when they were last taken."""
-
-    def __init__(self) -> None:
-        self.cases: set[CaseId] = set()
-
-    def take(self) -> set[CaseId]:
-        """These cases, which are forgotten then."""
-        cases, self.cases = self.cases, set()
-        return cases
-
-
 class Results:
-    """Counted as they come in: a set of ten thousand cases is not counted anew for each of them.
-
-    `attention` are the cases whose last result is one to stop at.
-    """
+    """The last result of each case."""
 
     def __init__(self) -> None:
-        self._scored: dict[CaseId, CaseOutcome] = {}
-        self._in_memory = 0
-        self._apart: ResultsApart | None = None
-        self._counts = defaultdict[str, Counter[str]](Counter)
-        self._passed: Counter[str] = Counter()
-        self._of_set: Counter[str] = Counter()
-        # Cases of the run that goes on: what they have is from before.
-        self._uncounted: set[CaseId] = set()
+        self._of_sets = defaultdict[str, dict[CaseId, CaseOutcome]](dict)
+        # Versions of the last changes, in order.
+        self._changes = defaultdict[str, dict[CaseId, int]](dict)
         # Results of cases that were deleted, for when that is undone.
         self._of_deleted: dict[CaseId, CaseOutcome] = {}
-        self._followed = WeakSet[Changes]()
+        self.pending: set[CaseId] = set()
+        """Cases of the run that goes on without a result of it: those that they have do not count."""
         self.attention: set[CaseId] = set()
+        """Cases whose result is one to stop at."""
         self.version = 0
         """Another one after every change."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether as many results are in memory as may be."""
-        return self._in_memory >= _MOST_IN_MEMORY
-
-    def follow(self) -> Changes:
-        """Tells, as long as somebody has it, which cases have another result from now on."""
-        changes = Changes()
-        self._followed.add(changes)
-        return changes
 
     def note(self, *cases: CaseId) -> None:
         """Cases have another result, or something else is known of the one that they have."""
         self.version += 1
-        for changes in self._followed:
-            changes.cases.update(cases)
+        for case in cases:
+            changes = self._changes[case.path]
+            changes.pop(case, None)
+            changes[case] = self.version
+
+    def changed_since(self, version: int, path: str) -> list[CaseId]:
+        """The cases of a set that have been noted since a version, those of a set without results too."""
+        changes = self._changes.get(path, {})
+        return list(takewhile(lambda case: changes[case] > version, reversed(changes)))
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
@@ -252,111 +215,62 @@ class Results:
 
     def put_all(self, outcomes: Iterable[tuple[CaseId, CaseOutcome]]) -> None:
         """As `put`, many at once."""
-        outcomes = list(outcomes)
+        cases = []
         for case, scored in outcomes:
-            self._put(case, scored)
-        self.note(*(case for case, _ in outcomes))
+            results = self._of_sets[case.path]
+            # The last one that came is the last one.
+            results.pop(case, None)
+            results[case] = scored
+            (self.attention.add if needs_attention(scored.figures) else self.attention.discard)(case)
+            cases.append(case)
+        self.note(*cases)
 
-    def _put(self, case: CaseId, scored: CaseOutcome) -> None:
-        self._take_out(case)
-        if not isinstance(scored.kept, ResultInFile):
-            if self.is_full:
-                scored = replace(scored, kept=self._put_apart(scored.kept))
-            self._in_memory += not isinstance(scored.kept, ResultInFile)
-        self._scored[case] = scored
-        self._of_set[case.path] += 1
-        if needs_attention(scored.kept):
-            self.attention.add(case)
-        self._count(case, 1)
-
-    def drop(self, case: CaseId) -> None:
-        if case in self._scored:
-            self._take_out(case)
-            self.note(case)
-
-    def _take_out(self, case: CaseId) -> None:
-        if case in self._scored:
-            self._count(case, -1)
-            self._in_memory -= not isinstance(self._scored[case].kept, ResultInFile)
-            del self._scored[case]
-            self._of_set[case.path] -= 1
+    def drop(self, case: CaseId) -> CaseOutcome | None:
+        """Removes the result of a case and returns it; None without one."""
+        scored = self._of_sets[case.path].pop(case, None)
+        if scored is not None:
             self.attention.discard(case)
+            self.note(case)
+        return scored
 
-    def _put_apart(self, result: CaseResult) -> CaseResult | ResultInFile:
-        try:
-            if self._apart is None or self._apart.is_full:
-                self._apart = ResultsApart()
-            return self._apart.add(result)
-        except OSError:
-            # The disk is full: then there is memory.
-            return result
-
-    def _count(self, case: CaseId, number: int) -> None:
-        if case in self._scored and case not in self._uncounted:
-            self._counts[case.path][self._scored[case].kept.status] += number
-            if case not in self.attention:
-                self._passed[case.path] += number
-
-    def count_without(self, cases: Iterable[CaseId]) -> None:
-        """Counts no result of these cases, and those of all others."""
-        again = list(self._uncounted)
-        for case in again:
-            self.count_again(case)
-        for case in cases:
-            self._count(case, -1)
-            self._uncounted.add(case)
-        self.note(*again, *self._uncounted)
-
-    def count_again(self, case: CaseId) -> None:
-        """Counts the result of a case."""
-        if case in self._uncounted:
-            self._uncounted.remove(case)
-            self._count(case, 1)
-
-    def is_counted(self, case: CaseId) -> bool:
-        """Whether the case has a result, and is not being run again."""
-        return case in self._scored and case not in self._uncounted
+    def await_run(self, cases: Iterable[CaseId]) -> None:
+        """Makes these cases the pending ones."""
+        before, self.pending = self.pending, set(cases)
+        self.note(*before ^ self.pending)
 
     def __len__(self) -> int:
-        return len(self._scored)
+        return sum(map(len, self._of_sets.values()))
 
     def get(self, case: CaseId) -> CaseOutcome | None:
-        return self._scored.get(case)
+        return self._of_sets.get(case.path, {}).get(case)
 
     def of(self, path: str) -> list[tuple[CaseId, CaseOutcome]]:
         """Every result of a set's cases."""
-        return [(case, scored) for case, scored in self._scored.items() if case.path == path]
+        return [*self._of_sets.get(path, {}).items()]
 
-    def count(self, path: str) -> int:
-        """How many cases of a set have a result."""
-        return self._of_set[path]
+    def all(self) -> list[tuple[CaseId, CaseOutcome]]:
+        """Every result."""
+        return [one for results in self._of_sets.values() for one in results.items()]
 
-    def copy(self) -> dict[CaseId, CaseOutcome]:
-        """Every result as it is now."""
-        return dict(self._scored)
-
-    def logs(self) -> set[Path]:
-        """The logs that results are read from."""
-        kept = (one for scored in self._scored.values() for one in (scored.logged, scored.kept))
-        files = {one.file for one in kept if isinstance(one, ResultInFile)}
-        return {file.log for file in files if file.log is not None}
+    def files(self) -> set[Path]:
+        """The files of runs that results are read from."""
+        refs = (ref for _, scored in self.all() for ref in (scored.logged, scored.ref))
+        return {file.path for file in {ref.file for ref in refs if isinstance(ref, StoredResult)}}
 
     def paths(self) -> list[str]:
         """The sets that have results."""
-        return [path for path, count in self._of_set.items() if count]
+        return [path for path, results in self._of_sets.items() if results]
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases are called otherwise now."""
-        taken = {new: self._scored[old] for old, new in moved.items() if old in self._scored}
-        for old in moved:
-            self.drop(old)
-        for new, scored in taken.items():
-            self.put(new, scored)
+        results = [(new, scored) for old, new in moved.items() if (scored := self.drop(old)) is not None]
+        self.put_all(results)
 
     def keep_only(self, cases: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
-        for case in [case for case in self._scored if case not in cases]:
-            self.drop(case)
+        for case, _ in self.all():
+            if case not in cases:
+                self.drop(case)
 
     def follow_cases(self, path: str, number_of: Callable[[str], int | None]) -> None:
         """Puts the results of deleted cases of a set aside, and back where the cases are there again;
@@ -364,24 +278,51 @@ class Results:
         for case in [case for case in self._of_deleted if case.path == path]:
             if number_of(case.eval_id) is not None:
                 self.put(case, self._of_deleted.pop(case))
-        for case, scored in self.of(path) if self._of_set[path] else ():
+        for case, scored in self.of(path):
             if number_of(case.eval_id) is None:
                 self._of_deleted[case] = scored
                 self.drop(case)
 
-    def passed(self, path: str) -> int:
-        """How many of the counted cases of a set passed, flaky ones by their policy."""
-        return self._passed[path]
 
-    def counts(self, path: str | None = None) -> Counter[str]:
-        """How many cases of a set, or of all, came out how, by status; without those that are not run, or
-        are being run again."""
-        if path is not None:
-            return +self._counts.get(path, Counter())
-        total: Counter[str] = Counter()
-        for counts in self._counts.values():
-            total.update(counts)
-        return +total
+class Verdicts:
+    """The verdicts of a set's cases that count, and how many there are of each."""
+
+    def __init__(self, results: Results, path: str, state: object) -> None:
+        self.results = results
+        self.state = state
+        """What verdicts depend on besides the results."""
+        self.counts = Counter[str]()
+        """Cases by status, those with a stale result apart."""
+        self.of_now: set[CaseId] = set()
+        """Cases with a result of now."""
+        self.passed: set[CaseId] = set()
+        """Of these those that pass, flaky ones by their policy."""
+        self.stale: set[CaseId] = set()
+        self.changes = 0
+        """How often other cases or results have been counted than before."""
+        self._version = 0
+        self._path = path
+        self._statuses: dict[CaseId, str] = {}
+
+    def follow(self, is_stale: Callable[[CaseId], bool]) -> None:
+        """Counts cases with another result than before anew, and no others."""
+        results = self.results
+        cases, self._version = results.changed_since(self._version, self._path), results.version
+        self.changes += bool(cases)
+        for case in cases:
+            if (before := self._statuses.pop(case, None)) is not None:
+                self.counts[before] -= 1
+                for cases_of in (self.of_now, self.passed, self.stale):
+                    cases_of.discard(case)
+            scored = results.get(case)
+            if scored is None or case in results.pending:
+                continue
+            status = STALE if is_stale(case) else scored.status
+            self._statuses[case] = status
+            self.counts[status] += 1
+            (self.stale if status is STALE else self.of_now).add(case)
+            if status is not STALE and case not in results.attention:
+                self.passed.add(case)
 
 
 def result_as_json(result: CaseResult) -> str:

@@ -42,11 +42,11 @@ from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import SelectedRun
 from evaltui.workbench.agent_state import AgentState, Console
-from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import needs_attention
 from evaltui.workbench.state import CaseOutcome, Run, Stage
+from evaltui.workbench.stored_results import ResultInMemory, RunResults, StoredResult
 
 # Results that are read before keys are looked at again.
 _AT_ONCE = 1000
@@ -121,8 +121,8 @@ class RunFollower:
         self._configs: dict[str, EvalConfig] = {}
         self._pass_if: PassIf | None = None
         self._modes: Modes | None = None
-        self._in_log: ResultsInLog | None = None
-        # Where in the log the last result is; None where none can be written.
+        self._file: RunResults | None = None
+        # The number of the last result in the file; None where none can be written.
         self._logged: int | None = None
 
     def take(self, update: RunUpdate) -> None:
@@ -136,7 +136,7 @@ class RunFollower:
                 self._agent.failed(error)
             case LogGrew(log, result=result):
                 if log is not None and log != run.log:
-                    run.log, self._in_log = log, ResultsInLog(log, run.ref.name)
+                    run.log, self._file = log, RunResults(log, run.ref.name)
                 self._logged = result
                 return
             case CaseStarted(case=case, repeat=repeat):
@@ -195,7 +195,9 @@ class RunFollower:
         run, case = self._run, result.id
         calls = _same_calls(sum(map(judge_calls, result.repeats), self._model_calls(case)))
         run.running.discard(case)
-        logged = self._logged_now(result)
+        figures, logged = summarize(result), None
+        if self._file is not None and self._logged is not None:
+            logged = StoredResult(figures, self._file, self._logged)
         self._outcomes.traces.done(case, is_logged=logged is not None)
         run.done.add(case)
         run.last_verdict_at = time.time()
@@ -203,14 +205,13 @@ class RunFollower:
         if needs_attention(result):
             run.failures.append(case)
         stored, config = self._cases[case], self._configs[case.path]
-        # Without the invocations: ten thousand results would take hundreds of megabytes with them.
+        # Ten thousand results take hundreds of megabytes with the invocations.
         repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)
-        light = replace(result, repeats=repeats)
-        kept = logged if logged is not None and self._outcomes.results.is_full else light
+        ref = logged or ResultInMemory(figures, replace(result, repeats=repeats))
         self._outcomes.put(
             case,
             CaseOutcome(
-                kept,
+                ref,
                 run.ref,
                 stored,
                 config,
@@ -219,15 +220,9 @@ class RunFollower:
                 pass_if=self._pass_if,
                 logged=logged,
                 modes=self._modes,
-                recorded=summarize(result).recorded,
+                recorded=figures.recorded,
             ),
         )
-
-    def _logged_now(self, result: CaseResult) -> ResultInFile | None:
-        """Where a result is that has just been written to the log; None where it is in none."""
-        if self._in_log is None or self._logged is None:
-            return None
-        return ResultInFile.of(self._in_log, self._logged, summarize(result))
 
     def _model_calls(self, case: CaseId) -> ModelCalls:
         """Those of a case that has just been run."""
@@ -248,8 +243,8 @@ class RunFollower:
 
         Raises what `RunFile` raises.
         """
-        in_log = self._in_log or ResultsInLog(log, self._run.ref.name)
+        file = self._file or RunResults(log, self._run.ref.name)
         cases = (await asyncio.to_thread(RunFile, log)).cases
         while some := await asyncio.to_thread(list, islice(cases, _AT_ONCE)):
             for one in some:
-                self._outcomes.moved_to(one.id, ResultInFile.of(in_log, one.number, one.summary))
+                self._outcomes.moved_to(one.id, StoredResult(one.summary, file, one.number))

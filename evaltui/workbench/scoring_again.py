@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.stored_results import ResultInMemory
 
 if TYPE_CHECKING:
     from evaltui.core.metrics.metric import MetricInput
@@ -49,8 +50,8 @@ async def score_again(
     """
     from evaltui.core.metrics.scoring import Expected
 
-    set_id_then = (scored.logged or scored.kept).eval_set_id
-    eval_set_id = eval_set_id or scored.kept.eval_set_id
+    set_id_then = (scored.logged or scored.ref).figures.eval_set_id
+    eval_set_id = eval_set_id or scored.figures.eval_set_id
     ran = scored.ran or (scored.stored, scored.config)
     before = partial(_expected_in_run, set_id_then, *ran, secrets)
     again = partial(_scored_by, scored, actual, before)
@@ -58,7 +59,7 @@ async def score_again(
     result = await again(_expected(eval_set_id, stored, config, secrets), masked)
     new = replace(
         scored,
-        kept=result,
+        ref=ResultInMemory.of(result),
         stored=stored,
         config=config,
         ran=ran,
@@ -71,7 +72,7 @@ async def score_again(
     if by_secrets.status is result.status:
         return new
     # Without them, one key is like another: it may have been the wrong one.
-    return replace(new, kept=scored.kept, undecided=True)
+    return replace(new, ref=scored.ref, undecided=True)
 
 
 def _has_stale_scores(result: CaseResult) -> bool:

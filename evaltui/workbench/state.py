@@ -15,7 +15,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
-from evaltui.workbench.kept_results import ResultInFile
+from evaltui.workbench.stored_results import ResultRef, StoredResult
 from evaltui.workbench.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ def deciding_repeat(result: CaseResult) -> int:
 class CaseOutcome:
     """What came of a case, and what it was scored by."""
 
-    kept: CaseResult | ResultInFile
-    """The result without the invocations of its repeats: `Outcomes.trace` has what they are made of. Both
-    kinds have `status` and `policy_met`."""
+    ref: ResultRef
+    """The result; `Outcomes.trace` has what its invocations are made of."""
     run: RunRef
     stored: StoredCase
     """The case that it was scored by."""
@@ -111,8 +110,8 @@ class CaseOutcome:
     """Whether the result is that of the log, and `stored` and `config` have not scored it yet."""
     changed_files: tuple[str, ...] = ()
     """The files of the agent that were changed between that run and the start of the workbench."""
-    logged: ResultInFile | None = None
-    """Where in the log of its run the case is, as it came out then; None where it is in none."""
+    logged: StoredResult | None = None
+    """The result in the file of its run, as it came out then; None for a run without one."""
     modes: Modes | None = None
     """How its run treated models and tools, but for tools that the config names; None where nobody knows."""
     recorded: str = ""
@@ -122,41 +121,45 @@ class CaseOutcome:
 
     @property
     def status(self) -> Status:
-        return self.kept.status
-
-    def gives_way(self, other: CaseOutcome) -> bool:
-        """Whether another result, which a log has, is shown instead: that of a later run, or of the same one
-        where both were read from its log."""
-        if self.logged is None or other.logged is None:
-            return False
-        before, log = self.logged.file.log, other.logged.file.log
-        if before is None or log is None:
-            return False
-        # Ids begin with the time.
-        return before.name < log.name or self.run == other.run
+        return self.ref.figures.status
 
     @property
-    def figures(self) -> ResultInFile | CaseSummary:
-        """What is known of the result without reading it."""
-        if isinstance(self.kept, ResultInFile):
-            return self.kept
-        from evaltui.core.compare.run_summary import summarize
-
-        return summarize(self.kept)
+    def figures(self) -> CaseSummary:
+        """Figures of the result, which is not read for them."""
+        return self.ref.figures
 
     @property
     def result(self) -> CaseResult:
         """All of the result; where it cannot be read, how it came out and nothing else."""
-        if not isinstance(self.kept, ResultInFile):
-            return self.kept
-        found = self.kept.read()
-        return self.kept.unread(self.stored.eval_id) if isinstance(found, str) else found
+        result = self.ref.read()
+        if not isinstance(result, str):
+            return result
+        from evaltui.core.model.outcome import CaseResult
+
+        known = self.figures
+        policy, is_met = known.policy, known.policy_met
+        return CaseResult(
+            self.stored.eval_id, known.status, eval_set_id=known.eval_set_id, policy=policy, policy_met=is_met
+        )
 
     @property
     def problem(self) -> str:
         """Why the result cannot be read, as a sentence; "" where it can."""
-        found = self.kept.read() if isinstance(self.kept, ResultInFile) else ""
-        return found if isinstance(found, str) else ""
+        result = self.ref.read()
+        return result if isinstance(result, str) else ""
+
+    @property
+    def case_changed(self) -> bool:
+        """Whether the case says something else than it did in the run, as far as the run tells."""
+        return self.figures.expects not in ("", self.stored.fingerprint)
+
+    def gives_way(self, other: CaseOutcome) -> bool:
+        """Whether another result, which a run's file has, is shown instead: that of a later run, or of the
+        same one where both were read from its file."""
+        if self.logged is None or other.logged is None:
+            return False
+        # Ids begin with the time.
+        return self.logged.file.path.name < other.logged.file.path.name or self.run == other.run
 
     @property
     def repeat(self) -> int:

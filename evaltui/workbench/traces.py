@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.values import did_you_mean
-from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import StoredResult
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
@@ -69,7 +69,7 @@ class Traces:
         self._live: dict[CaseId, _Live] = {}
         # Of cases that are in no log.
         self._kept: dict[CaseId, tuple[RunRef, _ByRepeat]] = {}
-        self._read: tuple[CaseId, ResultInFile, _ByRepeat | str] | None = None
+        self._read: tuple[CaseId, StoredResult, _ByRepeat | str] | None = None
         self._reading: asyncio.Task[None] | None = None
 
     # While a run tells
@@ -142,9 +142,9 @@ class Traces:
         if scored is None or scored.logged is None:
             return Trace(RunRef(), problem="No run log for this case")
         if self._read is None or self._read[0] != case or self._read[1] is not scored.logged:
-            if scored.logged.file.is_short(scored.logged.place):
+            if scored.logged.file.is_short(scored.logged.number):
                 # Who goes from case to case sees each of them drawn once.
-                self._read = case, scored.logged, scored.logged.file.events(scored.logged.place)
+                self._read = case, scored.logged, scored.logged.file.events(scored.logged.number)
             else:
                 if self._reading is None:
                     self._reading = asyncio.create_task(self._read_log(case, scored.logged))
@@ -163,12 +163,12 @@ class Traces:
         scored = self._outcome(case)
         if scored is None or scored.logged is None or case in self._live:
             return None
-        found = scored.logged.file.events(scored.logged.place)
+        found = scored.logged.file.events(scored.logged.number)
         return None if isinstance(found, str) else found
 
-    async def _read_log(self, case: CaseId, logged: ResultInFile) -> None:
+    async def _read_log(self, case: CaseId, logged: StoredResult) -> None:
         try:
-            self._read = case, logged, await asyncio.to_thread(logged.file.events, logged.place)
+            self._read = case, logged, await asyncio.to_thread(logged.file.events, logged.number)
         finally:
             self._reading = None
         self._changed()

@@ -61,14 +61,14 @@ async def test_an_argument_is_relaxed_with_its_effect_shown_first(heating):
         await until(pilot, lambda: screen_text(app).count("fixed") == 2)
         assert not (heating / "test_config.json").exists()
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.outcomes.results.counts()["PASSED"] == 2)
+        await until(pilot, lambda: app.workbench.outcomes.counts_of()["PASSED"] == 2)
         await until(pilot, lambda: "allowed by rule: type" in screen_text(app))
         await pilot.press("ctrl+s")
         await until(pilot, lambda: (heating / "test_config.json").exists())
         written = json.loads((heating / "test_config.json").read_text())
         assert written["evaltui"]["rules"] == [{"tool": "set", "arg": "degrees", "match": "type"}]
         await pilot.press("u")
-        await until(pilot, lambda: app.workbench.outcomes.results.counts()["PASSED"] == 0)
+        await until(pilot, lambda: app.workbench.outcomes.counts_of()["PASSED"] == 0)
 
 
 async def test_a_rule_can_be_typed_and_is_checked(heating):

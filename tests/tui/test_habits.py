@@ -17,6 +17,7 @@ from evaltui.tui.screens.palette import PaletteScreen
 from evaltui.tui.screens.second_pages import PickRunScreen, ThemeScreen
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Opening, Selection
+from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE, TALL = (80, 24), (160, 45), (160, 60)
@@ -297,7 +298,7 @@ async def test_a_metric_of_a_page_that_is_no_longer_there_opens_nothing(parrot):
         link = next(link for link in view.page.links if isinstance(link.opens, str) and link.opens)
         outcomes, case = app.workbench.outcomes, app.workbench.navigation.selection.case
         scored = outcomes.get(case)
-        outcomes.results.put(case, replace(scored, kept=replace(scored.result, metrics=())))
+        outcomes.results.put(case, replace(scored, ref=ResultInMemory.of(replace(scored.result, metrics=()))))
         view.open_link(link)
         assert not isinstance(app.screen, DetailsScreen)
         outcomes.results.put(case, scored)

@@ -17,6 +17,7 @@ from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 
 KEY = ("lights", "off")
 P, F = Status.PASSED, Status.FAILED
@@ -47,7 +48,7 @@ def lines(status, known, width=110, **shown):
     case = EvalCase.model_validate({"eval_id": "off", "conversation": []})
     result = CaseResult("off", status, eval_set_id="lights", repeats=(RepeatResult(status),))
     page = Page(width)
-    scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
+    scored = CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), EvalConfig.default())
     write_case_result(page, CaseShown(scored, known, **shown))
     return [draw(line, color=False) for line in page.lines]
 

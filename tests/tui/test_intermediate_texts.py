@@ -31,6 +31,7 @@ from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
+from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 ASKED = {
@@ -55,9 +56,8 @@ def outcome(config, made=MADE):
         EvalCase.model_validate({"eval_id": "a", "conversation": one}) for one in (EXPECTED, made)
     )
     used = EvalConfig.model_validate(config)
-    return CaseOutcome(
-        asyncio.run(score_case(case, actual.conversation, used)), RunRef(1), StoredCase.of(case), used
-    )
+    result = asyncio.run(score_case(case, actual.conversation, used))
+    return CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), used)
 
 
 def page_of(scored, width):

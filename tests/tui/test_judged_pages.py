@@ -52,6 +52,7 @@ from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import refuses_case
 from evaltui.workbench.results import differences_of, judged_row
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
+from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 CASE = EvalCase.model_validate(
@@ -74,7 +75,9 @@ def result_of(*metrics, turns=(SAME, SAME), **fields):
 
 
 def scored(*metrics, case=CASE, **fields):
-    return CaseOutcome(result_of(*metrics, **fields), RunRef(1), StoredCase.of(case), EvalConfig.default())
+    return CaseOutcome(
+        ResultInMemory.of(result_of(*metrics, **fields)), RunRef(1), StoredCase.of(case), EvalConfig.default()
+    )
 
 
 def page_of(*metrics, width=78, unfolded=False, **fields):

@@ -17,6 +17,7 @@ from evaltui.text.lines import cells
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import MIN_WIDTH, Folding, Page
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60) | st.sampled_from(
     ["[/x]", "\x1b[2J", "日本語テキスト" * 9, "a\n\tb\r\n", "x" * 200, "🎉 \u202e done"]
@@ -49,7 +50,7 @@ def test_results_and_expectations_fit_their_width(turns, width):
     case = EvalCase(eval_id="case", conversation=[want for want, _ in turns])
     result = asyncio.run(score_case(case, [did for _, did in turns], EvalConfig.default()))
     page = Page(width)
-    scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
+    scored = CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), EvalConfig.default())
     write_case_result(page, CaseShown(scored, folding=Folding(all_open=True)))
     check(page)
     assert sorted(page.turns) == list(range(len(turns)))
@@ -65,7 +66,7 @@ def test_errors_fit_their_width(kind, message, traceback, width):
     repeat = failed_repeat(wanted, ErrorInfo(kind, message, traceback, "agent.py:3", kind=None), [], 0.1)
     result = case_over_repeats("set", "case", [repeat], "all")
     page = Page(width)
-    scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
+    scored = CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), EvalConfig.default())
     write_case_result(page, CaseShown(scored, folding=Folding(all_open=True)))
     check(page)
 

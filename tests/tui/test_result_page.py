@@ -21,6 +21,7 @@ from evaltui.tui.pages.running import InFlight
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.results import differences_of, failing_differences
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 
 BEDROOM = {"name": "set", "args": {"room": "Bedroom", "degrees": 19}}
 KITCHEN = {"name": "set", "args": {"room": "Kitchen", "degrees": 19}}
@@ -38,7 +39,7 @@ def outcome(expected, made, **config):
     )
     used = EvalConfig.model_validate(config) if config else EvalConfig.default()
     result = asyncio.run(score_case(case, actual.conversation or [], used))
-    return CaseOutcome(result, RunRef(18), StoredCase.of(case), used)
+    return CaseOutcome(ResultInMemory.of(result), RunRef(18), StoredCase.of(case), used)
 
 
 def page_of(scored, width, **shown):

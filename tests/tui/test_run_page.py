@@ -20,8 +20,9 @@ from evaltui.tui.pages.running import FailedCase, InFlight, waiting, write_runni
 from evaltui.tui.pages.set_result import write_set_results
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.workbench.set_totals import TotalsInParts
+from evaltui.workbench.set_totals import totals_of
 from evaltui.workbench.state import EarlierResult, Run
+from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.traffic import Traffic
 from evaltui.workbench.workbench import Workbench
 
@@ -155,7 +156,8 @@ class Known:
         return None
 
     def totals(self, eval_set):
-        return TotalsInParts().get(eval_set, self.get, self._earlier)
+        of_now = {CaseId(eval_set.case_path, eval_id) for eval_id in self._found}
+        return totals_of(eval_set, self.get, self._earlier, of_now)
 
 
 def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):
@@ -168,7 +170,7 @@ def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):
 
 def timed(scored, seconds):
     repeats = (RepeatResult(scored.result.status, seconds=seconds),)
-    return replace(scored, kept=replace(scored.result, repeats=repeats))
+    return replace(scored, ref=ResultInMemory.of(replace(scored.result, repeats=repeats)))
 
 
 GOOD, BAD = outcome(EXPECTED, EXPECTED), outcome(EXPECTED, MADE)

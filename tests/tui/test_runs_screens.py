@@ -109,7 +109,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await pilot.press("3")
         # What the last run said of each case is there again.
         await until(pilot, shows(app, "since then agent: agent.py"))
-        await until(pilot, lambda: sum(app.workbench.outcomes.results.counts().values()) == 3)
+        await until(pilot, lambda: sum(app.workbench.outcomes.counts_of().values()) == 3)
         await until(pilot, lambda: "○ not run" not in screen_text(app))
         assert "stale:" not in screen_text(app)
         await pilot.press("H")
@@ -214,4 +214,4 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
         await pilot.press("r")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.runs.current.remarks == []
-        assert sum(app.workbench.outcomes.results.counts().values()) == 3
+        assert sum(app.workbench.outcomes.counts_of().values()) == 3

@@ -13,7 +13,6 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.edits import Put
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench import results
 from evaltui.workbench.acceptable import (
     choices_in_list,
     choices_in_result,
@@ -22,9 +21,9 @@ from evaltui.workbench.acceptable import (
 )
 from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.background import Progress
-from evaltui.workbench.kept_results import ResultsInLog, _result_in
 from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import Selection
+from evaltui.workbench.stored_results import RunResults, _last_read
 from evaltui.workbench.workbench import Workbench
 
 HOUSE = """
@@ -246,7 +245,7 @@ async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):
     workbench, path = await ran(house, until)
     workbench.runs.current.log.unlink()
     proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
-    assert proposal.problem == "Run log unreadable; run again"
+    assert proposal.problem == "Run log of run 1 was deleted; run again"
     assert not proposal.changes
     assert not workbench.editing.is_dirty(path)
 
@@ -286,7 +285,7 @@ async def test_of_many_cases_each_is_validated_once(house, until, monkeypatch):
     proposal = await propose(workbench.editing, chosen(workbench, "All 40 failing in view"))
     assert accept(workbench.editing, proposal)
     assert sorted(validated) == sorted(case["eval_id"] for case in wrong)
-    await until(lambda: workbench.outcomes.results.counts() == {"PASSED": 40})
+    await until(lambda: workbench.outcomes.counts_of() == {"PASSED": 40})
     accepted = workbench.editing.document(path).text
     validated.clear()
     workbench.editing.undo()
@@ -304,18 +303,16 @@ async def test_what_is_taken_back_before_it_was_scored_is_not_scored(house, unti
     proposal = await propose(workbench.editing, chosen(workbench, "All 40 failing in view"))
     assert accept(workbench.editing, proposal)
     # Some of them are scored, one is being scored.
-    await until(lambda: workbench.outcomes.results.counts()["PASSED"] > 2)
+    await until(lambda: workbench.outcomes.counts_of()["PASSED"] > 2)
     workbench.editing.undo()
     await workbench.outcomes.rescored([path])
-    assert workbench.outcomes.results.counts() == {"FAILED": 40}
+    assert workbench.outcomes.counts_of() == {"FAILED": 40}
 
 
 async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(house, until, monkeypatch):
     cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
     path = house / "lights.evalset.json"
     path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}, indent=2), encoding="utf-8")
-    # All results stay in the log.
-    monkeypatch.setattr(results, "_MOST_IN_MEMORY", 0)
     workbench, path = await ran(house, until, "case_0")
     read, events_of, go_on = [], workbench.outcomes.traces.events_of, threading.Event()
 
@@ -326,10 +323,10 @@ async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(
 
     monkeypatch.setattr(workbench.outcomes.traces, "events_of", held)
     choice = chosen(workbench, "All 40 failing in view")
-    _result_in.cache_clear()
-    readers, read_result, here = [], ResultsInLog.read, threading.current_thread()
+    _last_read.cache_clear()
+    readers, read_result, here = [], RunResults.read, threading.current_thread()
     monkeypatch.setattr(
-        ResultsInLog,
+        RunResults,
         "read",
         lambda log, place: readers.append(threading.current_thread()) or read_result(log, place),
     )

@@ -13,6 +13,7 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.case_list import TreeRows
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
+from evaltui.workbench.stored_results import ResultInMemory
 from tests.listed_cases import listed_case
 
 IDS = ("quick", "slow", "never_run", "dear")
@@ -25,7 +26,9 @@ def outcome(status, seconds, tokens):
     usage = MetricResult("token_usage_v1", tokens, None, Status.INFORMATIONAL, per_invocation=(turn,))
     repeat = RepeatResult(status, (usage,), seconds=seconds)
     case = StoredCase.of(EvalCase(eval_id="", conversation=[]))
-    return CaseOutcome(CaseResult("", status, repeats=(repeat,)), RunRef(1), case, EvalConfig())
+    return CaseOutcome(
+        ResultInMemory.of(CaseResult("", status, repeats=(repeat,))), RunRef(1), case, EvalConfig()
+    )
 
 
 OUTCOMES = {

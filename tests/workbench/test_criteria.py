@@ -13,6 +13,7 @@ from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, S
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 CONFIG = """{
@@ -79,7 +80,9 @@ def scored(greetings, scores, config, name="response_match_score"):
             eval_set_id=eval_set.eval_set_id,
         )
         by = EvalConfig.model_validate(json.loads(config))
-        outcome = CaseOutcome(result, RunRef(1), eval_set.case(eval_id), by, code=bench.agent.code_version)
+        outcome = CaseOutcome(
+            ResultInMemory.of(result), RunRef(1), eval_set.case(eval_id), by, code=bench.agent.code_version
+        )
         bench.outcomes.results.put(CaseId(greetings.path.name, eval_id), outcome)
 
 

@@ -100,7 +100,7 @@ async def test_expectations_are_scored_as_one_types_without_the_agent(echo, unti
     for text in ("h", "he", "hell", "hello"):
         assert workbench.editing.do("answer", path, answer(1, text), typing="answer of bad")
     await until(lambda: workbench.outcomes.status(key) == "PASSED")
-    assert workbench.outcomes.results.counts() == {"PASSED": 2}
+    assert workbench.outcomes.counts_of() == {"PASSED": 2}
     workbench.editing.undo()
     await until(lambda: workbench.outcomes.status(key) == "FAILED")
     assert workbench.editing.undo_label is None
@@ -147,7 +147,7 @@ async def test_unsaved_edits_are_what_runs(echo, until):
     )
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
-    assert workbench.outcomes.results.counts() == {"PASSED": 2}
+    assert workbench.outcomes.counts_of() == {"PASSED": 2}
 
 
 async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, until, monkeypatch):

@@ -72,7 +72,7 @@ async def test_the_last_outcomes_are_there_and_f_goes_to_those_that_failed(
         "bad": ("FAILED", ()),
         "never": (NOT_RUN, ()),
     }
-    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.outcomes.counts_of() == {"PASSED": 1, "FAILED": 1}
     assert workbench.navigation.selection.eval_id == "good"
     workbench.navigation.select_failing(1)
     assert workbench.navigation.selection.case == CaseId(echo.name, "bad")

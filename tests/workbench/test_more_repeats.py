@@ -50,7 +50,7 @@ async def test_they_are_stored_with_those_that_there_were(home, until):
     await until(lambda: not workbench.repeats_more)
     assert workbench.notice.text == "movie_mode in base: 2 runs"
     # The list of cases is of the agent as it is.
-    assert not workbench.outcomes.results.counts()
+    assert not workbench.outcomes.counts_of()
     [again] = stored_matrices(workbench.agent.store)
     assert again.paths[0] != base.path
     assert again.paths[1] == stored.paths[1]

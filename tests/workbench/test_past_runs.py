@@ -18,7 +18,6 @@ from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.kept_runs import KeptRuns, KindTitle, compare_kept, rows_of
-from evaltui.workbench.past_runs import case_changed
 from evaltui.workbench.running import EditedSets
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
@@ -92,11 +91,11 @@ async def test_results_of_a_sub_agent_are_none_of_the_root_agent(greeter, open_w
     assert await asyncio.to_thread(call, "run", greeter.parent, "--agent", "other") == 1
     workbench = await open_workbench()
     await workbench.outcomes.restore()
-    assert workbench.outcomes.results.counts() == {}
+    assert workbench.outcomes.counts_of() == {}
     assert await asyncio.to_thread(call, "run", greeter.parent) == 1
     workbench = await open_workbench()
     await workbench.outcomes.restore()
-    assert workbench.outcomes.results.counts() == {"PASSED": 3, "FAILED": 1}
+    assert workbench.outcomes.counts_of() == {"PASSED": 3, "FAILED": 1}
     await history(workbench, CaseId(greeter.name, "good"), until, runs=1)
 
 
@@ -173,7 +172,7 @@ async def test_an_edit_scores_an_earlier_run_again_and_the_last_one_when_it_is_b
     workbench, key = await open_workbench(), CaseId(greeter.name, "bad")
     await run_all(workbench)
     await workbench.outcomes.open_run(log, "run of yesterday")
-    assert not case_changed(workbench.outcomes.get(key))
+    assert not workbench.outcomes.get(key).case_changed
     number = workbench.sets.by_case_path(key.path).number(key.eval_id)
     workbench.editing.do(
         "answer", greeter, lambda eval_set: eval_set.case(number).turn(0).answer.set_text("hello")
@@ -188,8 +187,8 @@ async def test_a_case_that_was_changed_since_is_told(greeter, open_workbench):
     greeter.write_text(greeter.read_text().replace("goodbye", "farewell"))
     workbench = await open_workbench()
     await workbench.outcomes.open_run(log, "run of yesterday")
-    assert case_changed(workbench.outcomes.get(CaseId(greeter.name, "bad")))
-    assert not case_changed(workbench.outcomes.get(CaseId(greeter.name, "good")))
+    assert workbench.outcomes.get(CaseId(greeter.name, "bad")).case_changed
+    assert not workbench.outcomes.get(CaseId(greeter.name, "good")).case_changed
 
 
 async def test_cases_that_are_gone_are_told(greeter, open_workbench):
@@ -201,7 +200,7 @@ async def test_cases_that_are_gone_are_told(greeter, open_workbench):
     await workbench.outcomes.open_run(log, "run of yesterday")
     assert workbench.outcomes.previous_run.gone == 1
     assert workbench.notice.text == "1 case no longer in the eval sets"
-    assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 1}
+    assert workbench.outcomes.counts_of() == {"PASSED": 2, "FAILED": 1}
 
 
 async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
@@ -368,7 +367,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     assert await workbench.runs.resume(log)
     await workbench.runs.finished()
     assert workbench.runs.current.remarks == []
-    assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 2}
+    assert workbench.outcomes.counts_of() == {"PASSED": 2, "FAILED": 2}
     assert RunFile(workbench.runs.current.log).header.resumed == log.stem
     # What was carried over has its trace, too.
     key = CaseId(greeter.name, "call")

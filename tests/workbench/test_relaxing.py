@@ -252,7 +252,7 @@ async def test_a_case_whose_log_is_gone_is_unknown(orders):
     orders.workbench.runs.current.log.unlink()
     last = (await effects(made, made.rule("query", "ignore", "all")))[-1]
     assert last.result is None
-    assert (last.unknown, last.is_complete) == (3, True)
+    assert (last.unknown, last.is_complete) == (4, True)
 
 
 RULES = [("query", "ignore"), ("as_of", "ignore"), ("*", "ignore"), ("query", {"any_of": ["late", "open"]})]

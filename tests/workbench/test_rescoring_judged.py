@@ -13,6 +13,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.workbench.scoring_again import score_again
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 
 METRIC = "final_response_match_v2"
 STALE = "stale score; run again"
@@ -50,7 +51,7 @@ ACTUAL = {0: (Invocation.model_validate(turn("It is done.")),)}
 def scored():
     repeat = RepeatResult(Status.PASSED, (FOUND,))
     result = CaseResult("one", Status.PASSED, (FOUND,), eval_set_id="s", repeats=(repeat,))
-    return CaseOutcome(result, RunRef(1), stored(), config())
+    return CaseOutcome(ResultInMemory.of(result), RunRef(1), stored(), config())
 
 
 async def again(scored, case=None, with_config=None):
@@ -98,6 +99,7 @@ async def test_another_threshold_needs_no_judge(scored):
 
 
 async def test_a_metric_that_was_not_judged_waits_for_a_run(scored):
-    plain = replace(scored, kept=replace(scored.result, repeats=(RepeatResult(Status.PASSED),)))
+    result = replace(scored.result, repeats=(RepeatResult(Status.PASSED),))
+    plain = replace(scored, ref=ResultInMemory.of(result))
     new = judged(await again(plain))
     assert (new.status, new.reason) == (Status.NOT_EVALUATED, "is judged when the case is run")

@@ -10,6 +10,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.workbench.scoring_again import score_again
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 
 RIGHT, WRONG = (f"sk-{letter * 24}" for letter in "ab")
 
@@ -32,7 +33,7 @@ def config(**evaltui: object) -> EvalConfig:
 
 def scored(status: Status) -> CaseOutcome:
     result = CaseResult("one", status, (), eval_set_id="s", repeats=(RepeatResult(status, ()),))
-    return CaseOutcome(result, RunRef(1), case(RIGHT), config())
+    return CaseOutcome(ResultInMemory.of(result), RunRef(1), case(RIGHT), config())
 
 
 async def again(last: CaseOutcome, now: StoredCase, by: EvalConfig) -> CaseOutcome:

@@ -1,87 +1,149 @@
-"""What came of a set is added up in parts, and is what adding up every case says."""
+"""Counts and totals of the results of a set: of now, and found without going through every case again."""
 
 import random
-from collections import Counter
 from dataclasses import replace
 
 import pytest
-from fake_runs import FakeRuns
+from fake_runs import FakeRuns, says
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.workbench import set_totals
-from evaltui.workbench.set_totals import TotalsInParts
-from evaltui.workbench.state import CaseOutcome, EarlierResult, RunRef
+from evaltui.tui.pages.set_result import write_set_results
+from evaltui.tui.pages.status import run_line
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench import outcomes as outcomes_module
+from evaltui.workbench import rescoring, traces
+from evaltui.workbench.results import Results, Verdicts
+from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 NAMES = [f"case_{number}" for number in range(11)]
 
 
 @pytest.fixture
-async def workbench(tmp_path, write_set, monkeypatch):
-    """A set whose totals are in parts of three cases, the last one smaller."""
-    monkeypatch.setattr(set_totals, "_PART", 3)
-    write_set(tmp_path, "greetings", **dict.fromkeys(NAMES, ("hi", "hello")))
-    opened = Workbench(tmp_path, run_service=FakeRuns())
-    await opened.open()
-    yield opened
-    await opened.close()
+async def opened(tmp_path, write_set):
+    """Opens a workbench on a set of cases that expect a greeting."""
+    workbenches = []
+
+    async def open_with(names, service=None):
+        folder = tmp_path / f"of_{len(names)}"
+        folder.mkdir()
+        write_set(folder, "greetings", **dict.fromkeys(names, ("hi", "hello")))
+        (folder / "agent.py").write_text("root_agent = None")
+        workbench = Workbench(folder, run_service=service or FakeRuns(says("hello")))
+        workbenches.append(workbench)
+        await workbench.open()
+        return workbench
+
+    yield open_with
+    for workbench in workbenches:
+        await workbench.close()
 
 
-def a_result(chosen):
-    status = chosen.choice(list(Status))
-    metric = MetricResult("response_match_score", chosen.choice([None, 0.5, 1.0]), status, 0.8)
-    seconds = chosen.choice([None, 1.0, 2.0, 4.0])
-    repeats = (RepeatResult(status, (metric,), seconds=seconds),)
+def an_outcome(chosen):
+    status = chosen.choice([one for one in Status if one is not Status.INFORMATIONAL])
+    metric = MetricResult("response_match_score", chosen.choice([None, 0.5, 1.0]), 0.8, status)
+    repeats = (RepeatResult(status, (metric,), seconds=chosen.choice([0.0, 1.0, 2.0, 4.0])),)
     result = CaseResult("", status, repeats=repeats, metrics=(metric,))
-    return CaseOutcome(result, RunRef(chosen.randint(1, 2)), StoredCase("{}"), EvalConfig())
+    return CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase("{}"), EvalConfig())
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_parts_say_what_all_cases_say(workbench, seed):
-    chosen, outcomes, before = random.Random(seed), workbench.outcomes, {}
-    (eval_set,) = workbench.sets.listed
+def test_counts_are_those_of_the_results_there_are(seed):
+    chosen, results, path = random.Random(seed), Results(), "a.evalset.json"
+    cases, stale = [CaseId(path, name) for name in NAMES], {CaseId(path, name) for name in NAMES[::3]}
+    verdicts = Verdicts(results, path, None)
     for _ in range(60):
-        case = CaseId(eval_set.case_path, chosen.choice(NAMES))
-        if chosen.random() < 0.2:
-            outcomes.results.drop(case)
-        else:
-            if (earlier := outcomes.get(case)) is not None:
-                before[case] = EarlierResult(earlier.status, earlier.run.name, earlier.stored, earlier.config)
-            outcomes.put(case, a_result(chosen))
+        case = chosen.choice(cases)
+        match chosen.randrange(4):
+            case 0:
+                results.drop(case)
+            case 1:
+                results.await_run(chosen.sample(cases, chosen.randrange(4)))
+            case _:
+                results.put(case, an_outcome(chosen))
         if chosen.random() < 0.5:
-            assert outcomes.totals(eval_set) == TotalsInParts().get(eval_set, outcomes.get, before.get)
-            assert outcomes.totals(eval_set) is outcomes.totals(eval_set)
+            verdicts.follow(stale.__contains__)
+            counted = [(case, one) for case, one in results.of(path) if case not in results.pending]
+            of_now = [(case, one) for case, one in counted if case not in stale]
+            assert verdicts.counts.total() == len(counted)
+            assert verdicts.counts["STALE"] == len(counted) - len(of_now)
+            assert all(verdicts.counts[one.status] for _, one in of_now)
+            assert verdicts.passed == {case for case, one in of_now if one.figures.passes}
+
+
+async def test_totals_are_of_results_of_now(opened):
+    workbench = await opened(NAMES[:4])
+    outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    failing, passing, slow, stale = [CaseId(eval_set.case_path, name) for name in NAMES[:4]]
+    metric = MetricResult("response_match_score", 0.25, 0.8, Status.FAILED)
+    for case, seconds, is_fresh in ((failing, 1.0, 1), (passing, 2.0, 1), (slow, 4.0, 1), (stale, 8.0, 0)):
+        scored = outcomes.get(case)
+        result = replace(scored.result.repeats[0], seconds=seconds)
+        if case in (failing, stale):
+            result = replace(result, status=Status.FAILED, metrics=(metric,))
+        of_case = replace(
+            scored.result, status=result.status, metrics=result.metrics, repeats=(result,), policy_met=False
+        )
+        code = scored.code if is_fresh else -1
+        outcomes.put(case, replace(scored, ref=ResultInMemory.of(of_case), code=code))
     totals = outcomes.totals(eval_set)
-    scored = [outcomes.get(CaseId(eval_set.case_path, name)) for name in NAMES]
-    assert totals.statuses == Counter(str(one.status) for one in scored if one is not None)
+    assert outcomes.counts_of(eval_set.case_path) == {"PASSED": 2, "FAILED": 1, "STALE": 1}
+    assert totals.failing == [failing]
+    assert totals.slowest == [(4.0, slow), (2.0, passing), (1.0, failing)]
+    assert (totals.timed, totals.seconds) == (3, 7.0)
+    total = totals.metrics["response_match_score"]
+    assert (total.cases, total.passed, total.sum) == (3, 2, 2.25)
+    assert outcomes.totals(eval_set) is totals
+    page = Page(100, 40)
+    write_set_results(page, eval_set, (), outcomes)
+    lines = ["".join(text for text, _ in line) for line in page.lines]
+    assert "2/4 passed" in lines[0]
+    assert not any(NAMES[3] in line for line in lines)
 
 
-async def test_cases_that_come_and_go_are_counted(workbench):
-    outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
-    for name in NAMES:
-        outcomes.put(CaseId(eval_set.case_path, name), a_result(random.Random(name)))
-    every = outcomes.totals(eval_set)
-    assert every.cases == len(NAMES)
-    fewer = replace(eval_set, cases=(*eval_set.cases[:2], *eval_set.cases[3:]))
-    assert outcomes.totals(fewer).cases == len(NAMES) - 1
-    assert outcomes.totals(replace(eval_set, cases=())).cases == 0
-    assert outcomes.totals(eval_set) == every
+@pytest.mark.parametrize("is_scored_again", [False, True])
+async def test_a_case_that_is_done_is_all_that_is_gone_through(opened, monkeypatch, is_scored_again):
+    looks = {}
 
+    def counted(function):
+        return lambda *args, **options: looks.update(n=looks["n"] + 1) or function(*args, **options)
 
-async def test_one_new_result_goes_through_its_part_alone(workbench, monkeypatch):
-    outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
-    cases = [CaseId(eval_set.case_path, name) for name in NAMES]
-    for case in cases:
-        outcomes.put(case, a_result(random.Random(0)))
-    outcomes.totals(eval_set)
+    monkeypatch.setattr(rescoring, "_STEPS", 4)
+    monkeypatch.setattr(traces, "_KEPT_WITHOUT_LOG", 1000)
+    monkeypatch.setattr(Results, "get", counted(Results.get))
+    monkeypatch.setattr(outcomes_module, "freshness", counted(outcomes_module.freshness))
     looked = []
-    get = outcomes.get
-    monkeypatch.setattr(outcomes, "get", lambda case: looked.append(case) or get(case))
-    outcomes.totals(eval_set)
-    assert not looked
-    outcomes.put(cases[4], a_result(random.Random(1)))
-    outcomes.totals(eval_set)
-    assert looked == cases[3:6]
+    for count in (20, 40):
+        looks["n"] = 0
+        workbench = await opened([f"case_{number}" for number in range(2 * count)])
+        outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
+        workbench.runs.run_all()
+        await workbench.runs.finished()
+        if not is_scored_again:
+            workbench.agent.code_changed(["agent.py"])
+
+        def draw(workbench=workbench, outcomes=outcomes, eval_set=eval_set):
+            outcomes.counts(), outcomes.counts_of(eval_set.case_path), outcomes.passed(eval_set.case_path)
+            run_line(workbench, 80)
+            if is_scored_again:
+                outcomes.totals(eval_set)
+
+        draw()
+        looks["n"] = 0
+        workbench.subscribe(draw)
+        if is_scored_again:
+            path = eval_set.path.with_name("test_config.json")
+            path.write_text('{"criteria": {"response_match_score": 0.5}}')
+            await workbench.open()
+            await outcomes.rescored([eval_set.path])
+        else:
+            workbench.runs.run_cases("half", [CaseId(eval_set.case_path, f"case_{n}") for n in range(count)])
+            await workbench.runs.finished()
+        looked.append(looks["n"])
+    assert looked[1] < 2.5 * looked[0]

@@ -14,8 +14,8 @@ from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from evaltui.workbench import traces as traces_module
-from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.state import CaseOutcome, RunRef, deciding_repeat
+from evaltui.workbench.stored_results import RunResults, StoredResult
 from evaltui.workbench.traces import Traces
 from evaltui.workbench.workbench import Workbench
 
@@ -174,7 +174,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
         traces.happened(key, event)
     assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == [lived]
     summary = CaseSummary("set", "case", Status.PASSED, path=key.path)
-    logged = ResultInFile.of(ResultsInLog(log.path, "run 1"), log.add_case(summary), summary)
+    logged = StoredResult(summary, RunResults(log.path, "run 1"), log.add_case(summary))
     log.commit()
     log.close()
     outcomes[key] = CaseOutcome(logged, RunRef(1), StoredCase("{}"), EvalConfig(), logged=logged)

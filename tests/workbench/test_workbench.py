@@ -65,7 +65,7 @@ async def test_runs_a_whole_set_and_says_how_far_it_is(echo, until):
     stages = list(dict.fromkeys(stage for stage, _ in seen))
     assert stages == [Stage.READING, Stage.STARTING, Stage.RUNNING, Stage.FINISHED]
     assert [done for _, done in seen] == sorted(done for _, done in seen)
-    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.outcomes.counts_of() == {"PASSED": 1, "FAILED": 1}
 
 
 async def test_a_second_run_is_refused_while_one_is_going(write_agent, write_set, until):
@@ -127,7 +127,7 @@ async def test_results_name_the_run_that_they_come_from(echo, until):
     path = workbench.sets.listed[0].path
     assert workbench.outcomes.get(CaseId(path.name, "good")).run.number == 2
     assert workbench.outcomes.get(CaseId(path.name, "bad")).run.number == 1
-    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.outcomes.counts_of() == {"PASSED": 1, "FAILED": 1}
 
 
 async def test_sets_that_share_an_id_are_not_mixed_up(write_agent, write_set, until):
@@ -167,7 +167,7 @@ async def test_a_broken_set_is_passed_over_and_named(echo, until):
     workbench = await opened(echo)
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
-    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.outcomes.counts_of() == {"PASSED": 1, "FAILED": 1}
     assert [remark.partition(":")[0] for remark in workbench.runs.current.remarks] == [
         "Cannot run refused.evalset.json"
     ]
@@ -195,7 +195,7 @@ async def test_a_run_reads_files_that_changed(echo, write_set, until):
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
     assert statuses(workbench) == {"good": "PASSED", "added": "PASSED"}
-    assert workbench.outcomes.results.counts() == {"PASSED": 2}
+    assert workbench.outcomes.counts_of() == {"PASSED": 2}
 
 
 async def test_failing_cases_are_walked_through_in_order_and_around(write_agent, write_set, until):

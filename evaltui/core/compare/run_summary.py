@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 from pydantic import computed_field
@@ -66,7 +66,7 @@ class CaseSummary:
     @property
     def cost(self) -> Cost | None:
         """What all its runs cost together, judges included; None where nobody knows."""
-        return reduce(Cost.__add__, self.costs.values()) if self.costs else None
+        return Cost.of_all(self.costs.values())
 
     @property
     def usd(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Literal, TypeVar
@@ -101,6 +101,18 @@ class Cost:
             known_sum(self.saved_usd, other.saved_usd),
             self.unpriced + other.unpriced,
             self.unseen + other.unseen,
+        )
+
+    @staticmethod
+    def of_all(costs: Collection[Cost]) -> Cost | None:
+        """The sum of costs; None for none."""
+        if not costs:
+            return None
+        return Cost(
+            _sum_of_known(cost.usd for cost in costs),
+            _sum_of_known(cost.saved_usd for cost in costs),
+            sum(cost.unpriced for cost in costs),
+            sum(cost.unseen for cost in costs),
         )
 
     def shared_by(self, number: int) -> Cost:

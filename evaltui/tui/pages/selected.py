@@ -269,19 +269,16 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
 
 def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> bool:
     """Whether the expectations that a result is scored by are those of its file."""
-    from evaltui.workbench.past_runs import case_changed
-
     now = workbench.sets.case_now(case)
-    return now is not None and now.says_the_same(scored.stored) and not case_changed(scored)
+    return now is not None and now.says_the_same(scored.stored) and not scored.case_changed
 
 
 def _messages(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> dict[int, str] | None:
     """The user messages of the run by turn, where only its log has them; None where the case has them."""
     from evaltui.core.model.content import Content
     from evaltui.core.model.eval_set import user_text
-    from evaltui.workbench.past_runs import case_changed
 
-    if not case_changed(scored):
+    if not scored.case_changed:
         return None
     trace, messages = workbench.outcomes.trace(case), dict[int, str]()
     for event in trace.events if trace else ():

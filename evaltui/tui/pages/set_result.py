@@ -14,6 +14,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem
 from evaltui.core.statistics.estimates import wilson
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.runs.run_file import MetricTotal
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
@@ -35,7 +36,7 @@ from evaltui.tui.pages.writer import Link, Page
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import why
-from evaltui.workbench.set_totals import MetricTotal, Moved, SetTotals
+from evaltui.workbench.set_totals import Moved, SetTotals
 
 # This page is written anew while results come in.
 _MOST_LISTED = 50

@@ -159,7 +159,7 @@ def _no_run_yet(workbench: Workbench) -> Line:
         return _loaded(workbench.agent)
     if workbench.outcomes.is_loading:
         return [("Loading results…", "muted")]
-    if workbench.outcomes.results.counts():
+    if workbench.outcomes.counts_of():
         return []
     key = key_name(keys_of(BY_ID["run_all"], workbench)[0])
     what = f"all {counted(cases, 'case')}" if cases > 1 else "the case"

@@ -63,7 +63,7 @@ def _which_repeat(workbench: Workbench) -> str:
 def _nothing_fails(workbench: Workbench) -> str | None:
     if workbench.outcomes.results.attention:
         return None
-    return "No failing case" if workbench.outcomes.results.counts() else "Nothing run yet"
+    return "No failing case" if workbench.outcomes.counts_of() else "Nothing run yet"
 
 
 def _no_checks(workbench: Workbench) -> str | None:

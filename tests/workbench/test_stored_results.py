@@ -7,15 +7,13 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
 from evaltui.runs.score_table import ScoreTable
-from evaltui.workbench import results as results_module
 from evaltui.workbench import set_totals
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_effect import flips_of
 from evaltui.workbench.criteria_rows import MetricRow
 from evaltui.workbench.failing import mark_failing
-from evaltui.workbench.kept_results import ResultInFile
-from evaltui.workbench.set_totals import TotalsInParts
+from evaltui.workbench.stored_results import StoredResult
 from evaltui.workbench.workbench import Workbench
 
 CASES = {f"case_{number}": ("hello", "goodbye" if number % 3 == 0 else "hello") for number in range(6)}
@@ -88,23 +86,24 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
     await workbench.open()
     await workbench.outcomes.restore()
     outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
-    assert outcomes.results.counts() == {"PASSED": 4, "FAILED": 2}
+    assert outcomes.counts_of() == {"PASSED": 4, "FAILED": 2}
     assert outcomes.results.attention == {key(path, 0), key(path, 3)}
     assert list(in_order(eval_set, range(6), CaseOrder.OUTCOME, outcomes.get)) == [0, 3, 1, 2, 4, 5]
     workbench.navigation.set_filter("fail score<0.5 response_match<0.5")
     assert workbench.navigation.filtered.kept == {path.name: [0, 3]}
     totals = outcomes.totals(eval_set)
     assert not read
-    first = ran.outcomes.get(key(path, 0)).result
-    assert shown(outcomes.get(key(path, 0)).result) == shown(first)
+    first = outcomes.get(key(path, 0)).result
     assert read == ["case_0"]
-    in_memory = TotalsInParts().get(eval_set, ran.outcomes.get, lambda case: None)
-    assert totals.metrics == in_memory.metrics
-    assert (totals.failing, totals.statuses, totals.timed) == (
-        in_memory.failing,
-        in_memory.statuses,
-        in_memory.timed,
-    )
+    assert shown(first) == shown(ran.outcomes.get(key(path, 0)).result)
+    results = [outcomes.get(case).result for case in workbench.sets.every_case()]
+    for name, total in totals.metrics.items():
+        metrics = [metric for result in results for metric in result.metrics if metric.name == name]
+        passed = sum(metric.status == "PASSED" for metric in metrics)
+        assert (total.cases, total.scored, total.passed) == (6, 6, passed)
+        assert total.sum == sum(metric.score for metric in metrics)
+    assert list(totals.metrics) == [one.name for one in first.metrics if one.status != "INFORMATIONAL"]
+    assert totals.failing == [key(path, 0), key(path, 3)]
     await workbench.close()
 
 
@@ -124,7 +123,7 @@ async def test_a_deleted_log_leaves_how_cases_came_out_and_why_there_is_no_more(
     scored = workbench.outcomes.get(key(path, 0))
     assert (scored.result.status, scored.result.turns) == ("FAILED", ())
     assert scored.problem == "Run log of run 1 was deleted; run again"
-    assert workbench.outcomes.results.counts() == {"PASSED": 4, "FAILED": 2}
+    assert workbench.outcomes.counts_of() == {"PASSED": 4, "FAILED": 2}
     await until(lambda: workbench.outcomes.trace(key(path, 0)) is not None)
     assert workbench.outcomes.trace(key(path, 0)).problem == scored.problem
     # Nothing is scored again without what was done.
@@ -146,26 +145,23 @@ async def test_a_row_that_cannot_be_read_is_told_of_its_case_alone(path, ran, op
     assert opened.outcomes.get(key(path, 1)).result.status == "PASSED"
 
 
-async def test_of_many_results_of_a_run_few_are_in_memory_and_all_are_the_same(path, monkeypatch, until):
-    monkeypatch.setattr(results_module, "_MOST_IN_MEMORY", 2)
+async def test_results_of_a_run_are_in_its_file_and_those_scored_again_in_memory(path):
     workbench = Workbench(path.parent)
     await workbench.open()
     workbench.runs.run_all()
     await workbench.runs.finished()
     outcomes = workbench.outcomes
     cases = list(workbench.sets.every_case())
-    in_files = [case for case in cases if isinstance(outcomes.get(case).kept, ResultInFile)]
-    assert len(in_files) == len(cases) - 2
+    assert all(isinstance(outcomes.get(case).ref, StoredResult) for case in cases)
     run = open_run(workbench.runs.current.log)
     for case in cases:
         assert shown(outcomes.get(case).result) == shown(run.case(case))
         assert outcomes.events_of(case)
-    # Scored again, they are in no log.
     for number in (0, 3):
         expect_hello(workbench, path, number)
     await workbench.outcomes.rescored([path])
-    assert outcomes.results.counts() == {"PASSED": 6}
-    assert sum(isinstance(outcomes.get(case).kept, ResultInFile) for case in cases) == len(cases) - 2
+    assert outcomes.counts_of() == {"PASSED": 6}
+    assert sum(isinstance(outcomes.get(case).ref, StoredResult) for case in cases) == len(cases) - 2
     for case in cases:
         result = outcomes.get(case).result
         assert (result.status, result.turns[0].response.expected) == ("PASSED", "hello")
@@ -197,15 +193,11 @@ async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch
 
 
 async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeypatch):
-    counted = counted_calls(monkeypatch, set_totals, "_totals")
-    shared = counted_calls(monkeypatch, set_totals, "_add_shared")
+    counted = counted_calls(monkeypatch, set_totals, "totals_of")
     workbench = Workbench(path.parent)
     await workbench.open()
     await workbench.outcomes.restore()
-    assert len(counted) == 1
-    # What results share is added once: of those that passed, and of those that failed.
-    assert [count for _, _, count, _ in shared] == [2, 4]
-    assert workbench.outcomes.passed(workbench.sets.listed[0].case_path) == 4
+    assert workbench.outcomes.totals(workbench.sets.listed[0]).failing == [key(path, 0), key(path, 3)]
     assert len(counted) == 1
     await workbench.close()
 
