@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -243,7 +243,14 @@ class CasePoint:
     path: Path
     number: int = 0
     """Number of the run, from 1."""
+    name: str = ""
+    """The run's; "" for none."""
     kind: RunKind = _OWN
+
+    @property
+    def title(self) -> str:
+        """`run 18`, `run 18 baseline`"""
+        return f"run {self.number} {self.name}" if self.name else f"run {self.number}"
 
 
 @dataclass(frozen=True)
@@ -265,6 +272,10 @@ class CaseHistory:
         the same one, or it never passed."""
         passed = self.last_passed
         return what_changed(passed.run, self.points[-1].run, self.case) if passed else ()
+
+    def until(self, moment: datetime) -> CaseHistory:
+        """The runs that were begun by then."""
+        return replace(self, points=tuple(point for point in self.points if point.started <= moment))
 
     def values(self, metric: str = "") -> list[float | None]:
         """By run a metric's score, or the share of its evaluated repeats that passed; None without one."""
@@ -289,15 +300,16 @@ class History:
     def of(self, case: CaseId, last: int = 20) -> CaseHistory:
         """The last runs that have a result of the case. A file that cannot be read is passed over."""
         points: list[CasePoint] = []
+        names = {run: name for name, run in self.store.names().items()}
         for path in reversed(self.store.files()):
             with suppress(OSError, ValueError):
-                if point := self._point(path, case):
+                if point := self._point(path, case, names.get(run_id(path), "")):
                     points.append(point)
             if len(points) == last:
                 break
         return CaseHistory(case, tuple(reversed(points)))
 
-    def _point(self, path: Path, case: CaseId) -> CasePoint | None:
+    def _point(self, path: Path, case: CaseId, name: str) -> CasePoint | None:
         file = RunFile(path)
         result = file.case(case)
         if result is None:
@@ -308,4 +320,4 @@ class History:
         circumstances = circumstances_of(header, file.agent)
         run = RunSummary(file.id, {case: result.summary}, circumstances=circumstances)
         kind = RunKind.of_log(header)
-        return CasePoint(header.started, result.summary, run, path, header.number or 0, kind)
+        return CasePoint(header.started, result.summary, run, path, header.number or 0, name, kind)

@@ -8,14 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from evaltui.core.compare.explain import summary
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
-from evaltui.runs.history import run_id
+from evaltui.runs.history import result_of, run_id
 from evaltui.runs.run_file import RunFile, RunTotals, is_being_written
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
@@ -79,6 +81,26 @@ class RunRow:
         """With the variant that was run, unless it is the agent as it is."""
         variant = self.variant.name if self.variant is not None and self.variant.changes else ""
         return run_title(self.number, self.started, " ".join(filter(None, (self.name, variant))))
+
+
+class FailedCase(NamedTuple):
+    """A case of a run that did not pass."""
+
+    eval_id: str
+    status: Status
+    why: str
+
+
+def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
+    """The first cases of a run that did not pass; none of a file that cannot be read."""
+    with suppress(OSError, ValueError):
+        if path.name.endswith(ADK_SUFFIX):
+            results = [case for case in read_adk_result(path).cases if not summarize(case).passes][:most]
+        else:
+            file = RunFile(path)
+            results = [result_of(file, case) for case in file.failing(most)]
+        return tuple(FailedCase(one.eval_id, one.status, summary(one)) for one in results)
+    return ()
 
 
 def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:

@@ -332,6 +332,11 @@ class RunFile:
             raise ValueError(f"{self.path} has no result of its case {number}")
         return case
 
+    def failing(self, most: int) -> Iterator[CaseInRun]:
+        """The first cases that did not pass, flaky ones by their policy."""
+        passed = "status = 'PASSED' OR (status = 'FLAKY' AND policy_met)"
+        return self._cases(f"WHERE status IS NOT NULL AND NOT ({passed}) ORDER BY id LIMIT ?", most)
+
     def _cases(self, where: str, *values: object) -> Iterator[CaseInRun]:
         columns = "id, path, eval_id, eval_set_id, summary"
         for number, path, eval_id, eval_set_id, text in self._rows(

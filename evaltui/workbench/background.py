@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from evaltui.text.figures import show_number
 
 _T = TypeVar("_T")
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 # Seconds after which is said what is being done.
 _NOTICEABLE = 0.3
+
+# Values that are known at most.
+_MOST_KNOWN = 1000
 
 # Cases whose objects take noticeably long to be looked through.
 _MANY = 500
@@ -63,6 +68,76 @@ async def in_thread(work: Callable[[], _T], progress: Progress) -> _T:
             if progress.done >= _MANY:
                 gc.freeze()
             gc.enable()
+
+
+class Lookups(Generic[Key, Value]):
+    """Values that are read in a thread when they are first asked for; `changed` is called then.
+
+    Only the keys that were asked for last are read: who shows more asks for the others then.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Key], Value],
+        changed: Callable[[], None],
+        *,
+        at_once: int = 8,
+        pause: float = 0.0,
+    ) -> None:
+        """`pause` is in seconds: nothing is read before a key has been the last one for so long."""
+        self._read_value = read
+        self._changed = changed
+        self._at_once = at_once
+        self._pause = pause
+        self._version = 0
+        # With the version that they were read in.
+        self._values: dict[Key, tuple[int, Value]] = {}
+        self._wanted: dict[Key, None] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    def get(self, key: Key) -> Value | None:
+        """A value, also while it is read again; None while it is read for the first time."""
+        version, value = self._values.get(key, (-1, None))
+        if version != self._version:
+            self._wanted.pop(key, None)
+            self._wanted[key] = None
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read())
+        return value
+
+    @property
+    def values(self) -> Mapping[Key, Value]:
+        """What is known."""
+        return {key: value for key, (_, value) in self._values.items()}
+
+    def outdate(self, *keys: Key) -> None:
+        """There may be other values for these keys, or for all of them, and they are read when asked for."""
+        self._version += not keys
+        for key in keys:
+            self._values[key] = -1, self._values[key][1]
+
+    async def _read(self) -> None:
+        while self._wanted:
+            last = next(reversed(self._wanted))
+            await asyncio.sleep(self._pause)
+            if next(reversed(self._wanted)) != last:
+                continue
+            keys, version = [*self._wanted][-self._at_once :], self._version
+            self._wanted = dict.fromkeys(keys)
+            values = await asyncio.to_thread(lambda keys: [*map(self._read_value, keys)], keys)
+            for key, value in zip(keys, values, strict=True):
+                self._wanted.pop(key, None)
+                self._values.pop(key, None)
+                self._values[key] = version, value
+            while len(self._values) > _MOST_KNOWN:
+                del self._values[next(iter(self._values))]
+            self._changed()
+
+    async def close(self) -> None:
+        """Ends what is read."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
 
 
 class Background:

@@ -12,7 +12,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.listing import run_title
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, open_matrix, stored_matrices
 from evaltui.runs.store import RunStore
-from evaltui.workbench.kept_runs import Side
+from evaltui.workbench.run_list import Side
 
 Order = Literal["set", "difference", "pass rate"]
 ORDERS: tuple[Order, ...] = get_args(Order)

@@ -17,9 +17,8 @@ from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
-from evaltui.workbench.background import Progress, in_thread
+from evaltui.workbench.background import Lookups, Progress, in_thread
 from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
-from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results, Verdicts, needs_attention
@@ -29,11 +28,14 @@ from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
+    from evaltui.runs.history import CaseHistory
     from evaltui.runs.listing import RunRow
-    from evaltui.workbench.past_runs import AgentNow, PastRun
+    from evaltui.workbench.earlier_results import AgentNow, PastRun
     from evaltui.workbench.set_totals import SetTotals
 
 
+# Seconds.
+_PAUSE = 0.3
 # Results that leave memory to be given back when they have been read.
 _MANY = 1000
 
@@ -90,7 +92,8 @@ class Outcomes:
         # Sets whose results are scored again when what is typed is applied.
         self._scored_later: set[Path] = set()
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
-        self._histories = Histories(agent, changed)
+        # Who goes through a list looks at no case for longer than the pause.
+        self._histories = Lookups(self._read_history, changed, at_once=1, pause=_PAUSE)
 
     # What there is
 
@@ -243,11 +246,20 @@ class Outcomes:
         made = [row.op for row in turns[turn].calls if row.actual] if turn < len(turns) else []
         return made[call] if call < len(made) else ""
 
-    def history(self, case: CaseId) -> CasePast | None:
+    def history(self, case: CaseId) -> CaseHistory | None:
         """What previous runs say of a case, up to the one that is opened; None while they are being read, and
         observers are called then."""
         past = self._histories.get(case) if self._sets.by_case_path(case.path) else None
         return past and (past.until(self.previous_run.started) if self.previous_run else past)
+
+    def _read_history(self, case: CaseId) -> CaseHistory:
+        """In a thread: the first frame does not wait for what reads runs."""
+        from evaltui.runs.history import CaseHistory, History
+
+        try:
+            return History(self._agent.store, self._agent.address.name).of(case)
+        except OSError:
+            return CaseHistory(case, ())
 
     def totals(self, eval_set: EvalSetFile) -> SetTotals:
         """Totals of the results of a set's cases."""
@@ -434,7 +446,7 @@ class Outcomes:
 
     async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
-        from evaltui.workbench.past_runs import last_outcomes
+        from evaltui.workbench.earlier_results import last_outcomes
 
         sets = self._sets
         if sets.workspace is None:
@@ -474,7 +486,7 @@ class Outcomes:
             await asyncio.to_thread(give_back)
 
     def _agent_now(self) -> AgentNow:
-        from evaltui.workbench.past_runs import AgentNow
+        from evaltui.workbench.earlier_results import AgentNow
 
         agent, address = self._agent, self._agent.address
         python = "" if agent.read_only or address.url else str(address.interpreter.path)
@@ -493,7 +505,7 @@ class Outcomes:
 
     async def open_run(self, path: Path, title: str) -> bool:
         """Shows what came of a previous run instead of the last results; False where it cannot be read."""
-        from evaltui.workbench.past_runs import open_past_run
+        from evaltui.workbench.earlier_results import open_past_run
 
         sets, workspace = self._sets, self._sets.workspace
         if workspace is None:

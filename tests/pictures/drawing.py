@@ -157,7 +157,7 @@ async def _history(app: WorkbenchApp) -> None:
     def read() -> bool:
         key, run = app.workbench.navigation.selection.case, app.workbench.runs.current
         past = app.workbench.outcomes.history(key) if key else None
-        return past is not None and run is not None and len(past.history.points) == run.number
+        return past is not None and run is not None and len(past.points) == run.number
 
     await _until(app, read)
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaltui.core.compare.repeats import case_over_repeats
@@ -15,6 +15,7 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.score_table import CaseRow, ScoreTable, Side, TrialOf
@@ -187,3 +188,37 @@ def test_results_of_a_run_s_file_are_as_those_in_memory(tmp_path):
         assert stored.verdicts(side, other) == filled(cases).verdicts(side, other)
     tried = TrialOf(NAMES[0], 0.9, 0.5, "all", (0.0, 1.0), lower_is_better=False)
     assert stored.trial(tried) == filled(cases).trial(tried)
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+def test_scores_and_totals_of_stored_cases_are_those_of_their_results(tmp_path, data):
+    thresholds = dict.fromkeys(NAMES, 0.5)
+    cases = [
+        replace(one, eval_id=f"case {number}")
+        for number, one in enumerate(data.draw(st.lists(results(thresholds), min_size=1, max_size=4)))
+    ]
+    selected = SelectedSet("set", "set", tuple(one.eval_id for one in cases), {})
+    run = begin_run(RunStore(tmp_path), RunHeader((selected,)))
+    for number, result in enumerate(cases):
+        for place, repeat in enumerate(result.repeats):
+            run.add_repeat(case_at(number), "set", place, repeat)
+        run.add_case(summarize(result))
+    run.close(None)
+    wanted = data.draw(st.sets(st.integers(1, len(cases))))
+    of_cases = {number: cases[number - 1].metrics for number in wanted}
+    file = RunFile(run.path)
+    assert file.deciding_scores(wanted) == {
+        number: scores
+        for number, metrics in of_cases.items()
+        if (scores := {one.name: (one.score, one.status) for one in metrics if one.score is not None})
+    }
+    judged = [one for some in of_cases.values() for one in some if one.status is not Status.INFORMATIONAL]
+    totals = file.metric_totals(wanted)
+    assert totals.keys() == {one.name for one in judged}
+    for name, total in totals.items():
+        metrics = [one for one in judged if one.name == name]
+        scores = [one.score for one in metrics if one.score is not None]
+        passed = sum(one.status is Status.PASSED for one in metrics)
+        assert (total.cases, total.passed, total.scored) == (len(metrics), passed, len(scores))
+        assert total.sum == pytest.approx(sum(scores))

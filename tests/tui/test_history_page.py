@@ -15,7 +15,6 @@ from evaltui.text.figures import show_clock
 from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Folding, Page
-from evaltui.workbench.histories import CasePast
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.stored_results import ResultInMemory
 
@@ -23,13 +22,13 @@ KEY = ("lights", "off")
 P, F = Status.PASSED, Status.FAILED
 
 
-def point(number, status, files=None):
+def point(number, status, files=None, name=""):
     summary = CaseSummary(
         *KEY, status, passed=int(status is P), policy_met=status is P, scores={"rouge": number / 10}
     )
     circumstances = Circumstances(files=files or {"agent.py": "1"})
     run = RunSummary(f"run-{number}", {KEY: summary}, circumstances=circumstances)
-    return CasePoint(at(number), summary, run, Path(f"run-{number}.sqlite"), number)
+    return CasePoint(at(number), summary, run, Path(f"run-{number}.sqlite"), number, name)
 
 
 def at(day):
@@ -40,8 +39,8 @@ def clock(day):
     return show_clock(at(day), datetime.now(UTC))
 
 
-def past(*points, names=None):
-    return CasePast(CaseHistory(KEY, points), names or {})
+def past(*points):
+    return CaseHistory(KEY, points)
 
 
 def lines(status, known, width=110, **shown):
@@ -54,9 +53,7 @@ def lines(status, known, width=110, **shown):
 
 
 def test_bars_when_it_last_passed_and_what_changed_since():
-    known = past(
-        point(1, P), point(10, P), point(3, F), point(2, F, {"agent.py": "2"}), names={"run-10": "baseline"}
-    )
+    known = past(point(1, P), point(10, P, name="baseline"), point(3, F), point(2, F, {"agent.py": "2"}))
     shown = lines(F, known)
     (strip,) = (line for line in shown if "▂█▃▂" in line)
     assert "last ✓ run 10 baseline" in shown[shown.index(strip) - 1]
@@ -66,7 +63,7 @@ def test_bars_when_it_last_passed_and_what_changed_since():
 
 
 def test_open_it_has_a_row_for_each_run_and_what_changed_in_it():
-    known = past(point(1, P), point(10, P), point(2, F, {"agent.py": "2"}), names={"run-10": "baseline"})
+    known = past(point(1, P), point(10, P, name="baseline"), point(2, F, {"agent.py": "2"}))
     shown = lines(F, known, folding=Folding(toggled=frozenset({"history"})))
     first = next(number for number, line in enumerate(shown) if line.startswith("▾ History"))
     assert [" ".join(line.split()) for line in shown[first + 1 :]] == [

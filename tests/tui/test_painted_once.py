@@ -11,7 +11,7 @@ from textual._compositor import LayoutUpdate
 from textual.app import App
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.workbench import histories
+from evaltui.workbench import outcomes
 from evaltui.workbench.workbench import Workbench
 
 WIDE = (160, 45)
@@ -99,7 +99,7 @@ KEYS = "G g j j F f space slash 9 backspace c escape 2 G 3 1 question_mark escap
 async def test_a_terminal_that_gets_changes_alone_shows_all_of_the_screen(
     parrot, written, monkeypatch, every_frame
 ):
-    monkeypatch.setattr(histories, "_PAUSE", 60)
+    monkeypatch.setattr(outcomes, "_PAUSE", 60)
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
         await ran_all(app, pilot)
@@ -131,7 +131,7 @@ WALK = (
 async def test_what_is_painted_in_parts_is_what_is_painted_as_a_whole(parrot, size, monkeypatch, every_frame):
     """After each key, whatever was left as it was is as it would be drawn now."""
     # What earlier runs say of a case is read later, and drawn then.
-    monkeypatch.setattr(histories, "_PAUSE", 60)
+    monkeypatch.setattr(outcomes, "_PAUSE", 60)
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=size) as pilot:
         await ran_all(app, pilot)

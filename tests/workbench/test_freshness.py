@@ -615,10 +615,10 @@ async def test_an_opened_run_has_the_history_until_then(as_run, tmp_path, monkey
         monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(says("no")).follow)
         workbench.runs.run_all()
         await workbench.runs.finished()
-        await until(lambda: (past := workbench.outcomes.history(key)) and len(past.history.points) == 2)
+        await until(lambda: (past := workbench.outcomes.history(key)) and len(past.points) == 2)
         (log, *_) = workbench.agent.store.files()
         assert await workbench.outcomes.open_run(log, "run 1")
-        assert [point.path for point in workbench.outcomes.history(key).history.points] == [log]
+        assert [point.path for point in workbench.outcomes.history(key).points] == [log]
     finally:
         await workbench.close()
 

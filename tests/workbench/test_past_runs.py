@@ -17,7 +17,8 @@ from evaltui.runs.store import RunStore
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.kept_runs import KeptRuns, KindTitle, compare_kept, rows_of
+from evaltui.workbench.compared_runs import KindTitle, compare_runs, comparison_rows
+from evaltui.workbench.run_list import RunList
 from evaltui.workbench.running import EditedSets
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
@@ -75,9 +76,7 @@ async def run_all(workbench):
 
 
 async def history(workbench, key, until, runs=1):
-    await until(
-        lambda: (known := workbench.outcomes.history(key)) is not None and len(known.history.points) == runs
-    )
+    await until(lambda: (known := workbench.outcomes.history(key)) is not None and len(known.points) == runs)
     return workbench.outcomes.history(key)
 
 
@@ -110,10 +109,10 @@ async def test_after_a_restart_a_case_still_has_its_history(greeter, open_workbe
     await run_all(await open_workbench())
     workbench = await open_workbench()
     past = await history(workbench, key, until, runs=2)
-    assert [point.summary.status for point in past.history.points] == [Status.PASSED, Status.FAILED]
-    assert past.title_of(past.history.last_passed) == "run 1 baseline"
-    assert past.history.changed_since == ("agent: agent.py",)
-    assert past.history.values("response_match_score") == [1.0, 0.0]
+    assert [point.summary.status for point in past.points] == [Status.PASSED, Status.FAILED]
+    assert past.last_passed.title == "run 1 baseline"
+    assert past.changed_since == ("agent: agent.py",)
+    assert past.values("response_match_score") == [1.0, 0.0]
 
 
 async def test_a_run_adds_to_the_history(greeter, open_workbench, until):
@@ -129,7 +128,7 @@ async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
     assert [workbench.outcomes.history(key) for key in keys] == [None] * len(keys)
     # Only the case that was looked at last is read.
     await until(lambda: workbench.outcomes.history(keys[-1]) is not None)
-    assert workbench.outcomes._histories._known.keys() == {keys[-1]}
+    assert workbench.outcomes._histories.values.keys() == {keys[-1]}
 
 
 # Opening
@@ -301,7 +300,7 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
     rewrite_agent(greeter, "good day")
     second = await run_all(workbench)
     (second.parent / "20200101T000000.000Z-abc.sqlite").write_bytes(FOREIGN["text"])
-    kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
+    kept = RunList(lambda: RunStore(greeter.parent), lambda: None)
     newest, named, broken = await rows(kept, until)
     assert [newest.path, named.path] == [second, first]
     assert (named.name, named.totals.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
@@ -316,12 +315,12 @@ async def test_a_list_of_ten_thousand_runs_reads_what_is_looked_at(greeter, open
     log = await run_all(await open_workbench())
     for number in range(10_000):
         (log.parent / f"20250101T{number // 100:06}.{number % 100:03}Z-abc.sqlite").hardlink_to(log)
-    kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
+    kept = RunList(lambda: RunStore(greeter.parent), lambda: None)
     await kept.load()
     assert len(kept.paths) == 10_001
     seen = kept.paths[5_000:5_020]
     await until(lambda: all(kept.row(path) is not None for path in seen))
-    assert len(kept._rows) == len(seen)
+    assert len(kept._rows.values) == len(seen)
     await kept.close()
 
 
@@ -333,11 +332,11 @@ async def test_two_runs_side_by_side(greeter, open_workbench):
     base = await run_all(workbench)
     rewrite_agent(greeter, "goodbye")
     candidate = await run_all(workbench)
-    compared = await asyncio.to_thread(compare_kept, base, candidate)
+    compared = await asyncio.to_thread(compare_runs, base, candidate)
     assert compared.between == ("agent: agent.py",)
     seen = [
         (row.kind, row.count, row.folded) if isinstance(row, KindTitle) else row.case[1]
-        for row in rows_of(compared.comparison, {"unchanged"})
+        for row in comparison_rows(compared.comparison, {"unchanged"})
     ]
     assert seen == [("broken", 2, False), "good", "slow", ("fixed", 1, False), "bad", ("unchanged", 1, True)]
 
@@ -360,7 +359,7 @@ async def interrupted(workbench, greeter, until):
 async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_workbench, until):
     log = await interrupted(await open_workbench(), greeter, until)
     workbench = await open_workbench()
-    kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
+    kept = RunList(lambda: RunStore(greeter.parent), lambda: None)
     (row,) = await rows(kept, until)
     assert (row.ending, row.totals.done, row.selected) == ("interrupted", 3, 4)
     await kept.close()

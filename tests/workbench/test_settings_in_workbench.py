@@ -13,7 +13,7 @@ from evaltui.files.interpreters import look_for_interpreter
 from evaltui.files.run_settings import SETTINGS, RunSettings
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from evaltui.workbench.kept_runs import KeptRuns
+from evaltui.workbench.run_list import RunList
 from evaltui.workbench.state import Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -117,7 +117,7 @@ async def test_wrong_settings_open_and_run_nothing_until_they_are_mended(wrong, 
 async def test_runs_are_stored_and_found_in_the_folder_of_the_moment(agent, until):
     table(agent, 'results-dir = "one"', "keep-runs = 2")
     workbench = Workbench(agent)
-    kept = KeptRuns(lambda: workbench.agent.store, lambda: None)
+    kept = RunList(lambda: workbench.agent.store, lambda: None)
     await workbench.open()
     for number in (1, 2, 3):
         workbench.runs.run_all()

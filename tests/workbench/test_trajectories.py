@@ -18,8 +18,7 @@ from evaltui.tui.pages.comparison import (
     write_trajectories,
 )
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.kept_runs import Compared
-from evaltui.workbench.trajectories import Reasons, trajectories
+from evaltui.workbench.compared_runs import Compared, Reasons, trajectories
 
 P, F = Status.PASSED, Status.FAILED
 PATH = "home.evalset.json"

@@ -10,6 +10,7 @@ from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import format_path
+from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
@@ -26,7 +27,6 @@ from evaltui.views.repeats import repeat_rows, shown_repeat
 from evaltui.views.result import error_rows, informational_rows, turn_facts, turns_in_detail
 from evaltui.views.rows import Row, outermost, scored_response, shown_text, state_rows, text_rows
 from evaltui.workbench.agent_state import PrintedLine
-from evaltui.workbench.histories import CasePast
 from evaltui.workbench.state import CaseOutcome
 
 _MOST_PRINTED = 200
@@ -40,7 +40,7 @@ class CaseShown:
     """A result and how it is shown."""
 
     scored: CaseOutcome
-    past: CasePast | None = None
+    past: CaseHistory | None = None
     """What is known of earlier runs; None while they are read."""
     folding: Folding = NOT_FOLDED
     height: int = 0

@@ -27,8 +27,7 @@ from evaltui.views.comparison import (
     verdicts,
 )
 from evaltui.views.rows import response_row
-from evaltui.workbench.kept_runs import Compared, KindTitle
-from evaltui.workbench.trajectories import Trajectories, TurnOfBoth
+from evaltui.workbench.compared_runs import Compared, KindTitle, Trajectories, TurnOfBoth
 
 _TINTS: Mapping[Kind, str] = {"broken": "act", "fixed": "exp"}
 _MEANINGS: Mapping[Kind, str] = {

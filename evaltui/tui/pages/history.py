@@ -14,13 +14,12 @@ from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Folding, Page
-from evaltui.workbench.histories import CasePast
 
 _MOST_NAME, _CLOCK = 20, 12
 
 
 def write_history(
-    page: Page, past: CasePast | None, folding: Folding, *, passed: bool, changed: Sequence[str] = ()
+    page: Page, past: CaseHistory | None, folding: Folding, *, passed: bool, changed: Sequence[str] = ()
 ) -> None:
     """The number of earlier runs; of a case that has not passed when it last did, and what changed since.
     `changed` is what did after the last run, as `Freshness` has it.
@@ -35,21 +34,21 @@ def write_history(
     if not passed:
         head += [("   ", ""), *_last_passed(past), *_since_then(past, changed)]
     runs = "…" if past is None else "no run with this id"
-    if past is not None and past.history.points:
-        runs = counted(len(past.history.points), "run")
+    if past is not None and past.points:
+        runs = counted(len(past.points), "run")
     page.fold("history", head, [(runs, "muted")])
     if is_open and past is not None:
         write_points(page, past)
 
 
-def write_points(page: Page, past: CasePast) -> None:
+def write_points(page: Page, past: CaseHistory) -> None:
     """The runs that had the case, the newest first: outcome, repeats, name, score, and what changed in it."""
-    points = past.history.points
+    points = past.points
     if not points:
         page.row(("    No runs yet", "muted"))
         return
-    names = [visible(past.title_of(point)) for point in points]
-    metric = lowest_metric(past.history)
+    names = [visible(point.title) for point in points]
+    metric = lowest_metric(past)
     width = min(_MOST_NAME, max(map(cell_len, names), default=0))
     for number in reversed(range(len(points))):
         point, name = points[number], names[number]
@@ -63,7 +62,7 @@ def write_points(page: Page, past: CasePast) -> None:
             score = summary.scores.get(metric)
             left += [(f"{visible(metric)} ", "muted"), (show_score(score), "")]
         before = points[number - 1 : number]
-        changed = what_changed(before[0].run, point.run, past.history.case) if before else ()
+        changed = what_changed(before[0].run, point.run, past.case) if before else ()
         page.ends(left, [("; ".join(map(visible, changed)), "muted")])
 
 
@@ -73,19 +72,19 @@ def lowest_metric(history: CaseHistory) -> str:
     return min(scores, key=scores.__getitem__) if scores else ""
 
 
-def _last_passed(past: CasePast | None) -> list[Span]:
+def _last_passed(past: CaseHistory | None) -> list[Span]:
     if past is None:
         return [("last passed …", "muted")]
-    point = past.history.last_passed
+    point = past.last_passed
     if point is None:
         return [("never passed", "muted")]
-    return [("last passed ", "muted"), (visible(past.title_of(point)), "")]
+    return [("last passed ", "muted"), (visible(point.title), "")]
 
 
-def _since_then(past: CasePast | None, after: Sequence[str]) -> list[Span]:
+def _since_then(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
     """What is different since it last passed, besides what the agent did."""
-    if past is None or past.history.last_passed is None:
+    if past is None or past.last_passed is None:
         return []
-    changed = [*past.history.changed_since, *([f"{', '.join(after)} changed"] if after else [])]
+    changed = [*past.changed_since, *([f"{', '.join(after)} changed"] if after else [])]
     since = "; ".join(map(visible, changed)) if changed else "no other changes found"
     return [("   since then ", "muted"), (since, "" if changed else "muted")]

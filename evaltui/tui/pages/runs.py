@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.spending import Cost
 from evaltui.core.statistics.estimates import wilson
-from evaltui.runs.listing import RunRow
+from evaltui.runs.listing import FailedCase, RunRow
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
@@ -30,7 +30,6 @@ from evaltui.text.outcomes import ROLES, RUNNING, counts, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.kept_runs import FailedCase
 
 # Cells of a column, without the two behind it.
 _RUN, _WHEN, _RATE, _TIME = 4, 12, 4, 10

@@ -314,7 +314,7 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -
     if (stored := _stored(workbench, case)) is not None:
         write_expected(page, stored.model())
     past = workbench.outcomes.history(case)
-    if past is not None and past.history.points:
+    if past is not None and past.points:
         from evaltui.tui.pages.history import write_history
 
         write_history(page, past, view.folding, passed=False)

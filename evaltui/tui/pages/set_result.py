@@ -14,6 +14,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem
 from evaltui.core.statistics.estimates import wilson
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.runs.history import CaseHistory
 from evaltui.runs.run_file import MetricTotal
 from evaltui.text.figures import (
     UNKNOWN,
@@ -33,7 +34,6 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.running import Figure, plot_width, write_figures
 from evaltui.tui.pages.verdict import ROOMY, chip, short_names
 from evaltui.tui.pages.writer import Link, Page
-from evaltui.workbench.histories import CasePast
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import why
 from evaltui.workbench.set_totals import Moved, SetTotals
@@ -121,11 +121,11 @@ def _write_case(page: Page, case: CaseId, status: str, names: int, line: Line, r
     page.ends([*left, *line], right)
 
 
-def _write_changes(page: Page, moved: Sequence[Moved], past: CasePast | None) -> None:
+def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None) -> None:
     """The cases whose outcome is another one than before, and what else has changed since that run."""
-    points = past.history.points[-2:] if past is not None else ()
+    points = past.points[-2:] if past is not None else ()
     runs = {one.before.run for one in moved}
-    title = past.title_of(points[0]) if past is not None and len(points) == 2 else "the run before"
+    title = points[0].title if past is not None and len(points) == 2 else "the run before"
     if len(points) == 2 and not runs - {title}:
         changed = what_changed(points[0].run, points[1].run, None)
     else:

@@ -17,7 +17,7 @@ from evaltui.text.plots import bar, column_plot, waterfall_bar
 from evaltui.tui.pages.writer import Page
 
 if TYPE_CHECKING:
-    from evaltui.workbench.histories import CasePast
+    from evaltui.runs.history import CaseHistory
 
 _GUTTER = 3
 _LABEL = 6
@@ -166,9 +166,9 @@ def write_time_spent(
         page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
 
 
-def write_last_runs(page: Page, past: CasePast, height: int) -> None:
+def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
     """A column for each of the last runs of the case, as high as it took, by outcome."""
-    points = [point for point in past.history.points if point.summary.seconds is not None][-_MOST_RUNS:]
+    points = [point for point in past.points if point.summary.seconds is not None][-_MOST_RUNS:]
     seconds = [point.summary.seconds or 0.0 for point in points]
     if len(points) < 2:
         return

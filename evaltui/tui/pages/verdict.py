@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from evaltui.core.compare.explain import allowed_by_rules, first_reasons, policy_in_words
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
+from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, score_figures
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
 from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
@@ -17,7 +18,6 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.history import lowest_metric
 from evaltui.tui.pages.writer import Link, Page
 from evaltui.views.result import gating
-from evaltui.workbench.histories import CasePast
 
 # From here on there is room for cards, and for why on one line: a pane of 110 cells.
 ROOMY = 106
@@ -116,7 +116,7 @@ def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
     return [visible(one if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
 
 
-def write_strip(page: Page, result: CaseResult, past: CasePast | None, *, stale: bool = False) -> None:
+def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, stale: bool = False) -> None:
     """A card for each metric and one for the history; where there is less room, all of them in a line. Scores
     of a stale result are faint."""
     metrics = gating(result)
@@ -134,7 +134,9 @@ def write_strip(page: Page, result: CaseResult, past: CasePast | None, *, stale:
         ]
 
 
-def _write_cards(page: Page, metrics: Sequence[MetricResult], past: CasePast | None, *, passed: bool) -> None:
+def _write_cards(
+    page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None, *, passed: bool
+) -> None:
     in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
     width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
     names = short_names([one.name for one in metrics], shortest=False)
@@ -175,7 +177,7 @@ def _sign(metric: MetricResult) -> str:
     return "≤" if metric.lower_is_better else "≥"
 
 
-def _write_line(page: Page, metrics: Sequence[MetricResult], past: CasePast | None) -> None:
+def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None) -> None:
     """`✗ trajectory 0.50 ≥1.00  ✓ response 0.97`, with the thresholds that decide."""
     sparks: Line = [*_sparks(past, _MOST_SPARKS), (" ", "")]
     lines: list[Line] = [[]]
@@ -189,7 +191,7 @@ def _write_line(page: Page, metrics: Sequence[MetricResult], past: CasePast | No
         lines[-1] += [("  ", ""), *part] if lines[-1] else [(" ", ""), *part]
         place, end = above + len(lines) - 1, cells(lines[-1])
         page.links.append(Link(metric.name, place, place + 1, end - cells(part) - 1, end))
-    if past is not None and past.history.points:
+    if past is not None and past.points:
         page.links.append(Link("", above, above + 1, page.width - cells(sparks) - 1))
     for number, line in enumerate(lines):
         ends = both_ends(line, [] if number else sparks, page.width)
@@ -209,25 +211,25 @@ def _figure(metric: MetricResult, name: str) -> Line:
 # History
 
 
-def _history_card(past: CasePast | None, width: int, *, passed: bool) -> tuple[Line, Line]:
+def _history_card(past: CaseHistory | None, width: int, *, passed: bool) -> tuple[Line, Line]:
     """`passed` is whether the case does now: of runs that did not, it was scored again."""
     head: Line = [("history", "muted")]
     if past is None:
         return head, [("…", "muted")]
-    if not past.history.points:
+    if not past.points:
         return head, [("no run with this id", "muted")]
-    point = past.history.last_passed
+    point = past.last_passed
     last: Line = [("rescored ", "muted"), glyph(Status.PASSED)] if passed else [("never passed", "muted")]
     if point is not None:
-        title = visible(past.title_of(point))
+        title = visible(point.title)
         last = [("last ", "muted"), glyph(Status.PASSED), (f" {title}", "muted")]
     return both_ends(head, last, width), _sparks(past, width)
 
 
-def _sparks(past: CasePast | None, most: int) -> Line:
+def _sparks(past: CaseHistory | None, most: int) -> Line:
     """The scores of the last runs, or whether they passed; newest at the right."""
-    if past is None or not past.history.points:
+    if past is None or not past.points:
         return []
-    points = past.history.points
-    values = past.history.values(lowest_metric(past.history))
+    points = past.points
+    values = past.values(lowest_metric(past))
     return sparkline(values, [ROLES[point.summary.status] for point in points])[-most:]

@@ -16,7 +16,7 @@ from evaltui.tui.pages.recent_runs import RecentRun, recent_lines
 from evaltui.tui.pane import Pane
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.kept_runs import KeptRuns, Sides
+from evaltui.workbench.run_list import RunList, Sides
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._runs = KeptRuns(lambda: workbench.agent.store, self._show_loaded)
+        self._runs = RunList(lambda: workbench.agent.store, self._show_loaded)
         self._shown: list[RunRow] = []
         self._lines: list[Line] = []
         self._first = 0

@@ -34,16 +34,18 @@ from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.views.comparison import comparison_lines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.kept_runs import (
+from evaltui.workbench.compared_runs import (
     FOLDED_AT_FIRST,
     Compared,
     ComparedRow,
     KindTitle,
-    Sides,
-    compare_kept,
-    rows_of,
+    Reasons,
+    Trajectories,
+    compare_runs,
+    comparison_rows,
+    trajectories,
 )
-from evaltui.workbench.trajectories import Reasons, Trajectories, trajectories
+from evaltui.workbench.run_list import Sides
 from evaltui.workbench.workbench import Workbench
 
 _COPIED_WIDTH = 110
@@ -120,7 +122,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def _look_at_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
         """In a thread: there may be thousands of cases. Raises OSError, ValueError."""
-        compared = compare_kept(self._base.path, self._candidate.path)
+        compared = compare_runs(self._base.path, self._candidate.path)
         return compared, list(chip_parts(compared.comparison)), spent_line(compared)
 
     def _show_reasons(self) -> None:
@@ -293,7 +295,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def _write(self) -> None:
         compared = self._comparison.compared
-        self._rows = list(rows_of(compared.comparison, self._folded)) if compared else []
+        self._rows = list(comparison_rows(compared.comparison, self._folded)) if compared else []
         self.lines_changed(len(self._rows))
 
     @property

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evaltui.traces.conversations import RecordedConversation
     from evaltui.tui.pages.writer import Page
     from evaltui.tui.screens.runs import Wanted
-    from evaltui.workbench.kept_runs import Sides
+    from evaltui.workbench.run_list import Sides
 
 
 _ORDERS = (

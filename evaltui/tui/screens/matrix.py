@@ -30,7 +30,6 @@ from evaltui.tui.screens.runs import Wanted
 from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.kept_runs import Sides
 from evaltui.workbench.matrices import (
     CellResult,
     SetTitle,
@@ -42,6 +41,7 @@ from evaltui.workbench.matrices import (
 from evaltui.workbench.matrix_export import export_matrix, free_name, refuses_file
 from evaltui.workbench.matrix_view import NONE_YET, MatrixView
 from evaltui.workbench.more_repeats import runs_problem
+from evaltui.workbench.run_list import Sides
 from evaltui.workbench.workbench import Workbench
 
 _WIDEST = 400

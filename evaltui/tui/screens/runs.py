@@ -30,7 +30,7 @@ from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.kept_runs import KeptRuns
+from evaltui.workbench.run_list import RunList
 from evaltui.workbench.workbench import Workbench
 
 # The width from which on the failures of the current run stand at the right.
@@ -63,7 +63,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._runs = KeptRuns(lambda: workbench.agent.store, lambda: self.follow() if self.is_here else None)
+        self._runs = RunList(lambda: workbench.agent.store, lambda: self.follow() if self.is_here else None)
         self._loaded_for: object = None
         self._plot = RunPlot.RATE
 
@@ -146,7 +146,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         if self.size.width < _WITH_SIDE or path is None or (row := self._runs.row(path)) is None:
             return
         height = self.query_one("#runs-side").size.height
-        write_side(page, row, None if row.problem else self._runs.failed_in(row), height)
+        write_side(page, row, None if row.problem else self._runs.failures_of(row), height)
 
     def _write_run(self, page: Page) -> None:
         path = self.rows.current
@@ -250,7 +250,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
     """A line per run, read when it is drawn; the keys are those of the screen."""
 
-    def __init__(self, workbench: Workbench, runs: KeptRuns, *, id: str) -> None:
+    def __init__(self, workbench: Workbench, runs: RunList, *, id: str) -> None:
         super().__init__(id=id)
         self.columns = Columns.fitting(0, ())
         self.workbench = workbench

@@ -25,7 +25,7 @@ from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.agent_preview import AgentPreview, read_preview
-from evaltui.workbench.kept_runs import KeptRuns
+from evaltui.workbench.run_list import RunList
 
 # The width from which on a preview stands beside its list.
 _BESIDE = 140
@@ -139,7 +139,7 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
 
     def __init__(self, store: Callable[[], RunStore]) -> None:
         super().__init__()
-        self._runs = KeptRuns(store, self._follow)
+        self._runs = RunList(store, self._follow)
 
     def on_mount(self) -> None:
         self.run_worker(self._runs.load(), group="load", exclusive=True)
@@ -170,7 +170,7 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
         if row is None:
             page.row(("Reading the run…", "muted"))
         else:
-            write_run_preview(page, row, self._runs.failed_in(row), datetime.now(UTC), height)
+            write_run_preview(page, row, self._runs.failures_of(row), datetime.now(UTC), height)
 
     def result_of(self, found: Path) -> tuple[Path, str]:
         return found, self._title(found)

@@ -43,7 +43,7 @@ from evaltui.workbench.traces import GAP, Outline, Trace
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.workbench.histories import CasePast
+    from evaltui.runs.history import CaseHistory
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
 _MOST_AT_ONCE = 4_000
@@ -262,7 +262,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if shown:
             self._summary.follow(self._drawn, self._past())
 
-    def _past(self) -> CasePast | None:
+    def _past(self) -> CaseHistory | None:
         return self._workbench.outcomes.history(self._case) if self._case else None
 
     def _write_summary(self, page: Page) -> None:

@@ -1,26 +1,64 @@
-"""What a case did in two runs, turn by turn, and why it failed in one of them."""
+"""Two runs compared: rows of cases, a case turn by turn, and why it failed in one of them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import summary
-from evaltui.core.compare.run_comparison import CaseChange
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, scored_text, user_text
 from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
-from evaltui.runs.history import KeptRun
+from evaltui.runs.history import KeptRun, open_run
 from evaltui.text.values import show_value
-from evaltui.workbench.kept_runs import Compared
+from evaltui.workbench.background import Lookups
 from evaltui.workbench.state import deciding_repeat
 
-# At a time, so that what is looked at now does not wait for what was looked at before.
-_MOST_AT_ONCE = 8
+# Of what did not change there is the most, and the least to see.
+FOLDED_AT_FIRST: frozenset[Kind] = frozenset({"unchanged", "not run"})
+
+
+@dataclass(frozen=True)
+class Compared:
+    base: KeptRun
+    candidate: KeptRun
+    comparison: Comparison
+
+    @property
+    def between(self) -> tuple[str, ...]:
+        """What is different between the two besides what the agent did, in words."""
+        return what_changed(self.base.summary, self.candidate.summary)
+
+
+@dataclass(frozen=True)
+class KindTitle:
+    kind: Kind
+    count: int
+    folded: bool
+
+
+ComparedRow = KindTitle | CaseChange
+
+
+def compare_runs(base: Path, candidate: Path) -> Compared:
+    """In a thread. Raises OSError, and ValueError for what cannot be read."""
+    before, after = open_run(base), open_run(candidate)
+    return Compared(before, after, compare(before.summary, after.summary))
+
+
+def comparison_rows(comparison: Comparison, folded: Collection[Kind]) -> Iterator[ComparedRow]:
+    """The kinds that there are, what matters most first, each with its cases unless it is folded."""
+    for kind in KINDS:
+        cases = comparison.of(kind)
+        if cases:
+            yield KindTitle(kind, len(cases), kind in folded)
+            if kind not in folded:
+                yield from cases
 
 
 @dataclass(frozen=True)
@@ -107,33 +145,19 @@ class Reasons:
 
     def __init__(self, compared: Compared, changed: Callable[[], None]) -> None:
         self._compared = compared
-        self._changed = changed
-        self._known: dict[int, str] = {}
-        self._wanted: dict[int, CaseChange] = {}
-        self._reading: asyncio.Task[None] | None = None
+        self._changes: dict[CaseId, CaseChange] = {}
+        self._reasons = Lookups(self._why, changed)
 
     def of(self, change: CaseChange) -> str | None:
         """A sentence, "" of a case that passes; None while it is being read."""
         if not any(side and not side.passes for side in (change.base, change.candidate)):
             return ""
-        known = self._known.get(id(change))
-        if known is None:
-            self._wanted[id(change)] = change
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read())
-        return known
+        self._changes[change.case] = change
+        return self._reasons.get(change.case)
 
-    async def _read(self) -> None:
-        while self._wanted:
-            newest = list(self._wanted.values())[-_MOST_AT_ONCE:]
-            found = await asyncio.to_thread(lambda changes: [self._why(one) for one in changes], newest)
-            for change, why in zip(newest, found, strict=True):
-                self._wanted.pop(id(change), None)
-                self._known[id(change)] = why
-            self._changed()
-
-    def _why(self, change: CaseChange) -> str:
+    def _why(self, case: CaseId) -> str:
         """In a thread. Of the candidate, or of the base where the candidate passes."""
+        change = self._changes[case]
         fails = change.candidate is not None and not change.candidate.passes
         run, side = (
             (self._compared.candidate, change.candidate) if fails else (self._compared.base, change.base)
@@ -148,6 +172,4 @@ class Reasons:
 
     async def close(self) -> None:
         """Ends what is read in the background."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+        await self._reasons.close()
