@@ -27,6 +27,7 @@ from evaltui.tui.panes.bars import Footer, Header, Status, TabRow
 from evaltui.tui.screens.criteria_details import CriteriaDetails
 from evaltui.tui.screens.criteria_rows import CriteriaRows
 from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.criteria import Criteria, needed_option
@@ -164,7 +165,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             self.follow()
         elif state != self._followed and self._following is None:
             # Of many results that come one by one, not each is drawn.
-            self._following = self.set_timer(_AGAIN, self._follow_results)
+            self._following = once(self, _AGAIN, self._follow_results)
 
     def _follow_results(self) -> None:
         self._following = None
