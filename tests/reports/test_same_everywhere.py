@@ -15,6 +15,7 @@ from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.stored_results import ResultInMemory
 from tests.golden.html_text import text_of_html
 
 
@@ -38,8 +39,9 @@ CASE = replace(
 
 def on_screen(width):
     stored = StoredCase({"eval_id": CASE.eval_id, "conversation": []})
+    outcome = CaseOutcome(ResultInMemory.of(CASE), RunRef(1), stored, EvalConfig())
     page = Page(width, 180)
-    write_case_result(page, CaseShown(CaseOutcome(CASE, RunRef(1), stored, EvalConfig()), messages={}))
+    write_case_result(page, CaseShown(outcome, messages={}))
     return "\n".join(" ".join(draw(line, color=False).split()) for line in page.lines)
 
 
