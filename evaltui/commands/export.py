@@ -49,7 +49,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> KeptRun:
-    store = RunStore.of(options.agent_dir, settings_of(options))
+    store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     path = find_run(store, options.run)
     if path.name.endswith(ADK_SUFFIX):
         raise UsageError(f"{path}: a result file of google-adk has no events; export a run of evaltui")

@@ -76,7 +76,7 @@ async def run_matrix(
     matrix = f"{started.strftime('%Y%m%dT%H%M%S')}Z-{uuid.uuid4().hex[:6]}"
     if options.baseline is not None:
         store = RunStore.of(agent.folder, settings)
-        kind = RunKind.of(agent, of_traces=False, adk_verdicts=options.adk_verdicts)
+        kind = RunKind.of(agent, adk_verdicts=options.adk_verdicts)
         options.baseline = settled_baseline(options.baseline, store, variants, matrix, kind)
     shared = SharedByGates()
     asked = RunRequest(

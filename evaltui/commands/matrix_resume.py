@@ -26,7 +26,6 @@ from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import StoredMatrix
 from evaltui.runs.resuming import spent_in
-from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
@@ -55,7 +54,7 @@ async def resume_matrix(
             raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
     if options.baseline is not None:
         options.baseline = settled_baseline(
-            options.baseline, rest.store, variants, stored.id, RunKind.of_log(stored.logs[0].header)
+            options.baseline, rest.store, variants, stored.id, stored.logs[0].header.kind
         )
     # Nothing is started before it is known that agents and sets are what they were.
     left = [await asyncio.to_thread(rest.is_left, variant) for variant in variants]

@@ -26,7 +26,7 @@ from evaltui.commands.output import (
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.problems import SelectionError
-from evaltui.files.folders import may_be_agent
+from evaltui.files.folders import agent_file, may_be_agent
 from evaltui.files.settings import secrets_of
 from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
@@ -131,6 +131,10 @@ def _merge(
 
 
 def _begin(store: RunStore, header: RunHeader) -> RunWriter:
+    """Raises MergeError where they are of another agent."""
+    if header.kind.file != agent_file(store.agent_dir):
+        what = f"of {header.kind.file}: name that file" if header.kind.file else "of a folder: name that"
+        raise MergeError(f"the runs are {what} before the logs, or use -o LOG alone")
     # The runs may be from other machines.
     return begin_run(store, replace(header, agent_dir=str(store.agent_dir)))
 

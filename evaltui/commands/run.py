@@ -92,7 +92,7 @@ async def _resume(
     from evaltui.runs.matrices import find_matrix
     from evaltui.runs.store import RunStore
 
-    store = RunStore.of(agent.folder, settings)
+    store = RunStore.of(agent.folder, settings, agent.module, agent.url)
     if (matrix := find_matrix(store, options.resume or "last")) is not None:
         return await resume_matrix(options, targets, agent, settings, matrix)
     with with_variant(options, agent, variant_of_resumed(options, store)) as agent:

@@ -47,7 +47,7 @@ def runs(options: argparse.Namespace) -> int:
     agent_dir: Path = options.agent_dir
     try:
         settings = settings_of(options)
-        store = RunStore.of(agent_dir, settings)
+        store = RunStore.of(agent_dir, settings, options.module, options.url)
         # Runs of an agent object are near no agent's files.
         if not store.files():
             require_one_agent(options)
@@ -101,8 +101,8 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
         return
     named = f"  {visible(', '.join(row.names))}" if row.names else ""
     yield cut([_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
-    place = " · in process" if row.in_process else ""
-    yield cut([("    ", ""), *_counts(row), (f"{place}{_variant(row)} · {_selected(row)}", "muted")], cells)
+    kind = "".join(f" · {visible(word)}" for word in row.kind.in_words)
+    yield cut([("    ", ""), *_counts(row), (f"{kind}{_variant(row)} · {_selected(row)}", "muted")], cells)
 
 
 def _mark(row: RunRow) -> Span:
@@ -152,7 +152,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     """Print or write the comparison; returns the exit code."""
     try:
         targets = parse_targets(options.report, ("console", "json"))
-        store = RunStore.of(options.agent_dir, settings_of(options))
+        store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
         base, candidate = (_open(options, store, ref) for ref in (options.base, options.candidate))
     except (UsageError, SelectionError) as error:
         return complain("compare", error)

@@ -19,7 +19,7 @@ from evaltui.commands.output import (
 )
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import OWN_FOLDER
-from evaltui.files.folders import is_there, project_root
+from evaltui.files.folders import agent_file, is_there, project_root
 from evaltui.files.root_agents import is_agent
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
@@ -113,13 +113,15 @@ def _home(options: argparse.Namespace) -> Path:
     """Where runs are kept: with the agent of the log to resume, or of the first eval set, else in the current
     folder."""
     log = Path(options.resume or "").absolute()
-    if log.suffix == SUFFIX and log.parts[-3:-1] == (OWN_FOLDER, RUNS) and log.is_file():
-        return log.parents[2]
+    file = agent_file(log.parent)
+    runs = log.parents[1] if file else log.parent
+    if log.suffix == SUFFIX and runs.parts[-2:] == (OWN_FOLDER, RUNS) and log.is_file():
+        return runs.parents[1] / file
     for word in options.selectors[:1]:
-        file = Path(word)
-        file = file if is_there(file) else Path(word.rpartition(":")[0])
-        if word and is_there(file):
-            return next((folder for folder in _around(file) if is_agent(folder)), Path())
+        path = Path(word)
+        path = path if is_there(path) else Path(word.rpartition(":")[0])
+        if word and is_there(path):
+            return next((folder for folder in _around(path) if is_agent(folder)), Path())
     return Path()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from evaltui.documents.own_folder import OWN_FOLDER
 
@@ -33,6 +34,13 @@ _RUN_FOLDERS = {("artifacts", "traces"), ("artifacts", "grade_results")}
 def agent_folder(agent_dir: Path) -> Path:
     """The folder that an agent lives in: of a single file, the one that holds it."""
     return agent_dir.parent if agent_dir.is_file() else agent_dir
+
+
+def agent_file(agent_dir: str | Path) -> str:
+    """The name of an agent that is a single file, beside which others may be; "" for what its folder
+    holds."""
+    path = PurePath(agent_dir)
+    return path.name if path.suffix == ".py" and path.name not in _AGENT_FILES else ""
 
 
 def app_name(agent_dir: Path) -> str:
@@ -100,13 +108,18 @@ def project_root(folder: Path) -> Path | None:
 
 def place_in_repository(folder: Path, seen_from: Path) -> Path:
     """A folder as a relative path that tells it from others: seen from the root of its repository, or of its
-    outermost project; with the root's own name where `seen_from` is outside."""
+    outermost project; with the root's own name where `seen_from` is outside, and without a repository a
+    digest of where the root is."""
     folder = folder.resolve()
     levels = [one for one in (folder, *folder.parents) if one != Path.home()]
     repository = next((one for one in levels if (one / ".git").exists()), None)
     projects = (one for one in reversed(levels) if (one / "pyproject.toml").is_file())
     root = repository or next(projects, folder)
-    return folder.relative_to(root if seen_from.resolve().is_relative_to(root) else root.parent)
+    inside = folder.relative_to(root)
+    if seen_from.resolve().is_relative_to(root):
+        return inside
+    digest = "" if repository else f"-{hashlib.sha256(os.fsencode(root)).hexdigest()[:12]}"
+    return Path(f"{root.name}{digest}") / inside
 
 
 def levels_above(folder: Path) -> list[Path]:

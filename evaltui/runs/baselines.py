@@ -11,6 +11,7 @@ from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics.differences import ALPHA
+from evaltui.files.folders import agent_file
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
@@ -49,9 +50,9 @@ def stored_run(store: RunStore, *logs: Path) -> LaterRun:
         others = cases.get(logged.path, ())
         cases[logged.path] = None if logged.whole or others is None else {*others, *logged.eval_ids}
     if not headers:
-        return LaterRun(store, cases, RunKind(), logs=logs)
+        return LaterRun(store, cases, RunKind(agent_file(store.agent_dir)), logs=logs)
     first = headers[0]
-    return LaterRun(store, cases, RunKind.of_log(first), first.variant, logs, first.matrix)
+    return LaterRun(store, cases, first.kind, first.variant, logs, first.matrix)
 
 
 def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
@@ -89,7 +90,8 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
 
 
 def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
-    if RunKind.of_log(header) != later.kind or (later.matrix and header.matrix == later.matrix):
+    kinds = [kind.of_any_deployment._replace(variant="") for kind in (header.kind, later.kind)]
+    if kinds[0] != kinds[1] or (later.matrix and header.matrix == later.matrix):
         return False
     if header.variant is None:
         return True

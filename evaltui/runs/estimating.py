@@ -14,6 +14,7 @@ from evaltui.core.model.spending import Spending
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.history import KeptRun, open_run
 from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 
 # Logs that are looked through for the last run of a case, the newest first.
@@ -145,18 +146,15 @@ def _sum(
 
 def _last_taken(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) -> dict[CaseId, Taken]:
     """Of each case that was run with the agent and variant of the plan; what is damaged is passed over."""
-    variant = plan.agent.variant.variant.name if plan.agent.variant else ""
+    kind = RunKind.of(plan.agent)
     found: dict[CaseId, Taken] = {}
     for path in list(reversed(store.files()))[:_MOST_LOGS]:
         if len(found) == len(cases):
             break
         try:
-            header = RunFile(path).header
-            if header.of_traces or header.agent_name != plan.agent.name:
+            if RunFile(path).header.kind._replace(adk_verdicts=False) != kind:
                 continue
             run = open_run(path)
-            if (run.summary.variant.name if run.summary.variant else "") != variant:
-                continue
             for case in cases.keys() & run.summary.results.keys() - found.keys():
                 found[case] = _taken(run, case)
         except ValueError:

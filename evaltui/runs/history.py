@@ -26,7 +26,7 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.values import did_you_mean
@@ -46,7 +46,7 @@ def find_run(store: RunStore, ref: str) -> Path:
     if ref.endswith((SUFFIX, ADK_SUFFIX)) and Path(ref).is_file():
         return Path(ref)
     if ref == "last":
-        last = store.latest()
+        last = last_run(store)
         if last is None:
             raise SelectionError(f"no runs of {store.title} yet")
         return last
@@ -70,6 +70,18 @@ def find_run(store: RunStore, ref: str) -> Path:
             f"`evaltui runs {agent_dir}` lists the runs; `last` is the newest"
         )
     return known[found[0]]
+
+
+def last_run(store: RunStore) -> Path | None:
+    """The newest run of the agent that the store is asked for; None without one."""
+    if not (store.module or store.url):
+        return store.latest()
+    for path in reversed(store.files()):
+        with suppress(OSError, ValueError):
+            kind = RunFile(path).header.kind
+            if (kind.module, kind.url) == (store.module, store.url):
+                return path
+    return None
 
 
 def run_id(path: Path) -> str:
@@ -230,9 +242,6 @@ def result_of(file: RunFile, case: CaseInRun, *, with_actual: bool = True) -> Ca
 # A case over time
 
 
-_OWN = RunKind()
-
-
 @dataclass(frozen=True)
 class CasePoint:
     """A case in one of the runs; `run` is the whole run, with this case only."""
@@ -245,12 +254,13 @@ class CasePoint:
     """Number of the run, from 1."""
     name: str = ""
     """The run's; "" for none."""
-    kind: RunKind = _OWN
+    kind: RunKind = ROOT_AGENT
 
     @property
     def title(self) -> str:
-        """`run 18`, `run 18 baseline`"""
-        return f"run {self.number} {self.name}" if self.name else f"run {self.number}"
+        """`run 18`, `run 18 baseline`, `run 18 traces`"""
+        of_traces = "traces" if self.kind.of_traces else ""
+        return " ".join(filter(None, (f"run {self.number}", self.name, of_traces)))
 
 
 @dataclass(frozen=True)
@@ -291,11 +301,10 @@ class History:
     Cheap to make. Not for a frame: reading takes tens of milliseconds.
     """
 
-    def __init__(self, store: RunStore, agent_name: str | None = None) -> None:
+    def __init__(self, store: RunStore, agent: RunKind) -> None:
         self.store = store
         """The runs that it is of."""
-        self.agent_name = agent_name
-        """The sub-agent that was run as the root; None for the root agent."""
+        self.agent = agent
 
     def of(self, case: CaseId, last: int = 20) -> CaseHistory:
         """The last runs that have a result of the case. A file that cannot be read is passed over."""
@@ -315,9 +324,9 @@ class History:
         if result is None:
             return None
         header = file.header
-        if not header.is_of(self.agent_name):
+        if not header.is_of(self.agent):
             return None
         circumstances = circumstances_of(header, file.agent)
         run = RunSummary(file.id, {case: result.summary}, circumstances=circumstances)
-        kind = RunKind.of_log(header)
-        return CasePoint(header.started, result.summary, run, path, header.number or 0, name, kind)
+        number = header.number or 0
+        return CasePoint(header.started, result.summary, run, path, number, name, header.kind)

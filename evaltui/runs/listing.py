@@ -20,6 +20,7 @@ from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import result_of, run_id
 from evaltui.runs.run_file import RunFile, RunTotals, is_being_written
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_local
 
@@ -48,8 +49,7 @@ class RunRow:
     seconds: float | None = None
     """Wall time; None where nobody knows."""
     model: str = ""
-    in_process: bool = False
-    """Whether the agent was an object, run in the process that evaluated it."""
+    kind: RunKind = ROOT_AGENT
     files: Mapping[str, str] = field(default_factory=dict)
     """The agent's files, with fingerprints of what they held; empty where nobody knows."""
     changed: tuple[str, ...] | None = None
@@ -79,8 +79,7 @@ class RunRow:
     @property
     def title(self) -> str:
         """With the variant that was run, unless it is the agent as it is."""
-        variant = self.variant.name if self.variant is not None and self.variant.changes else ""
-        return run_title(self.number, self.started, " ".join(filter(None, (self.name, variant))))
+        return run_title(self.number, self.started, self.name, self.kind)
 
 
 class FailedCase(NamedTuple):
@@ -115,10 +114,11 @@ def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
     return found
 
 
-def run_title(number: int | None, started: datetime, name: str = "") -> str:
-    """`run 18`, with a name `run 18 baseline`; by its moment where it has no number."""
-    known = f"run {number}" if number else f"run of {show_local(started)}"
-    return f"{known} {name}" if name else known
+def run_title(number: int | None, started: datetime, name: str = "", kind: RunKind = ROOT_AGENT) -> str:
+    """`run 18`, with a name `run 18 baseline`, of a variant or of traces with that; by its moment where it
+    has no number."""
+    run = f"run {number}" if number else f"run of {show_local(started)}"
+    return " ".join(filter(None, (run, name, kind.variant, "traces" if kind.of_traces else "")))
 
 
 def stored_runs(store: RunStore) -> list[Path]:
@@ -154,15 +154,18 @@ def read_row(
         return RunRow(path, _started(path), names=names, problem=str(error))
 
 
-def newest_run(store: RunStore, agent_name: str | None = None) -> RunRow | None:
-    """The newest run of an agent, or of a sub-agent, as it is; None without one."""
-    names = names_by_run(store)
+def newest_run(store: RunStore, agent: RunKind) -> RunRow | None:
+    """The newest run of an agent, without one the newest in which traces were scored; None without any."""
+    of_traces: Path | None = None
     for path in reversed(store.files()):
         with suppress(OSError, ValueError):
-            if not RunFile(path).header.is_of(agent_name):
+            header = RunFile(path).header
+            if header.of_traces:
+                of_traces = of_traces or path
+            if header.of_traces or not header.is_of(agent):
                 continue
-        return read_row(path, names.get(run_id(path), ()))
-    return None
+        return read_row(path, names_by_run(store).get(run_id(path), ()))
+    return read_row(of_traces, names_by_run(store).get(run_id(of_traces), ())) if of_traces else None
 
 
 def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
@@ -199,7 +202,7 @@ def _row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) ->
         header.sets,
         ended.seconds if ended else None,
         str(file.agent.get("model") or ""),
-        header.in_process,
+        header.kind,
         header.files,
         None if files is None or not header.files else changed_files(header.files, files),
         header.matrix,

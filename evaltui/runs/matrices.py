@@ -12,7 +12,7 @@ from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
-from evaltui.runs.history import KeptRun, open_run, run_id
+from evaltui.runs.history import KeptRun, last_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
@@ -101,7 +101,7 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
     Raises SelectionError for a beginning that several matrices have.
     """
     if ref == "last":
-        latest = store.latest()
+        latest = last_run(store)
         newest = _variant_log(latest) if latest else None
         ref = newest.header.matrix if newest else ""
     known = {one.id: one for one in stored_matrices(store)} if ref else {}
@@ -135,7 +135,7 @@ def _is_of_kind(path: Path, kind: RunKind | None) -> bool:
         header = RunFile(path).header
     except (OSError, ValueError):
         return True
-    return not header.of_traces if kind is None else RunKind.of_log(header) == kind
+    return not header.of_traces if kind is None else header.kind == kind
 
 
 def recorded_seconds(store: RunStore) -> dict[CaseId, float]:

@@ -47,7 +47,7 @@ def _last_of_sets(runs: list[_Read]) -> set[Path]:
     for log, header in runs:
         for one in header.sets if header else ():
             if header and one.eval_ids:
-                last[RunKind.of_log(header), one.path] = log
+                last[header.kind.of_any_deployment, one.path] = log
     matrices = {header.matrix for log, header in runs if header and header.matrix and log in last.values()}
     return {*last.values(), *(log for log, header in runs if header and header.matrix in matrices)}
 

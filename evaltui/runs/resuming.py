@@ -25,6 +25,7 @@ from evaltui.runs.history import run_id
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
 from evaltui.text.figures import some_of
 
@@ -166,6 +167,10 @@ def _refuse_another(
     """Raises ResumeError where a run is of another agent, or of one that changed."""
     if (url := header.url) != agent.url:
         raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
+    now, then = RunKind.of(agent), header.kind
+    if now.file != then.file or (now.module and now.module != then.module):
+        other = then.module or then.file or "the agent in its folder"
+        raise ResumeError(f"the run is of {other}", differs=True)
     if header.in_process:
         raise ResumeError("the agent was an object, which only the process that made it can run")
     if header.initial_session and sets.initial_session is None:

@@ -19,8 +19,10 @@ from evaltui.core.model.config import OwnPrice, PassIf, Repeats
 from evaltui.core.model.events import Json
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
+from evaltui.files.folders import agent_file
 from evaltui.files.interpreters import Interpreter
 from evaltui.files.run_settings import RunSettings
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.shards import ShardsOfRun
 
 
@@ -138,14 +140,24 @@ class RunHeader:
         """How a run ended that is not complete, in a word."""
         return "stopped" if self.stopped else "interrupted"
 
-    def is_of(self, agent_name: str | None) -> bool:
-        """Whether the run is of this sub-agent, None for the root agent, as it is; or of traces.
+    @cached_property
+    def kind(self) -> RunKind:
+        variant = self.variant
+        return RunKind(
+            agent_file(self.agent_dir),
+            self.module,
+            self.agent_name or "",
+            self.url,
+            self.in_process,
+            variant.name if variant and variant.changes else "",
+            self.of_traces,
+            self.settings.adk_verdicts,
+        )
 
-        A variant that changes something is another agent.
-        """
-        if self.variant is not None and self.variant.changes:
-            return False
-        return self.of_traces or self.agent_name == agent_name
+    def is_of(self, agent: RunKind) -> bool:
+        """Whether the run is of this agent, whatever its verdicts are of, or of traces that nobody knows the
+        agent of."""
+        return self.of_traces or self.kind.agent == agent.agent
 
     def repeat_rule(self, one: SelectedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
         """How often a case is run whose config has `repeats`. Raises ValueError where it could never pass."""

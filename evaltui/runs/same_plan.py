@@ -47,6 +47,7 @@ def _options(header: RunHeader) -> dict[str, object]:
     settings, confidence = header.settings, header.settings.confidence
     return {
         "URL": header.url or None,
+        "file": header.kind.file or None,
         "agent": header.agent_name,
         "module": header.module or None,
         "variant": header.variant.to_json() if header.variant else None,

@@ -93,7 +93,7 @@ class RunRequest:
         """Where the run is stored, and those before it."""
         if self.session:
             return RunStore.of_sessions(self.agent_dir)
-        return RunStore.of(self.agent_dir, self.settings)
+        return RunStore.of(self.agent_dir, self.settings, self.agent.module, self.agent.url)
 
 
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
@@ -334,14 +334,23 @@ def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
 
 
 def _passed(request: RunRequest) -> frozenset[CaseId]:
-    """The cases that passed in the newest run of the kind before this matrix; where that is of a matrix
-    itself, in all of its variants. Raises SelectionError where it cannot be read."""
+    """The cases that passed in the newest run of the kind before this matrix, for a matrix in that of each
+    variant; where that is of a matrix itself, in all of its variants.
+
+    Raises SelectionError where it cannot be read.
+    """
     from evaltui.runs.matrices import newest_runs
 
-    store = request.store
-    last = newest_runs(store, request.kind, besides=request.matrix)
+    store, kind = request.store, request.kind
+    variants = [one.name if one.changes else "" for one in request.variants] or [kind.variant]
+    runs_of_variants = [
+        newest_runs(store, kind._replace(variant=variant), besides=request.matrix) for variant in variants
+    ]
+    last = {path for paths in runs_of_variants for path in paths}
     if not last:
         raise SelectionError(f"--failed: no runs of {store.title} yet")
+    if not all(runs_of_variants):
+        return frozenset()
     try:
         runs = [RunFile(path) for path in last]
         passed = [{one.id for one in run.cases if one.summary.status is Status.PASSED} for run in runs]

@@ -15,7 +15,13 @@ import platformdirs
 
 from evaltui.documents.files import locked, write_privately
 from evaltui.documents.own_folder import make_own_folder, make_private_folder
-from evaltui.files.folders import agent_folder, own_folder, place_in_repository, seen_from_here
+from evaltui.files.folders import (
+    agent_file,
+    agent_folder,
+    own_folder,
+    place_in_repository,
+    seen_from_here,
+)
 from evaltui.files.run_settings import RunSettings
 
 SUFFIX = ".sqlite"
@@ -35,10 +41,14 @@ class RunStore:
     """The folder that somebody chose for the runs of every agent; None for `.evaltui` of each."""
     kind: str = RUNS
     """RUNS or SESSIONS, the name of their folder."""
+    module: str = ""
+    """The dotted name of the agent whose newest run `last` stands for; "" where it stands for that of any."""
+    url: str = ""
+    """The same of an agent behind a network."""
 
     @classmethod
-    def of(cls, agent_dir: Path, settings: RunSettings) -> RunStore:
-        return cls(agent_dir, settings.results_dir)
+    def of(cls, agent_dir: Path, settings: RunSettings, module: str = "", url: str = "") -> RunStore:
+        return cls(agent_dir, settings.results_dir, module=module, url=url)
 
     @classmethod
     def of_sessions(cls, agent_dir: Path) -> RunStore:
@@ -48,10 +58,11 @@ class RunStore:
     @cached_property
     def folder(self) -> Path:
         """The folder of the logs, whether or not there is one."""
+        file = agent_file(self.agent_dir)
         if self.results_dir is None:
-            return own_folder(self.agent_dir) / self.kind
+            return own_folder(self.agent_dir) / self.kind / file
         # Agents of one repository, and of several, share a folder without sharing runs.
-        return self.results_dir / place_in_repository(agent_folder(self.agent_dir), self.results_dir)
+        return self.results_dir / place_in_repository(agent_folder(self.agent_dir), self.results_dir) / file
 
     @property
     def _names_file(self) -> Path:
@@ -67,14 +78,15 @@ class RunStore:
     @cached_property
     def folder_of_user(self) -> Path:
         """The folder of runs that could not be stored in `folder`: in the user's state folder."""
-        agent = agent_folder(self.agent_dir).resolve()
+        agent = agent_folder(self.agent_dir).resolve() / agent_file(self.agent_dir)
         digest = hashlib.sha256(os.fsencode(agent)).hexdigest()[:12]
         return platformdirs.user_state_path("evaltui") / self.kind / f"{agent.name}-{digest}"
 
     def make(self) -> Path:
         """The folder of the runs, created if missing. Raises OSError."""
         if self.results_dir is None:
-            return make_own_folder(agent_folder(self.agent_dir), self.kind)
+            folder = agent_folder(self.agent_dir)
+            return make_own_folder(folder, *filter(None, (self.kind, agent_file(self.agent_dir))))
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder
 
@@ -87,7 +99,8 @@ class RunStore:
     def files(self) -> list[Path]:
         """The file of every run, the oldest one first."""
         folders = [self.folder_of_user]
-        if self.results_dir or not (own_folder(self.agent_dir).is_symlink() or self.folder.is_symlink()):
+        own = own_folder(self.agent_dir)
+        if self.results_dir or not any(one.is_symlink() for one in (own, own / self.kind, self.folder)):
             folders.append(self.folder)
         # The folder of sessions has the spool of the listener, too.
         files = (path for folder in folders for path in folder.glob(f"[0-9]*{SUFFIX}") if path.is_file())

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_source import AgentFacts, agent_facts
 from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter, noted_version
 from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.listing import RunRow, newest_run
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 
 
@@ -82,4 +84,4 @@ def _with_last_run(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
         store = RunStore.of(agent_dir, run_settings(agent_dir))
     except SettingsError:
         return replace(preview, is_complete=True)
-    return replace(preview, last_run=newest_run(store), is_complete=True)
+    return replace(preview, last_run=newest_run(store, RunKind.of(AgentAddress(agent_dir))), is_complete=True)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from evaltui.runs.listing import run_title
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.workbench.agent_state import PYTHON
 from evaltui.workbench.background import Progress
@@ -164,24 +165,26 @@ def last_outcomes(
 ) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
-    Results of an agent that was changed since have version -1, those of another sub-agent are left out. Of
-    one behind a network, and where traces were scored, no change is known.
+    Results of an agent that was changed since have version -1, those of another agent are left out. Of one
+    behind a network no change is known. Where traces were scored, the results are those of cases that have no
+    other.
     What cannot be read of a log is passed over.
     """
     store = agent.store
     count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
     done: set[CaseId] = set()
+    kind = RunKind.of(agent.address)
     names = {run: name for name, run in store.names().items()}
-    for log in store.files()[: -MOST_RUNS - 1 : -1]:
+    for of_traces, log in product((False, True), store.files()[: -MOST_RUNS - 1 : -1]):
         if len(done) == count:
             return
         found: set[CaseId] = set()
         with suppress(OSError, ValueError):
             file = RunFile(log)
             header = file.header
-            if not header.is_of(agent.address.name):
+            if header.of_traces != of_traces or not header.is_of(kind):
                 continue
-            title = run_title(header.number, header.started, names.get(run_id(log), ""))
+            title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
             read = _Reading(sets, workspace, agent, file, title)
             selected = (read.find(case) for case, _ in header.selected())
             if any(case is not None and case not in done for case in selected):
@@ -260,6 +263,7 @@ class _Reading:
             changed_files=self._changed,
             modes=self._modes,
             recorded=row.summary.recorded if self._modes is not None else "",
+            of_traces=self.header.of_traces,
             **_ran_as(self.header, row, eval_set, stored, config),
         )
         # The id as the set has it: ten thousand more take megabytes.
@@ -296,9 +300,7 @@ class _Reading:
     def _version(self) -> int:
         """That of the agent's code in the run."""
         header, url = self.header, self.agent.address.url
-        # Of an agent that held its conversations elsewhere, no change is known either.
-        is_elsewhere = bool(url or header.of_traces)
-        is_same = is_elsewhere or bool(header.files and not self._changed)
+        is_same = bool(url) or bool(header.files and not self._changed)
         return self.agent.code if is_same and header.url == url else -1
 
 

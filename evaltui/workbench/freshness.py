@@ -34,7 +34,8 @@ class Freshness(NamedTuple):
 
     state: State
     reasons: tuple[str, ...] = ()
-    """What changed since the run: files of the agent, `case`, `config`, `set`, `recording`, or which mode."""
+    """What changed since the run: files of the agent, `case`, `config`, `set`, `recording`, or which mode;
+    `traces` alone where the agent was not run."""
 
     @property
     def is_stale(self) -> bool:
@@ -43,6 +44,7 @@ class Freshness(NamedTuple):
 
 EXPECTATIONS = ("case", "config", "set")
 """The reasons that are of eval data, not of the agent."""
+OF_TRACES = "traces"
 FRESH = Freshness(State.FRESH)
 _THEN = Freshness(State.THEN)
 
@@ -66,6 +68,8 @@ def freshness(
     `has_other_recording` is whether a recording that its run used or made has been changed since.
     `is_opened` is whether an earlier run was opened, which this result is of.
     """
+    if result.of_traces and not is_opened:
+        return Freshness(State.STALE, (OF_TRACES,))
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
     is_set = eval_set_id == result.figures.eval_set_id

@@ -101,7 +101,8 @@ def cell_result(opened: OpenMatrix, column: int, case: CaseId) -> CellResult:
 def side_of(opened: OpenMatrix, column: int) -> Side:
     """The run of a variant, as it is opened or compared."""
     log = opened.stored.logs[column]
-    return Side(log.path, run_title(log.header.number, log.header.started, log.name))
+    header = log.header
+    return Side(log.path, run_title(header.number, header.started, log.name))
 
 
 def read_matrix(

@@ -255,9 +255,10 @@ class Outcomes:
     def _read_history(self, case: CaseId) -> CaseHistory:
         """In a thread: the first frame does not wait for what reads runs."""
         from evaltui.runs.history import CaseHistory, History
+        from evaltui.runs.run_kind import RunKind
 
         try:
-            return History(self._agent.store, self._agent.address.name).of(case)
+            return History(self._agent.store, RunKind.of(self._agent.address)).of(case)
         except OSError:
             return CaseHistory(case, ())
 
@@ -446,6 +447,7 @@ class Outcomes:
 
     async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
+        from evaltui.runs.run_kind import RunKind
         from evaltui.workbench.earlier_results import last_outcomes
 
         sets = self._sets
@@ -477,7 +479,8 @@ class Outcomes:
             # Before somebody looks at it, with keys in between.
             self.totals(eval_set)
             await asyncio.sleep(0)
-        self.last_run = await asyncio.to_thread(newest_run, self._agent.store, self._agent.address.name)
+        kind = RunKind.of(self._agent.address)
+        self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)
         self._changed()
         if len(self.results) >= _MANY:
             from evaltui.files.validating_apart import give_back

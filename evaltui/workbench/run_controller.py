@@ -166,6 +166,7 @@ class RunController:
     async def resume(self, path: Path) -> bool:
         """Runs what an interrupted run left to do, in a run that has all of it; False where it cannot."""
         from evaltui.runs.resuming import ResumeError, read_resumption
+        from evaltui.runs.run_kind import RunKind
         from evaltui.workbench.running import EditedSets
 
         if reason := self.refuses_to_run():
@@ -186,9 +187,11 @@ class RunController:
         except (OSError, ValueError) as error:
             self._say(str(error))
             return False
-        if variant := resumption.header.variant:
+        variant, kind = resumption.header.variant, resumption.header.kind
+        if variant or kind.agent != RunKind.of(self._agent.address):
             # Its results would stand in the list as those of the agent as it is.
-            self._say(f"The run is of variant {variant.name}: evaltui run --resume {resumption.id}")
+            what = f"variant {variant.name}" if variant else ", ".join(kind.in_words) or "the root agent"
+            self._say(f"The run is of {what}: evaltui run --resume {resumption.id}")
             return False
         if reason := self.refuses_to_run():
             self._say(reason)

@@ -118,6 +118,8 @@ class CaseOutcome:
     """Fingerprints of the recordings of its repeats; "" for a run without recordings."""
     undecided: bool = False
     """Whether a judge, a custom metric or a secret decides the outcome, which only another run can tell."""
+    of_traces: bool = False
+    """Whether recorded traces were scored, so that only a run can tell what the agent of now does."""
 
     @property
     def status(self) -> Status:

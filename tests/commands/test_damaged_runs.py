@@ -21,6 +21,7 @@ from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import FOREIGN
@@ -59,7 +60,7 @@ def keep(agent: Path) -> Path:
 def read_everywhere(log: Path) -> None:
     """Whatever reads runs; what is no run is an OSError or a ValueError with a sentence."""
     agent = log.parent.parent.parent
-    History(RunStore(agent)).of(CASE)
+    History(RunStore(agent), ROOT_AGENT).of(CASE)
     for read in (lambda path: finished_repeats(RunFile(path)), lambda path: read_row(path, files={})):
         with suppress(OSError, ValueError):
             read(log)

@@ -10,6 +10,7 @@ from fake_runs import FakeRuns, NoHost, says
 from evaltui.core.model.outcome import Status
 from evaltui.runs import execution
 from evaltui.runs.listing import newest_run
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.tui.pages.status import run_line
 from evaltui.workbench.state import Repeated, Selection, Stage
 from evaltui.workbench.workbench import Workbench
@@ -121,7 +122,7 @@ async def test_a_run_with_all_its_results_was_not_cancelled(begin, until, monkey
     line = "".join(text for text, _ in run_line(workbench, 80))
     assert line.startswith("✓ Run 1: 2 passed in ")
     # As the list of runs, and a report of it, have it.
-    assert newest_run(workbench.agent.store).ending == "over"
+    assert newest_run(workbench.agent.store, ROOT_AGENT).ending == "over"
 
 
 async def test_a_case_that_passed_and_fails_now_is_newly_failing(begin):

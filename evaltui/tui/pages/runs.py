@@ -295,8 +295,10 @@ def write_run(page: Page, row: RunRow) -> None:
     )
     if row.model:
         page.labelled("model", [(visible(row.model), "")])
-    if row.in_process:
+    if row.kind.in_process:
         page.labelled("agent", [("object, run in the process that evaluated it", "")])
+    elif words := row.kind.in_words:
+        page.labelled("agent", [(visible(", ".join(words)), "")])
     if row.totals.tokens is not None:
         page.labelled("tokens", [(show_number(round(row.totals.tokens)), "")])
     if row.totals.cost is not None:

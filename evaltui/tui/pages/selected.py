@@ -19,7 +19,7 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.start import write_broken
 from evaltui.tui.pages.writer import Folding, Page, write_problems
 from evaltui.workbench.first_minute import error_place
-from evaltui.workbench.freshness import EXPECTATIONS, State
+from evaltui.workbench.freshness import EXPECTATIONS, OF_TRACES, State
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
@@ -254,7 +254,9 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
     now = workbench.outcomes.freshness(case)
     if now is not None and now.is_stale:
         what = some_of([visible(reason) for reason in now.reasons])
-        stale: Line = [(f"stale: {what} changed after {scored.run.name}", "warning")]
+        stale: Line = [(f"stale: {what} changed after {visible(scored.run.name)}", "warning")]
+        if OF_TRACES in now.reasons:
+            stale = [(f"stale: {visible(scored.run.name)}, agent not run", "warning")]
         if workbench.sets.broken(case.path):
             return stale
         return [*stale, ("   ", ""), (key_of("run"), "bold accent"), (" run again", "muted")]
