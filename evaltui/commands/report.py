@@ -33,6 +33,7 @@ from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.matrices import StoredMatrix, find_matrix, matrix_of_logs, open_matrix
 from evaltui.runs.merging import merge
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import some_of
@@ -58,6 +59,9 @@ def report(options: argparse.Namespace) -> int:
             log = paths[0] if len(paths) == 1 else _merged(paths, Path(folder), secrets)
             run = open_run(log)
             made = stored_report(run, secrets)
+            # Whoever asks for the last run need not know which sub-agent or module that was of.
+            if {*runs} <= {"last"} and (words := RunFile(log).header.kind._replace(in_process=False).in_words):
+                made = replace(made, notes=(f"run of {', '.join(words)}", *made.notes))
             if len(paths) > 1:
                 made = _of_several(made, paths)
             if baseline is not None:

@@ -10,13 +10,13 @@ from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
-    from evaltui.runs.store import RunStore
+    from evaltui.workbench.agent_state import AgentState
 
 
 async def mark_failing(workbench: Workbench) -> None:
     """Marks the cases that did not pass: in any variant where the newest run is a matrix."""
     try:
-        variants, failed = await asyncio.to_thread(_failed_in_variants, workbench.agent.store)
+        variants, failed = await asyncio.to_thread(_failed_in_variants, workbench.agent)
     except (OSError, ValueError) as error:
         workbench.say(f"Run log unreadable: {error}")
         return
@@ -30,17 +30,19 @@ async def mark_failing(workbench: Workbench) -> None:
     workbench.say(f"{marked}{where}")
 
 
-def _failed_in_variants(store: RunStore) -> tuple[int, list[tuple[CaseId, str]]]:
+def _failed_in_variants(agent: AgentState) -> tuple[int, list[tuple[CaseId, str]]]:
     """In a thread: how many variants the newest run has, 0 where it is no matrix, and what failed in them."""
     # The first frame does not wait for what reads logs.
     from evaltui.core.model.outcome import Status
     from evaltui.runs.history import open_run
     from evaltui.runs.matrices import newest_runs
     from evaltui.runs.run_file import RunFile
+    from evaltui.runs.run_kind import RunKind
 
-    paths = newest_runs(store)
+    paths, kind = newest_runs(agent.store), RunKind.of(agent.address)
+    headers = [RunFile(path).header for path in paths]
     # A run without variants may be long: its results are known already.
-    if not any(RunFile(path).header.matrix for path in paths):
+    if not any(one.matrix and one.kind.agent._replace(variant="") == kind for one in headers):
         return 0, []
     runs = [open_run(path).summary for path in paths]
     cases = [one for run in runs for one in run.results.values() if one.status is not Status.PASSED]

@@ -134,6 +134,8 @@ def test_a_run_is_not_resumed_with_another_agent(server, home, capsys):
     server.turns.append(refuses(500))
     assert run(server.url, home, "--parallel", "1") == 3
     assert call("run", f"{server.url}2", "--home", home, "--resume", "last") == 2
+    assert "no runs of" in capsys.readouterr().err
+    assert call("run", f"{server.url}2", "--home", home, "--resume", RunStore(home).latest()) == 2
     assert f"the run is of {server.url}." in capsys.readouterr().err
     assert call("run", server.url, "--home", home, "--resume", "last") == 0
 

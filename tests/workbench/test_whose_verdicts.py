@@ -13,6 +13,7 @@ import pytest
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
+from evaltui.workbench.failing import mark_failing
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.files.layouts import eval_set, write
@@ -263,3 +264,26 @@ def test_a_matrix_runs_what_failed_in_the_last_run_of_any_of_its_variants(variab
     assert call("run", variable) == 1
     assert call("run", variable, "--variant", "fix") == 0
     assert call("run", variable, "--variant", "base", "--variant", "fix", "--failed") == 1
+
+
+# Sub-agents and matrices
+
+
+def test_a_report_of_the_last_run_says_which_agent_it_is_of(package, capsys):
+    assert call("run", package) == 0
+    assert call("run", "-m", "modpkg.agent:bad_agent") == 1
+    capsys.readouterr()
+    call("report", package)
+    assert "run of modpkg.agent:bad_agent" in capsys.readouterr().out
+
+
+def test_a_matrix_of_another_agent_marks_no_case_as_failing(variable):
+    write(variable / "agent.py", BOTH)
+    assert call("run", variable) == 0
+    assert call("run", "-m", "modpkg.agent:bad_agent", "--variant", "base", "--variant", "fix") == 1
+
+    async def mark(workbench: Workbench) -> str:
+        await mark_failing(workbench)
+        return workbench.notice.text
+
+    assert within(variable, mark) == "No failing case"
