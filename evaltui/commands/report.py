@@ -59,15 +59,20 @@ def report(options: argparse.Namespace) -> int:
             log = paths[0] if len(paths) == 1 else _merged(paths, Path(folder), secrets)
             run = open_run(log)
             made = stored_report(run, secrets)
-            # Whoever asks for the last run need not know which sub-agent or module that was of.
-            if {*runs} <= {"last"} and (words := RunFile(log).header.kind._replace(in_process=False).in_words):
-                made = replace(made, notes=(f"run of {', '.join(words)}", *made.notes))
+            if {*runs} <= {"last"}:
+                # Which sub-agent or module that was of need not be known.
+                kind = RunFile(log).header.kind.agent._replace(in_process=False)
+                notes = [f"run of {words}"] if (words := ", ".join(kind.in_words)) else []
+                made = replace(made, notes=(*notes, *made.notes))
             if len(paths) > 1:
                 made = _of_several(made, paths)
             if baseline is not None:
                 comparison = compare(baseline.run, run.summary, alpha_of(options))
-                notes = (*filter(None, [baseline.note]), *made.notes)
-                made = replace(made, comparison=secrets.masked(comparison), notes=notes)
+                made = replace(
+                    made,
+                    comparison=secrets.masked(comparison),
+                    notes=(*filter(None, [baseline.note]), *made.notes),
+                )
             all_written = write_reports(made, targets, "report")
     except (UsageError, SelectionError, OSError, ValueError) as error:
         return complain("report", error)

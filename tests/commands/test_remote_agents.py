@@ -12,6 +12,7 @@ from command_line import call
 from misbehaving_server import MisbehavingServer, event, refuses, says, streams
 
 from evaltui.runs.run_file import RunFile
+from evaltui.runs.store import RunStore
 
 TOKEN = "Bearer zebra-4711"
 
