@@ -116,10 +116,10 @@ def _report(run: KeptRun, case: CaseId) -> dict[str, Any]:
     return document
 
 
-_OF_ONE_RUN = ("log", "started", "notes", "preflight")
+_OF_ONE_RUN = ("log", "started", "notes")
 
 
 def _whole_report(log: Path) -> Any:
-    """The JSON report of a run, but for its log, its start, its notes and the checks before it."""
+    """The JSON report of a run, but for its log, its start and its notes."""
     document = without_times(json_of(stored_report(open_run(log), Secrets())))
     return {name: value for name, value in document.items() if name not in _OF_ONE_RUN}

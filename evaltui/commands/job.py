@@ -28,6 +28,7 @@ from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import ConfigChoice
 from evaltui.files.settings import secrets_of
+from evaltui.reports.matrix_report import changes_in
 from evaltui.reports.model import RunReport
 from evaltui.reports.stored import stored_report
 from evaltui.runner.parent.interrupts import INTERRUPTED
@@ -236,12 +237,11 @@ class Job:
         run = run_in(executed.file)
         report = self._report(run)
         if self._request.matrix:
-            agent = executed.file.agent
             self.finished = FinishedVariant(
                 run.summary,
                 report.agent,
                 report.log,
-                tuple(agent.get("changes", ())),
+                changes_in(executed.file),
                 report.comparison,
                 executed.file.header.stopped,
             )

@@ -24,7 +24,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.files.variants import without_secrets
-from evaltui.reports.matrix_report import MatrixReport
+from evaltui.reports.matrix_report import MatrixReport, stops
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, require_variant, start_host
 from evaltui.runs.matrices import usual_base
@@ -180,9 +180,7 @@ def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
 
 
 def _notes(matrix: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:
-    for one in runs.finished:
-        if one.stopped:
-            yield f"{one.summary.variant.name if one.summary.variant else ''}: {one.stopped}"
+    yield from stops((one.summary, one.stopped) for one in runs.finished)
     if runs.not_begun and shared.ledger is not None:
         names = some_of([variant.name for variant in runs.not_begun])
         yield f"not run: {names}: budget of {shared.ledger.budget} reached, {shared.ledger} spent"

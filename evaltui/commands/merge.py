@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,13 +38,10 @@ from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import SUFFIX, RunStore
-from evaltui.text.figures import counted, show_duration, some_of
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
-
-# Files and versions that a note names.
-_MOST_NAMES = 20
 
 
 def merge_runs(options: argparse.Namespace) -> int:
@@ -70,14 +67,16 @@ def merge_runs(options: argparse.Namespace) -> int:
     whole = open_run(log)
     run = whole.summary
     comparison = compare(baseline.run, run, alpha_of(options)) if baseline is not None else None
-    remarks = [*_remarks(merged), *([baseline.note] if baseline and baseline.note else [])]
+    on_baseline = [baseline.note] if baseline and baseline.note else []
     secrets = secrets_of(options.agent_dir)
+    file = RunFile(log)
     if options.report:
-        made = replace(stored_report(whole, secrets), comparison=secrets.masked(comparison))
-        all_written = write_reports(replace(made, notes=(*made.notes, *remarks)), targets, "merge")
+        made = stored_report(whole, secrets)
+        made = replace(made, comparison=secrets.masked(comparison), notes=(*on_baseline, *made.notes))
+        all_written = write_reports(made, targets, "merge")
     else:
         all_written = True
-        notes = (*missing_in_words(run, RunFile(log)), *remarks)
+        notes = (*on_baseline, *file.notes, *missing_in_words(run, file))
         lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
@@ -88,7 +87,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         code = comparison_exit_code(comparison)
     else:
         code = exit_code(one.verdict for one in run.cases.values())
-    code = code or (HAD_ERRORS if RunFile(log).header.unpaired else 0)
+    code = code or (HAD_ERRORS if file.header.unpaired else 0)
     return code if all_written else code or HAD_ERRORS
 
 
@@ -144,10 +143,3 @@ def _sum(run: RunSummary, merged: MergedRun, log: Path, logs: int) -> Line:
     took = f" in {show_duration(merged.seconds)}" if merged.seconds is not None else ""
     tail: Line = [(f"{took} · {counted(logs, 'run')}", ""), (f" · log {visible(str(log))}", "muted")]
     return [*head, *tail]
-
-
-def _remarks(merged: MergedRun) -> Iterator[str]:
-    if merged.duplicates:
-        yield f"{counted(merged.duplicates, 'result')} in several logs: the run started last counts"
-    if merged.changed_data:
-        yield f"not the same in every run: {some_of(merged.changed_data, _MOST_NAMES)}"

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -208,7 +208,10 @@ class Secrets:
         return masked
 
     def _masked(self, data: Any) -> Any:
-        if isinstance(data, Enum):
+        # A report of many cases asks for little else.
+        if type(data) is str:
+            return self.in_text(data)
+        if data is None or type(data) in _WITHOUT_TEXT or isinstance(data, Enum):
             return data
         if isinstance(data, str):
             return self.in_text(data)
@@ -220,9 +223,7 @@ class Secrets:
                 return data
             return type(data)(*new) if hasattr(data, "_fields") else type(data)(new)
         if dataclasses.is_dataclass(data) and not isinstance(data, type):
-            fields = [one for one in dataclasses.fields(data) if one.init]
-            names = [one.name for one in fields if one.name not in _NAMES or one.metadata == HOLDS_TEXT]
-            changes = self._changes({name: getattr(data, name) for name in names})
+            changes = self._changes({name: getattr(data, name) for name in _names_in(type(data))})
             return dataclasses.replace(data, **changes) if changes else data
         if hasattr(data, "model_copy"):
             changes = self._changes({name: value for name, value in data if name not in _NAMES})
@@ -242,6 +243,16 @@ class Secrets:
         """The values that are otherwise without secrets."""
         new = {name: self._masked(value) for name, value in data.items()}
         return {name: value for name, value in new.items() if value is not data[name]}
+
+
+_WITHOUT_TEXT = (bool, int, float)
+
+
+@cache
+def _names_in(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass that may hold secrets."""
+    fields = (one for one in dataclasses.fields(kind) if one.init)
+    return tuple(one.name for one in fields if one.name not in _NAMES or one.metadata == HOLDS_TEXT)
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from evaltui.core.compare.matrix import Matrix
 from evaltui.core.compare.run_comparison import Comparison
+from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.secrets import Secrets
 from evaltui.runs.matrices import OpenMatrix
+from evaltui.runs.run_file import RunFile
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class MatrixReport:
 
 
 def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
-    """Of stored runs. What their hosts have changed is not in the logs: there is what was asked for."""
+    """Of stored runs."""
     runs, matrix = opened.runs, opened.matrix
     seconds = [run.seconds for run in runs if run.seconds is not None]
     names = [run.circumstances.agent for run in matrix.columns if run.circumstances.agent]
@@ -45,7 +47,20 @@ def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
         started=opened.stored.started,
         seconds=sum(seconds) if len(seconds) == len(runs) else None,
         logs=tuple(str(path) for path in opened.stored.paths),
-        changes=((),) * len(runs),
+        changes=tuple(changes_in(run.file) for run in runs),
+        notes=tuple(stops((run.summary, run.file.header.stopped) for run in runs if run.file)),
     )
     # Logs of earlier versions may hold secrets.
     return secrets.masked(report)
+
+
+def changes_in(file: RunFile | None) -> tuple[Mapping[str, str], ...]:
+    """What the host of a run has changed for its variant."""
+    return () if file is None else tuple(file.agent.get("changes", ()))
+
+
+def stops(runs: Iterable[tuple[RunSummary, str]]) -> Iterator[str]:
+    """Notes on the runs that were stopped; of each run its variant and why, "" where it was not stopped."""
+    for run, reason in runs:
+        if reason:
+            yield f"{run.variant.name if run.variant else ''}: {reason}"

@@ -184,15 +184,12 @@ def summary_of(file: RunFile) -> RunSummary:
 
 
 def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
-    """Notes on cases without a result, and on conversations without a case of a run put together of several.
+    """Notes on cases without a result.
 
     None for a complete run. Raises what `RunFile` does.
     """
     header = file.header
     is_merged = bool(header.merged)
-    if is_merged and header.unpaired:
-        # Each of the runs has a note with their texts.
-        yield f"conversations of the traces that match no case: {show_number(header.unpaired)}"
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
         yield f"{plural(len(names), 'shard')} missing: {some_of(names, _MOST_SHARDS)}"

@@ -12,10 +12,12 @@ from pathlib import Path
 from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.budget import Amount
-from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.case_id import CaseId, case_fingerprint, fingerprint
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
@@ -25,8 +27,10 @@ from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.same_plan import differences
 from evaltui.runs.shards import ShardsOfRun
-from evaltui.text.figures import some_of
+from evaltui.text.figures import counted, some_of
 
+# Files and versions that a note names.
+_MOST_NAMES = 20
 # A run of a case, and its number from 0.
 Repeat = tuple[CaseId, int]
 Create = Callable[[RunHeader], RunWriter]
@@ -36,6 +40,11 @@ class MergeError(ValueError):
     """Why runs cannot be merged: a sentence that names them."""
 
 
+class _OtherPlanError(MergeError):
+    def __init__(self, run: RunFile, other: RunFile, why: str) -> None:
+        super().__init__(f"{run.path.name} is not of the same plan as {other.path.name}: {why}")
+
+
 @dataclass(frozen=True)
 class MergedRun:
     """A run that was made of several."""
@@ -43,11 +52,6 @@ class MergedRun:
     log: Path
     seconds: float | None
     """Wall time of the longest run, None where nobody knows."""
-    duplicates: int = 0
-    """Runs of cases that several logs had: the one that was started last counts."""
-    changed_data: tuple[str, ...] = ()
-    """What was not the same at the start of every run and does not refuse a merge: data and `.env` of the
-    agent, the text of sets, recordings, versions."""
 
 
 def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun:
@@ -113,19 +117,42 @@ class _Merge:
         # Sets that two runs have in common may not be in a third.
         for earlier, later in combinations(self._runs, 2):
             if changes := list(differences(earlier.header, later.header)):
-                raise MergeError(
-                    f"{later.path.name} is not of the same plan as {earlier.path.name}: {some_of(changes)}"
-                )
-        expects: dict[CaseId, tuple[str, RunFile]] = {}
+                raise _OtherPlanError(later, earlier, some_of(changes))
+        self._check_cases()
+        for one in self.sets:
+            self._check_set(one.path)
+
+    def _check_cases(self) -> None:
+        """Raises MergeError where a case that several runs selected was not the same in all of them."""
+        prints: dict[CaseId, tuple[str, RunFile]] = {}
         for run in self._runs:
-            for stored in run.repeats:
-                mine = stored.data.get("expects", "")
-                known, where = expects.setdefault(stored.case, (mine, run))
-                if mine != known:
+            for case, text in run.eval_cases:
+                mine = fingerprint(text)
+                theirs, other = prints.setdefault(case, (mine, run))
+                # A file may have been written in another way.
+                if mine != theirs and _expects(run, case) != _expects(other, case):
+                    changed = f"{case.eval_id} of {case.path} changed"
                     raise MergeError(
-                        f"{run.path.name} is not of the same plan as {where.path.name}: "
-                        f"{stored.case.eval_id} of {stored.case.path} changed"
+                        f"{run.path.name} is not of the same plan as {other.path.name}: {changed}"
                     )
+
+    def _check_set(self, path: str) -> None:
+        """Raises MergeError where a set changed, and no run of the set as it is now selected a case."""
+        selected = [(run, one) for run in self._runs for one in run.header.sets if one.path == path]
+        if self._shards is not None or not selected:
+            # All cases of a division are the same in all shards.
+            return
+        last, newest = selected[-1]
+        current = {
+            eval_id
+            for _, one in selected
+            if one.fingerprint == newest.fingerprint
+            for eval_id in one.eval_ids
+        }
+        for run, one in selected:
+            if unknown := [eval_id for eval_id in one.eval_ids if eval_id not in current]:
+                lacks = f"{last.path.name} does not select {some_of(unknown)}"
+                raise _OtherPlanError(last, run, f"{path} changed, and {lacks}")
 
     # Writing
 
@@ -145,7 +172,7 @@ class _Merge:
             trace_files={name: text for one in headers for name, text in one.trace_files.items()},
             # Each shard looks at all conversations.
             unpaired=max(one.unpaired for one in headers),
-            preflight=(),
+            preflight=tuple(self._checks()),
             stopped="",
             resumed="",
             baseline=next(filter(None, baselines), ""),
@@ -178,13 +205,55 @@ class _Merge:
             if (spent := run.spent_without_result) != Amount():
                 into.add_spending(spent)
         seconds_of_runs = [run.ending.seconds if run.ending else None for run in self._runs]
+        for note in self._notes(duplicates):
+            into.add_note(note)
         known = [one for one in seconds_of_runs if one is not None]
         seconds = max(known) if len(known) == len(seconds_of_runs) else None
         is_complete = len(finished) == len(cases)
         into.close(Ending(worst_status(finished.values()), seconds) if is_complete else None)
-        return MergedRun(into.path, seconds, duplicates, self._changed_data())
+        return MergedRun(into.path, seconds)
+
+    def _notes(self, duplicates: int) -> Iterator[str]:
+        """The notes of the runs, of some of them with their ids, and those on the merge.
+
+        `duplicates` are the results that are in several logs.
+        """
+        runs_of: dict[str, list[str]] = {}
+        for run in self._runs:
+            for text in dict.fromkeys(filter(None, (*run.notes, run.header.stopped))):
+                runs_of.setdefault(text, []).append(run.id)
+        for text, ids in runs_of.items():
+            yield text if len(ids) == len(self._runs) else f"{some_of(ids)}: {text}"
+        if duplicates:
+            yield f"{counted(duplicates, 'result')} in several logs: the run started last counts"
+        if changed := self._changed_data():
+            yield f"not the same in every run: {some_of(changed, _MOST_NAMES)}"
+
+    def _checks(self) -> Iterator[MetricCheck]:
+        """The checks of the runs; where the same holds in several runs there is one check for all of them."""
+        groups: dict[str, dict[MetricCheck, list[MetricCheck]]] = {}
+        checks = [check for run in self._runs for check in run.header.preflight]
+        for check in checks:
+            key = replace(check, sets=(), paths=(), cases=0, without=(), in_all=False)
+            groups.setdefault(check.metric, {}).setdefault(key, []).append(check)
+        count = len({path for check in checks for path in check.paths})
+        for key, alike in (pair for group in groups.values() for pair in group.items()):
+            of_checks = {path for check in alike for path in check.paths}
+            sets = [one for one in self.sets if one.path in of_checks]
+            # Runs may have cases in common.
+            cases = min(sum(check.cases for check in alike), sum(len(one.eval_ids) for one in sets))
+            yield replace(
+                key,
+                sets=tuple(one.eval_set_id for one in sets),
+                paths=tuple(one.path for one in sets),
+                cases=cases,
+                without=tuple(dict.fromkeys(case for check in alike for case in check.without)),
+                in_all=len(sets) == count,
+            )
 
     def _changed_data(self) -> tuple[str, ...]:
+        """What was not the same at the start of every run and does not refuse a merge: data and `.env` of the
+        agent, the text of sets, recordings, versions."""
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
         traces: dict[str, str] = {}
@@ -257,6 +326,10 @@ class _Merge:
     @property
     def _confidence(self) -> Confidence | None:
         return self._runs[0].header.settings.confidence
+
+
+def _expects(run: RunFile, case: CaseId) -> str:
+    return case_fingerprint(EvalCase.model_validate(run.eval_case(case)))
 
 
 def _has_set(header: RunHeader, path: str) -> bool:

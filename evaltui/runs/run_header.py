@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic_core import SchemaSerializer
 
 from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.metrics.normal_config import normal_config
@@ -23,6 +24,7 @@ from evaltui.files.folders import agent_file
 from evaltui.files.interpreters import Interpreter
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_tables import with_all_fields
 from evaltui.runs.shards import ShardsOfRun
 
 
@@ -176,7 +178,7 @@ class RunHeader:
 
     def to_json(self) -> Json:
         """Without what has a place of its own in the file of the run, and what is of this machine alone."""
-        data = _HEADER.dump_python(self, exclude=_ELSEWHERE)
+        data = _WRITER.to_python(self, exclude=_ELSEWHERE)
         # As texts: pydantic has no place for names of files that are not Unicode.
         as_json: Json = json.loads(json.dumps(data, default=str))
         return as_json
@@ -190,6 +192,7 @@ class RunHeader:
 _HEADER = TypeAdapter(RunHeader)
 # `RunSettings` is imported without pydantic, so these of its types are not known where it stands.
 _HEADER.rebuild(_types_namespace={"OwnPrice": OwnPrice, "PassIf": PassIf})
+_WRITER = SchemaSerializer(with_all_fields(_HEADER.core_schema))
 _ELSEWHERE: Any = {
     **dict.fromkeys(("started", "number", "evaltui", "python", "stopped", "sets"), True),
     "settings": {"variants": True},

@@ -63,7 +63,7 @@ class Row:
         """`in_columns` are fields that other columns have."""
         schema = TypeAdapter(kind).core_schema
         self.read = SchemaValidator(schema).validate_python
-        self._write = SchemaSerializer(_with_all_fields(schema)).to_python
+        self._write = SchemaSerializer(with_all_fields(schema)).to_python
         self._in_columns = {*in_columns}
 
     def write(self, value: Any) -> dict[str, Any]:
@@ -75,10 +75,11 @@ class Row:
         return data
 
 
-def _with_all_fields(schema: Any) -> Any:
+def with_all_fields(schema: Any) -> Any:
+    """A schema that serializes fields, too, that no report has."""
     if isinstance(schema, dict):
-        return {key: _with_all_fields(one) for key, one in schema.items() if key != "serialization_exclude"}
-    return [*map(_with_all_fields, schema)] if isinstance(schema, list) else schema
+        return {key: with_all_fields(one) for key, one in schema.items() if key != "serialization_exclude"}
+    return [*map(with_all_fields, schema)] if isinstance(schema, list) else schema
 
 
 SUMMARY = Row(CaseSummary, "path", "eval_id", "eval_set_id")

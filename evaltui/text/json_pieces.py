@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
+
+from pydantic_core import to_json
+
+# The exponent of a number, which pydantic, six times as fast, writes in another way than Python.
+_EXPONENT = re.compile(r"e-?\d+(?:[,\n]|\Z)")
 
 
 def json_pieces(document: Mapping[str, Any]) -> Iterator[str]:
@@ -27,7 +34,16 @@ def _pieces(value: Any, margin: str) -> Iterator[str]:
         yield from _between("{", members, "}", margin)
     else:
         # In a text, the ends of lines are escaped.
-        yield json.dumps(value, indent=2, ensure_ascii=False).replace("\n", margin)
+        yield _indented(value).replace("\n", margin)
+
+
+def _indented(value: Any) -> str:
+    # Of what is nested too deeply or is not Unicode, pydantic makes no text.
+    with suppress(ValueError):
+        text = to_json(value, indent=2).decode()
+        if not ("0.0000" in text or _EXPONENT.search(text)):
+            return text
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _has_iterators(value: Any) -> bool:

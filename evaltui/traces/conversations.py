@@ -243,7 +243,9 @@ def _remarks(events: Sequence[Event]) -> Iterator[str]:
 def _untold(events: Sequence[Event]) -> Mapping[str, str]:
     """What events that were written as they were do not tell."""
     found = [(what, event) for event in events for what in event.data.get("untold", ())]
-    return {what: str(event.data.get("remedy") or "the agent does not tell") for what, event in found}
+    return {
+        what: event.data.get("remedies", {}).get(what, "the agent does not tell") for what, event in found
+    }
 
 
 def _user_text(event: Event) -> str:

@@ -1,7 +1,7 @@
 """A turn of a trace to evaltui's events, as if the agent had been run here.
 
 What a trace does not hold is said on the user's message, in `data["untold"]`, with what brings it in
-`data["remedy"]`. Every event has `data["from"]`: the trace and the span that tell of it.
+`data["remedies"]`. Every event has `data["from"]`: the trace and the span that tell of it.
 """
 
 from __future__ import annotations
@@ -66,9 +66,8 @@ class TurnEvents:
         said = self._said_in_the_end(done)
         user = self._user()
         self._look_for_gaps()
-        untold = {"untold": list(self._untold)} if self._untold else {}
-        remedy = next(iter(self._untold.values()), "")
-        first = replace(user, data={**user.data, **untold, **({"remedy": remedy} if remedy else {})})
+        untold = {"untold": list(self._untold), "remedies": dict(self._untold)} if self._untold else {}
+        first = replace(user, data={**user.data, **untold})
         return [_writable(event) for event in (first, *done, *said)]
 
     @property

@@ -123,7 +123,8 @@ def show_tokens(count: float | None) -> str:
 def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
     if kind not in _LISTED:
         return ()
-    cases = comparison.of(kind)
+    # Of many cases, regressions are in the rows that are shown.
+    cases = sorted(comparison.of(kind), key=lambda change: not change.regression)
     return [change for change in cases if moved_scores(change)] if kind == "unchanged" else cases
 
 

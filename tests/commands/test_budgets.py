@@ -198,6 +198,12 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
         f"`--resume {document['matrix']}` with a higher --budget runs the rest",
     ]
     assert len(RunStore(agent).files()) == 2
+    assert call("report", agent, document["matrix"], "--report", "json") == 0
+    stored = json.loads(capsys.readouterr().out)
+    assert stored["notes"] == document["notes"][:1]
+    applied = [one["applied"] for one in stored["variants"]]
+    assert applied == [one["applied"] for one in document["variants"]]
+    assert applied[1] == [{"what": "env.NAME", "old": "not set", "new": "one"}]
 
     # All of its runs have spent it already, the complete ones as well.
     assert call("run", agent, "--resume", "last", "--budget", "52tok", *asked) == 3

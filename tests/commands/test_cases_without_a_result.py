@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import html
 import json
 import re
 from pathlib import Path
 
 import pytest
 from command_line import call
-from fake_runs import run_without_processes
+from fake_runs import run_without_processes, says
 from numbered_cases import act, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
@@ -98,6 +99,28 @@ def test_a_failed_case_decides_an_interrupted_comparison(agent, monkeypatch, tmp
     run_without_processes(monkeypatch, ends_in(2))
     call("run", agent)
     assert call("compare", agent, complete, "last", "--fail-on-regression") == 1
+
+
+def test_a_case_that_failed_is_named_where_the_base_has_no_result_of_it(agent, monkeypatch, tmp_path, capsys):
+    write_set(agent, "first", range(40))
+    run_without_processes(monkeypatch, ends_in(1))
+    call("run", agent)
+    base = RunStore(agent).latest().stem
+    run_without_processes(monkeypatch, says("wrong"))
+    assert call("run", agent, "first:case_0") == 1
+    run_without_processes(monkeypatch, act)
+    for command in (("run", agent, "first"), ("report", agent, "last")):
+        _, texts = reports(tmp_path, *command, "--baseline", base)
+        comparison = json.loads(texts["json"])["comparison"]
+        # Cases 3, 13, 23, 33 fail, 7, 17, 27, 37 raise.
+        assert comparison["regressions"] == 8
+        assert (comparison["totals"]["new"], comparison["totals"]["not_run"]) == (8, 31)
+        for name in ("console", "markdown", "html"):
+            lines = html.unescape(re.sub("<.*?>", "", texts[name])).replace("\xa0", " ").splitlines()
+            rows = [line.split() for line in lines if re.match(r"\s+new +case", line)]
+            assert [row[1] for row in rows] == [f"case_{number}" for number in (3, 7, 13, 17, 23, 27, 33, 37)]
+            assert {row[2] for row in rows} <= {"✗", "!"}, rows
+    assert call("compare", agent, base, "last", "--fail-on-regression") == 1
 
 
 def test_a_missing_shard_is_in_every_report_of_the_merged_log(agent, tmp_path, capsys):

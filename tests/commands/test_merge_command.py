@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -109,6 +110,47 @@ def test_another_plan_is_refused(agent, tmp_path, capsys, kind):
     assert capsys.readouterr().err.startswith(refusal + says)
     assert target.read_text() == "mine"
     assert [path.name for path in tmp_path.glob(".evaltui*")] == []
+
+
+def _cut_off_before_case_1(case: EvalCase, repeat: int) -> list[Invocation]:
+    if case.eval_id == "case_1":
+        raise asyncio.CancelledError
+    return act(case, repeat)
+
+
+@pytest.mark.parametrize(
+    ("words", "cut_off", "says"),
+    [
+        (["second"], True, "case_1 of second.evalset.json changed"),
+        (["second:case_0"], False, "second.evalset.json changed, and {} does not select case_1"),
+    ],
+)
+@pytest.mark.parametrize("command", ["merge", "report"])
+def test_a_case_passes_under_no_expectation_that_was_replaced(
+    agent, tmp_path, capsys, monkeypatch, words, cut_off, says, command
+):
+    write_set(agent, "second", [0, 1])
+    (before,) = logs_of(agent, ["second"])
+    file = agent / "second.evalset.json"
+    first, last = file.read_text().split("case 1")
+    file.write_text(f"{first}case 1{last.replace('right', 'left')}")
+    if cut_off:
+        run_without_processes(monkeypatch, _cut_off_before_case_1)
+    (after,) = logs_of(agent, words)
+    capsys.readouterr()
+    into = ("-o", tmp_path / "merged.sqlite") if command == "merge" else (agent,)
+    assert call(command, *into, before, after) == 2
+    refusal = f"evaltui {command}: {after.name} is not of the same plan as {before.name}: "
+    assert capsys.readouterr().err == f"{refusal}{says.format(after.name)}\n"
+
+
+def test_a_set_in_another_spelling_is_of_the_same_plan(agent, tmp_path, capsys):
+    (before,) = logs_of(agent, ["first"])
+    file = agent / "first.evalset.json"
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=4).replace("eval_id", "evalId"))
+    (after,) = logs_of(agent, ["first"])
+    assert call("merge", before, after, "-o", tmp_path / "merged.sqlite") == 1
+    assert "not the same in every run: first.evalset.json" in capsys.readouterr().out
 
 
 def test_a_config_in_other_words_is_of_the_same_plan(agent, tmp_path, capsys):

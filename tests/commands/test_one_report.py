@@ -114,6 +114,37 @@ def test_of_shards_that_are_merged(agent, tmp_path):
     assert b"4 at once" not in into["console"]
 
 
+def test_of_merged_runs_that_have_notes(agent, tmp_path):
+    write_set(agent, "empty", [])
+    logs = logs_of(agent, ["--shard", "1/2"], ["--shard", "2/2"])
+    (agent / "prompt.md").write_text("Be rude.")
+    logs += logs_of(agent, ["--shard", "2/2"])
+    merged = tmp_path / "merged.sqlite"
+    into = reports(tmp_path, "merge", *logs, "-o", merged)
+    assert reports(tmp_path, "report", merged) == into
+    of_set, *notes = json.loads(into["json"])["notes"]
+    assert of_set.endswith("empty.evalset.json:1: eval_cases: empty; nothing to run")
+    assert notes == [
+        "1/2 of the limits for this shard: gemini-*:rpm=30",
+        "6 results in several logs: the run started last counts",
+        "not the same in every run: prompt.md",
+    ]
+
+
+def test_of_merged_runs_with_a_metric_that_cannot_be_computed_in_one_set(agent, tmp_path):
+    (agent / "evals").mkdir()
+    write_set(agent / "evals", "second", [0, 3])
+    config = agent / "evals" / "test_config.json"
+    config.write_text('{"criteria": {"safety_v1": 0.8, "response_match_score": 1.0}}')
+    whole = reports(tmp_path, "run", agent)
+    logs = logs_of(agent, ["second"], ["first:case_1,case_2"], ["first"])
+    into = reports(tmp_path, "merge", *logs, "-o", tmp_path / "merged.sqlite")
+    assert reports(tmp_path, "report", tmp_path / "merged.sqlite") == into
+    preflight = json.loads(into["json"])["preflight"]
+    assert preflight == json.loads(whole["json"])["preflight"]
+    assert [one["cases"] for one in preflight if one["metric"] == "safety_v1"] == [2]
+
+
 def test_of_an_empty_shard(agent, tmp_path):
     write_set(agent, "first", [1])
     assert_same(agent, tmp_path, "run", agent, "--shard", "1/2")

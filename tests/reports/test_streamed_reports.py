@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
 import tracemalloc
 
 import pytest
 from example_runs import json_of, strictly_read
+from hypothesis import example, given
+from hypothesis import strategies as st
 from large_runs import eval_id, write_run
 from stored_runs import change
 
@@ -152,3 +155,24 @@ def test_counts_of_a_page_have_their_commas(tmp_path):
     assert "1,198/1,200 cases passed" in page
     # Messages of users have numbers, too.
     assert not re.search(r"\b1198(?: passed|/1)", page)
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else "deep"
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(st.characters())
+        | st.sampled_from([1e16, 1e-5, 1e-4, 0.00001234, -1e22, 2**70, "1e5", "\x1b\x7f\u2028"]),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
+    )
+)
+@example(nested(400))
+def test_a_value_is_written_as_json_writes_it(value):
+    text = "".join(json_pieces({"value": value}))
+    assert text == json.dumps({"value": value}, indent=2, ensure_ascii=False).replace("##", "#\\u0023") + "\n"

@@ -71,6 +71,8 @@ def unknown_or_right(spans):
             unknown |= set(turn.untold)
             assert USER_MESSAGE in turn.untold or turn.user == QUESTION
             (one,) = invocations_from_events(turn.events)
+            # What a score says brings the content is what lists of conversations say.
+            assert dict(one.untold) == {what: turn.untold[what] for what in turn.untold if what in one.untold}
             made = [(call.name, call.args) for call in tool_calls(one.intermediate_data)]
             if CALLS not in turn.untold:
                 assert [name for name, _ in made] == ["weather"]

@@ -333,8 +333,11 @@ def test_conversations_of_no_case_are_told_by_parts_their_whole_and_reports(desk
         assert call(*SCORE, "--shard", f"{number}/2") == 3
     capsys.readouterr()
     assert call("merge", ".", *RunStore(desk).files()) == 3
-    assert "conversations of the traces that match no case: 1" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("1 of 6 conversations matches no case") == 1
     assert call("report", ".", "--report", "json=report.json") == 0
-    assert json.loads((desk / "report.json").read_text())["notes"] == [
-        "conversations of the traces that match no case: 1"
+    notes = json.loads((desk / "report.json").read_text())["notes"]
+    assert notes[:2] == [
+        "1 of 6 conversations matches no case:",
+        '  other  "something else"  no case is like it',
     ]
+    assert notes == RunFile(RunStore(desk).files()[0]).notes

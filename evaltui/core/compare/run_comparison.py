@@ -183,7 +183,8 @@ class CaseChange:
       error or was not evaluated;
     - flaky: both verdicts count the same, but in one of them at least its runs differed;
     - expectation changed: the case, or what it is scored by, is not the same;
-    - new, gone: it did not exist in the other run; not run: it was not selected there, or not finished.
+    - new, gone: it did not exist in the other run, or does not pass and has no result in the base;
+    - not run: it was not selected in the other run, or not finished.
     """
 
     kind: Annotated[Kind, PlainSerializer(_key)] = field(metadata={"serialization_alias": "change"})
@@ -421,7 +422,7 @@ def _changes(case: CaseId, base: RunSummary, candidate: RunSummary) -> Iterator[
     reasons = tuple(f"several files have it, and {run.id} does not say which one it ran" for run in unclear)
     before, after = base.results.get(case), candidate.results.get(case)
     if after is not None:
-        yield CaseChange("not run", case, after.eval_set_id, None, after, reasons)
+        yield CaseChange("not run" if after.passes else "new", case, after.eval_set_id, None, after, reasons)
     if before is not None:
         yield CaseChange("not run", case, before.eval_set_id, before, None, reasons)
 
@@ -431,7 +432,7 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
     label = next(run.cases[case].eval_set_id for run in (candidate, base) if case in run.cases)
     if before is None or after is None:
         kind: Kind = "not run"
-        if after is not None and base.lacks(case):
+        if after is not None and (base.lacks(case) or not after.passes):
             kind = "new"
         elif before is not None and candidate.lacks(case):
             kind = "gone"

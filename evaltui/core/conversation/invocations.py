@@ -114,7 +114,12 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
     user: Step | None = None
     final: Step | None = None
     recorded: list[Step] = []
-    untold = {what: step.remedy for step in steps for what in step.untold if what != MODEL_CALLS}
+    untold = {
+        what: (step.remedies or {}).get(what, "")
+        for step in steps
+        for what in step.untold
+        if what != MODEL_CALLS
+    }
     for step in steps:
         if (step.author or "agent").lower() == "user":
             user = step if step.content is not None else user

@@ -169,8 +169,8 @@ class Step:
     """Whether `output` is the value that the agent as a whole returns in its turn."""
     untold: tuple[str, ...] = ()
     """What the agent keeps to itself of the turn, such as CALLS: unknown, not empty."""
-    remedy: str = ""
-    """What brings what is untold, a sentence without its dot; "" where nobody knows."""
+    remedies: Mapping[str, str] | None = None
+    """By what is untold what brings it, a sentence without its dot; None where nobody knows."""
 
     @property
     def parts(self) -> list[Json]:
@@ -266,7 +266,7 @@ STEP_FIELDS = {
     "error_message": None,
     "framework": None,
     "untold": (),
-    "remedy": "",
+    "remedies": None,
 }
 OUTPUT_FIELDS = {"output": None, "node": "", "answers": False}
 _MADE_ID = re.compile(r"call-\d+(\.\d+)?")

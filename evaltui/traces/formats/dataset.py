@@ -33,9 +33,9 @@ def read_dataset(data: Json) -> Recorded:
 def _events(case: RecordedCase) -> Iterator[Event]:
     for number, (message, events) in enumerate(case.turns):
         has_calls = case.has_events or number + 1 < len(case.turns)
-        untold = {"untold": [MODEL_CALLS] if has_calls else [MODEL_CALLS, CALLS], "remedy": _REMEDY}
+        untold = [MODEL_CALLS] if has_calls else [MODEL_CALLS, CALLS]
         at = number * _APART
-        data = {"step": f"{number}:user", **untold}
+        data = {"step": f"{number}:user", "untold": untold, "remedies": dict.fromkeys(untold, _REMEDY)}
         yield Event("user", _content(message), data=data, turn=number, t=at)
         for index, agent in enumerate(events):
             step = Step(agent["author"], _content(agent["content"]), id=f"{number}:{index}")

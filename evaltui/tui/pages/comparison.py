@@ -36,7 +36,7 @@ _MEANINGS: Mapping[Kind, str] = {
     "fixed": "did not pass in the base",
     "flaky": "repeats differ",
     "expectation changed": "verdicts are not comparable",
-    "new": "not in the base",
+    "new": "no result in the base",
     "gone": "only in the base",
     "not run": "run in one of them only",
     "unchanged": "same verdict",
