@@ -19,7 +19,7 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.limits import CallRate
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import Problem, format_path
-from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
+from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
 from evaltui.documents.saving import Fingerprint
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse
@@ -52,6 +52,8 @@ class SetPlan:
     """The files that were read for it, each with its fingerprint then, None for one that was missing."""
     problems: tuple[Problem, ...] = ()
     """Warnings of the set and of its config."""
+    others: tuple[StoredCase, ...] = ()
+    """Cases of the set that are not to be run."""
 
     @property
     def config(self) -> EvalConfig:
@@ -73,10 +75,14 @@ class SetPlan:
     def only(self, eval_ids: Collection[str]) -> SetPlan:
         """The set with some of its cases, in their order, without making a model of any."""
         if isinstance(self.cases, StoredCases):
-            cases: Sequence[EvalCase] = self.cases.only(set(eval_ids))
+            ids = set(eval_ids)
+            cases: Sequence[EvalCase] = self.cases.only(ids)
+            others = tuple(one for one in self.cases.stored if one.eval_id not in ids)
         else:
             cases = tuple(case for case in self.cases if case.eval_id in eval_ids)
-        return replace(self, cases=cases, whole=self.whole and len(cases) == len(self.cases))
+            others = tuple(StoredCase.of(case) for case in self.cases if case.eval_id not in eval_ids)
+        is_whole = self.whole and len(cases) == len(self.cases)
+        return replace(self, cases=cases, whole=is_whole, others=(*self.others, *others))
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evaltui.core.compare.run_summary import summarize
-from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.case_id import CaseId, fingerprint
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
+from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
@@ -44,7 +45,7 @@ from evaltui.runs.pruning import prune
 from evaltui.runs.resuming import Resumption, is_prompt, is_source
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import RunWriter, begin_run
+from evaltui.runs.run_writer import RunWriter, begin_run, dumped
 from evaltui.runs.secret_pieces import SecretPieces
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases
@@ -113,9 +114,10 @@ class LoggedRun:
         agent = plan.agent
         is_own = agent.python is None
         interpreter = replace(agent.interpreter, reason="") if is_own else agent.interpreter
+        secrets = secrets_of(plan.agent_dir)
         header = replace(
             header,
-            sets=tuple(_set(plan, one) for one in plan.sets),
+            sets=tuple(_set(plan, one, secrets) for one in plan.sets),
             agent_dir=str(agent.folder),
             agent_name=agent.name,
             module=agent.module,
@@ -126,7 +128,7 @@ class LoggedRun:
             preflight=plan.checks,
         )
         if store is None:
-            writer = RunWriter(None, header, secrets_of(plan.agent_dir), _texts(plan))
+            writer = RunWriter(None, header, secrets, _texts(plan))
         else:
             writer = begin_run(store, header, _texts(plan), or_in_memory=True)
         return cls(writer, agent, header.started, note)
@@ -226,7 +228,7 @@ def _texts(plan: RunPlan) -> Iterator[tuple[CaseId, str]]:
         yield from ((CaseId(one.case_path, case.eval_id), case.text) for case in cases)
 
 
-def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
+def _set(plan: RunPlan, one: SetPlan, secrets: Secrets) -> SelectedSet:
     eval_ids, path, config = one.eval_ids, one.case_path, one.config_in_use
     defaulted = tuple(DEFAULT_CRITERIA) if config.defaulted else ()
     more = {eval_id: runs for eval_id in eval_ids if (runs := plan.more.get(CaseId(path, eval_id)))}
@@ -246,6 +248,7 @@ def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
         # Those of a set that is in no file are given with it.
         None if one.path is None else defaulted,
         None if config.passed_over is None else str(config.passed_over),
+        tuple(fingerprint(secrets.in_json(case.text, dumped)) for case in one.others),
     )
 
 

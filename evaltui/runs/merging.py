@@ -119,11 +119,9 @@ class _Merge:
             if changes := list(differences(earlier.header, later.header)):
                 raise _OtherPlanError(later, earlier, some_of(changes))
         self._check_cases()
-        for one in self.sets:
-            self._check_set(one.path)
 
     def _check_cases(self) -> None:
-        """Raises MergeError where a case that several runs selected was not the same in all of them."""
+        """Raises MergeError unless a case is the same in all runs of it and in the last run of its set."""
         prints: dict[CaseId, tuple[str, RunFile]] = {}
         for run in self._runs:
             for case, text in run.eval_cases:
@@ -131,28 +129,24 @@ class _Merge:
                 theirs, other = prints.setdefault(case, (mine, run))
                 # A file may have been written in another way.
                 if mine != theirs and _expects(run, case) != _expects(other, case):
-                    changed = f"{case.eval_id} of {case.path} changed"
-                    raise MergeError(
-                        f"{run.path.name} is not of the same plan as {other.path.name}: {changed}"
-                    )
-
-    def _check_set(self, path: str) -> None:
-        """Raises MergeError where a set changed, and no run of the set as it is now selected a case."""
-        selected = [(run, one) for run in self._runs for one in run.header.sets if one.path == path]
-        if self._shards is not None or not selected:
-            # All cases of a division are the same in all shards.
-            return
-        last, newest = selected[-1]
-        current = {
-            eval_id
-            for _, one in selected
-            if one.fingerprint == newest.fingerprint
-            for eval_id in one.eval_ids
+                    raise _OtherPlanError(run, other, f"{case.eval_id} of {case.path} changed")
+        selected = {
+            case for run in self._runs for case, _ in run.header.selected() if self._last[case.path] is run
         }
-        for run, one in selected:
-            if unknown := [eval_id for eval_id in one.eval_ids if eval_id not in current]:
-                lacks = f"{last.path.name} does not select {some_of(unknown)}"
-                raise _OtherPlanError(last, run, f"{path} changed, and {lacks}")
+        for case, (mine, run) in prints.items():
+            if case not in selected and mine not in self._unselected[case.path]:
+                changed = f"{case.eval_id} of {case.path} changed"
+                raise _OtherPlanError(self._last[case.path], run, changed)
+
+    @cached_property
+    def _last(self) -> dict[str, RunFile]:
+        """The run of each set that was started last, by the path of the set."""
+        return {one.path: run for run in self._runs for one in run.header.sets}
+
+    @cached_property
+    def _unselected(self) -> dict[str, set[str]]:
+        """Fingerprints of the cases that these runs did not select, by the path of the set."""
+        return {path: run.unselected(path) for path, run in self._last.items()}
 
     # Writing
 
@@ -164,7 +158,10 @@ class _Merge:
         is_of_matrix = all(one.matrix == headers[0].matrix for one in headers)
         return replace(
             headers[0],
-            sets=self.sets,
+            sets=tuple(
+                replace(one, unselected=tuple(sorted(self._unselected.get(one.path, ()))))
+                for one in self.sets
+            ),
             number=None,
             matrix=headers[0].matrix if is_of_matrix else "",
             shards=self._shards,

@@ -300,6 +300,11 @@ class RunFile:
         ):
             yield CaseId(path, eval_id), text
 
+    def unselected(self, path: str) -> set[str]:
+        """Fingerprints of the JSON of cases of a set that were not selected."""
+        text = self._value("SELECT unselected FROM sets WHERE path = ?", stored(path))
+        return set(self._json(text, list)) if text else set()
+
     def eval_case(self, case: CaseId) -> Json | None:
         """A selected case as it was when the run began; None where nobody knows."""
         text = self._value(

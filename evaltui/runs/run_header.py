@@ -59,6 +59,9 @@ class SelectedSet:
     not_used: str | None = None
     """A config that stands above the set and is for other sets; None without one."""
 
+    unselected: tuple[str, ...] = ()
+    """Fingerprints of the JSON of its other cases, for a run that begins; `RunFile.unselected` reads them."""
+
     @cached_property
     def scored_by(self) -> Json | None:
         """Normal form of its config."""

@@ -16,7 +16,7 @@ from pydantic_core import SchemaSerializer, SchemaValidator
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import RepeatResult
 
-VERSION = 2
+VERSION = 3
 """`user_version` of the file. Others are refused."""
 APPLICATION = 0x6576616C
 SCHEMA = """
@@ -27,7 +27,8 @@ CREATE TABLE run (
 CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE sets (
     path TEXT PRIMARY KEY, eval_set_id TEXT NOT NULL, whole INTEGER NOT NULL, fingerprint TEXT,
-    of_traces INTEGER NOT NULL, config TEXT, file TEXT, config_path TEXT, defaulted TEXT, not_used TEXT
+    of_traces INTEGER NOT NULL, config TEXT, file TEXT, config_path TEXT, defaulted TEXT, not_used TEXT,
+    unselected TEXT
 );
 CREATE TABLE cases (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL, eval_id TEXT NOT NULL, eval_set_id TEXT NOT NULL,

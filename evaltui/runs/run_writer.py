@@ -48,7 +48,7 @@ _PATIENCE = 2.0
 _RETRY_EVERY = 3.0
 _LAST_PATIENCE = 300.0
 
-_dumped = json.JSONEncoder(separators=(",", ":")).encode
+dumped = json.JSONEncoder(separators=(",", ":")).encode
 
 
 CaseTexts = Iterable[tuple[CaseId, str]]
@@ -186,7 +186,7 @@ class RunWriter:
             self._db.execute(
                 "INSERT INTO run (started, number, evaltui, python, stopped, header) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (moment, header.number, *versions, stopped, _dumped(masked)),
+                (moment, header.number, *versions, stopped, dumped(masked)),
             )
             for one in header.sets:
                 self._add_set(one)
@@ -210,12 +210,13 @@ class RunWriter:
             self._db.execute("BEGIN IMMEDIATE")
 
     def _add_set(self, one: SelectedSet) -> None:
-        config = None if one.config is None else _dumped(self._masked(one.config))
-        defaulted = None if one.defaulted is None else _dumped(one.defaulted)
+        config = None if one.config is None else dumped(self._masked(one.config))
+        defaulted = None if one.defaulted is None else dumped(one.defaulted)
         paths = [None if path is None else stored(path) for path in (one.file, one.config_path)]
         not_used = None if one.not_used is None else stored(one.not_used)
+        unselected = dumped(one.unselected) if one.unselected else None
         self._execute(
-            "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 stored(one.path),
                 stored(one.eval_set_id),
@@ -226,6 +227,7 @@ class RunWriter:
                 *paths,
                 defaulted,
                 not_used,
+                unselected,
             ),
         )
         places = one.places or (None,) * len(one.eval_ids)
@@ -235,8 +237,8 @@ class RunWriter:
                 CaseId(one.path, eval_id),
                 one.eval_set_id,
                 place,
-                _dumped(tags) if tags else None,
-                _dumped(ids) if ids else None,
+                dumped(tags) if tags else None,
+                dumped(ids) if ids else None,
                 one.more.get(eval_id),
             )
 
@@ -255,7 +257,7 @@ class RunWriter:
 
     def set_agent(self, agent: Json) -> None:
         """Add the agent as its host imported it."""
-        self._execute("UPDATE run SET agent = ?", (_dumped(self._masked(agent)),))
+        self._execute("UPDATE run SET agent = ?", (dumped(self._masked(agent)),))
 
     def add_note(self, text: str) -> None:
         """Add a remark on the run, a sentence."""
@@ -275,7 +277,7 @@ class RunWriter:
         """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
         case = CaseId(event.path, event.case) if event.path else None
         number = self._number(case, event.set) if case else None
-        text = self._masked_text(text or _dumped(event.to_json()))
+        text = self._masked_text(text or dumped(event.to_json()))
         self._execute(_EVENT, (number, event.repeat, event.kind, text))
         self._commit_soon()
 
@@ -289,7 +291,7 @@ class RunWriter:
         key = (self._number(case, eval_set_id), repeat)
         self._execute(
             "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
-            (*key, data["status"], data.get("seconds", 0.0), self._masked_text(_dumped(data))),
+            (*key, data["status"], data.get("seconds", 0.0), self._masked_text(dumped(data))),
         )
         self._execute(
             "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
@@ -316,7 +318,7 @@ class RunWriter:
                 summary.seconds,
                 summary.tokens,
                 *costs,
-                self._masked_text(_dumped(data)),
+                self._masked_text(dumped(data)),
                 number,
             ),
         )
@@ -440,4 +442,4 @@ class RunWriter:
         return masked
 
     def _masked_text(self, text: str) -> str:
-        return self.secrets.in_json(text, _dumped)
+        return self.secrets.in_json(text, dumped)
