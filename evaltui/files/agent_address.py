@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +60,9 @@ class AgentAddress:
         return "" if self.url else self.interpreter.problem
 
 
-def files_of_agent(agent: AgentAddress) -> dict[str, str]:
-    """The files that it is made of, each with a fingerprint of what it holds; those of its variant, too."""
-    return files_of(agent.code) | (agent.variant.files() if agent.variant else {})
+def files_of_agent(agent: AgentAddress, also: Iterable[str] = ()) -> dict[str, str]:
+    """The files that it is made of, each with a fingerprint of what it holds; those of its variant, too.
+
+    `also` are names of further files, as seen from its folder.
+    """
+    return files_of(agent.code, also) | (agent.variant.files() if agent.variant else {})

@@ -26,7 +26,8 @@ _OF_TESTS = ("eval*", "test*")
 # The names of agents, and what may bring in any name.
 _MAY_DEFINE = re.compile(r"\b((root_)?agent|app|get_agent_async|__getattr__|globals)\b|import \*")
 
-_NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
+NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
+"""Folders of dependencies and caches."""
 # Where agents-cli writes what was run.
 _RUN_FOLDERS = {("artifacts", "traces"), ("artifacts", "grade_results")}
 
@@ -226,10 +227,15 @@ def json_files_below(
 
 def is_entered(one: Path) -> bool:
     """Whether files are looked for in a folder: not in hidden ones, dependencies, caches and runs."""
-    if one.name.startswith(".") or one.name in _NEVER_ENTERED or (one.parent.name, one.name) in _RUN_FOLDERS:
+    if one.name.startswith(".") or one.name in NEVER_ENTERED or is_run_folder(one):
         return False
     # Of a folder that may not be entered, `Path.exists` would raise, and its neighbours be left out with it.
     return one.is_dir() and not os.path.exists(one / "pyvenv.cfg")  # noqa: PTH110
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether agents-cli writes what was run there."""
+    return (folder.parent.name, folder.name) in _RUN_FOLDERS
 
 
 def _entered(folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
-from evaltui.files.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, is_code
+from evaltui.files.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, may_count
 from evaltui.files.folders import agent_folder, is_entered, is_json, levels_above
 from evaltui.files.recognition import YAML_SUFFIXES
 from evaltui.files.workspace import set_files, set_folders
@@ -104,7 +104,7 @@ class WatchedFiles:
     def _snapshot(self) -> _Snapshot:
         home = self._folder.resolve()
         outside = [path for path in self.modules if self._only_env or not path.is_relative_to(home)]
-        also = {self._code.name(path): path for path in (*outside, *self._env_above())}
+        also = {self._code.name(path): path for path in outside}
         files = {path.resolve(): path for path in set_files(self._agent_dir, self._given)}
         return _Snapshot(
             self._code.contents(also.values()),
@@ -184,10 +184,7 @@ def _identified(folder: Path) -> tuple[Path, int] | None:
 def _concerns(_: Change, path: str) -> bool:
     """Whether the files are to be read: not for what editors, caches and evaltui itself leave behind."""
     one = Path(path)
-    if is_code(one.name) or is_json(one) or one.suffix in YAML_SUFFIXES or is_entered(one):
-        return True
-    # A folder that is gone cannot be asked whether it was one.
-    return not (one.suffix or one.name.startswith(".") or one.name.endswith("~") or one.exists())
+    return may_count(one.name) or is_json(one) or one.suffix in YAML_SUFFIXES or is_entered(one)
 
 
 def _last_written(paths: Sequence[Path]) -> float:

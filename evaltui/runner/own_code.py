@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -32,8 +33,12 @@ def own_modules() -> list[str]:
     # A module may do anything when it is asked for an attribute.
     modules = [vars(one) for one in list(sys.modules.values()) if isinstance(one, ModuleType)]
     files = {file for module in modules if isinstance(file := module.get("__file__"), str)}
+    return sorted(str(Path(file).resolve()) for file in own_files(files))
+
+
+def own_files(files: Iterable[str]) -> list[str]:
+    """Those of many files that are the user's."""
     # There are a thousand and more of them, and looking at each on disk takes its time.
     places = (EVALTUI, *LIBRARIES, *map(sysconfig.get_path, _LIBRARY_NAMES))
     libraries = tuple(f"{place}{os.sep}" for place in places)
-    suspects = (file for file in files if not file.startswith(libraries))
-    return sorted(str(Path(file).resolve()) for file in suspects if is_own_code(file))
+    return [file for file in files if not file.startswith(libraries) and is_own_code(file)]

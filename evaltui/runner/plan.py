@@ -275,10 +275,16 @@ class Noted:
 
 
 @dataclass(frozen=True)
-class MetricsImported:
-    """Custom metrics are made of these files of the user's, as far as they have been computed."""
+class FilesOpened:
+    """The user's own files that processes of the agent, its metrics and judges have opened so far."""
 
-    files: frozenset[Path]
+    read: frozenset[Path] = frozenset()
+    written: frozenset[Path] = frozenset()
+
+    def __or__(self, other: FilesOpened) -> FilesOpened:
+        if self.read >= other.read and self.written >= other.written:
+            return self
+        return FilesOpened(self.read | other.read, self.written | other.written)
 
 
 @dataclass(frozen=True)
@@ -325,7 +331,7 @@ Update = (
     | Happened
     | RepeatDone
     | CaseDone
-    | MetricsImported
+    | FilesOpened
     | Noted
     | RunStopped
     | Scaled

@@ -5,10 +5,10 @@ headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, record
 session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `import` {id, path, agent_folder},
 `metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without}, `ask` {id,
 judge, prompt, config, agent_folder}, `cancel` {id}, `go` {id, call}, `close`.
-Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `begun` {id}, `event` {id, event},
-`recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result, where, files}, {turns, files},
-{text, cut_off, usages} or nothing, `failed` {id, error, usages?}, `brought_in` {steps} when it is closed,
-`fatal` {error}.
+Host to parent: `preloaded`, `opened` {read?, written?}, `loaded` {info, files}, `broken` {error}, `begun`
+{id}, `event` {id, event}, `recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result,
+where}, {turns}, {files}, {text, cut_off, usages} or nothing, `failed` {id, error, usages?}, `brought_in`
+{steps} when it is closed, `fatal` {error}.
 
 `variant` is a variant as JSON, null for none: of an instruction with its text, and with what is changed
 already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
@@ -18,7 +18,8 @@ libraries' modules in order, and what the agent changed in the environment in be
 that a live one is to be made or is over, and `go` that it may be made; see `ModelGate`.
 A `run` with `at_once` waits where so many of them are under way already; `begun` tells that it waits no more.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see
-`call_recorder`. `files` are the user's own modules that were imported, as absolute paths.
+`call_recorder`. `files` are the user's own modules that were imported, as absolute paths. `opened` are the
+files of the user's that the process has opened and not told yet; it comes before what these led to.
 `simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it
 is; null for one that the process imports as any other.
 `seal` is what every line of the host begins with: the agent, which lives in the same process, can write to

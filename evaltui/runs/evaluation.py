@@ -258,7 +258,8 @@ async def run_planned(
         if log is not None:
             # One that was stopped can be resumed as one that was interrupted.
             log.end(None if result.stopped else result.status)
-        for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
+        header = RunHeader(files=files) if log is None else log.header
+        for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, header))):
             tell(Noted(note))
             _warn(note)
     finally:

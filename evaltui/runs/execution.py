@@ -18,7 +18,7 @@ from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.files.agent_address import AgentAddress, files_of_agent
-from evaltui.files.agent_files import changed_files
+from evaltui.files.agent_files import is_source
 from evaltui.files.folders import app_name, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
@@ -29,6 +29,7 @@ from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,
     CaseStarted,
+    FilesOpened,
     Happened,
     HeldConversations,
     Noted,
@@ -42,8 +43,9 @@ from evaltui.runner.plan import (
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.pruning import prune
-from evaltui.runs.resuming import Resumption, is_prompt, is_source
+from evaltui.runs.resuming import Resumption
 from evaltui.runs.run_file import Ending, RunFile
+from evaltui.runs.run_files import changed_meanwhile, with_opened
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run, dumped
 from evaltui.runs.secret_pieces import SecretPieces
@@ -56,27 +58,25 @@ from evaltui.text.figures import counted, some_of
 _COMMIT_EVERY = 1.0
 
 
-def logged_files(plan: RunPlan) -> dict[str, str]:
+def logged_files(plan: RunPlan, also: Iterable[str] = ()) -> dict[str, str]:
     """The files of the agent with their fingerprints; none for an agent behind a network, an object, and
     conversations that were held elsewhere."""
     is_unknown = plan.agent.url or plan.agent.in_process or plan.held is not None
-    return {} if is_unknown else files_of_agent(plan.agent)
+    return {} if is_unknown else files_of_agent(plan.agent, also)
 
 
-def notes_on_changes(plan: RunPlan, files: Mapping[str, str]) -> Iterator[str]:
-    """Sentences that name the files that changed since a run read them; `files` are those of the agent then.
-
-    Data of the agent is left out, but for what may be a prompt: it may write some itself while it works.
-    """
+def notes_on_changes(plan: RunPlan, header: RunHeader) -> Iterator[str]:
+    """Sentences that name the files that changed since a run read them; those of the agent are in its
+    header."""
     read = {path: before for one in plan.sets for path, before in one.files.items()}
     changed = [path for path, before in read.items() if fingerprint_of(path) != before]
     if changed:
         names = some_of([case_path(plan.agent_dir, path) for path in changed])
         yield f"{names} changed during the run. Verdicts are of the files before the agent started"
-    changed_of_agent = changed_files(files, logged_files(plan))
-    if code := [name for name in changed_of_agent if is_source(name)]:
+    changed_of_agent = changed_meanwhile(header, logged_files(plan, header.files))
+    if code := [name for name in changed_of_agent if is_source(name) or name not in header.written]:
         yield f"{some_of(code)} changed during the run. Some cases may have run on the earlier version"
-    if prompts := [name for name in changed_of_agent if name in files and is_prompt(name)]:
+    if prompts := [name for name in changed_of_agent if name not in code]:
         either = "Unless the agent wrote that, some cases may have run on the earlier version"
         yield f"{some_of(prompts)} changed during the run. {either}"
 
@@ -85,9 +85,11 @@ class LoggedRun:
     """Writes what a run tells to its file; in memory, where that cannot be written."""
 
     def __init__(
-        self, writer: RunWriter, agent: AgentAddress, started: datetime, note: Callable[[str], None]
+        self, writer: RunWriter, agent: AgentAddress, header: RunHeader, note: Callable[[str], None]
     ) -> None:
         """`note` gets a sentence where the file cannot be written to its end."""
+        self.header = header
+        """With the files that were opened so far."""
         self.last_result: int | None = None
         """The number of the case that has the last result in the file; None before there is one."""
         self.seconds: float | None = None
@@ -95,7 +97,6 @@ class LoggedRun:
         self._writer = writer
         self._agent = agent
         self._pieces = SecretPieces(writer.secrets)
-        self._started = started
         self._note = note
         self._is_incomplete = False
         writer.on_locked = note
@@ -131,7 +132,7 @@ class LoggedRun:
             writer = RunWriter(None, header, secrets, _texts(plan))
         else:
             writer = begin_run(store, header, _texts(plan), or_in_memory=True)
-        return cls(writer, agent, header.started, note)
+        return cls(writer, agent, header, note)
 
     @property
     def path(self) -> Path | None:
@@ -149,6 +150,14 @@ class LoggedRun:
         Raises what `RunFile` raises.
         """
         earlier, repeats = RunFile(resumption.path), set(resumption.carried())
+        self._set_header(
+            replace(
+                self.header,
+                files={**earlier.header.files, **self.header.files},
+                read=earlier.header.read,
+                written=earlier.header.written,
+            )
+        )
         for stored in earlier.repeats:
             if (stored.case, stored.repeat) in repeats:
                 self._writer.copy_repeat(earlier, stored)
@@ -168,6 +177,10 @@ class LoggedRun:
                 writer.set_agent({name: value for name, value in info.items() if name != "places"})
                 for text in changes_in_words(self._agent, info):
                     writer.add_note(text)
+            case FilesOpened():
+                # Of others, the files are not known.
+                if self.header.files:
+                    self._set_header(with_opened(self.header, self._agent, update))
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._write_events(self._pieces.end((*case, repeat)))
                 writer.add_repeat(case, eval_set_id, repeat, result)
@@ -184,6 +197,10 @@ class LoggedRun:
                 writer.stop(reason)
         self._note_problem()
 
+    def _set_header(self, header: RunHeader) -> None:
+        self.header = header
+        self._writer.set_header(header)
+
     def _write_events(self, updates: Iterable[Happened]) -> None:
         for update in updates:
             self._writer.add_event(update.event, update.json)
@@ -196,7 +213,7 @@ class LoggedRun:
     def end(self, status: Status | None = None) -> None:
         """The run is over; without a status it was interrupted."""
         self._write_events(self._pieces.close())
-        self.seconds = round((datetime.now(UTC) - self._started).total_seconds(), 3)
+        self.seconds = round((datetime.now(UTC) - self.header.started).total_seconds(), 3)
         self._writer.end(Ending(status, self.seconds) if status else None, self.seconds)
         self._note_problem()
 
@@ -410,17 +427,17 @@ class _Execution:
                 committing.cancel()
             # One that was stopped can be resumed as one that was interrupted.
             log.end(None if self._stopped else status)
-            await self._finish(files)
+            await self._finish(log)
         finally:
             file = log.close()
         assert log.seconds is not None
         return ExecutedRun(started, log.seconds, status, log.path, file, self._stopped, problem)
 
-    async def _finish(self, files: Mapping[str, str]) -> None:
+    async def _finish(self, log: LoggedRun) -> None:
         """What is to be done once all cases are over."""
-        for note in await asyncio.to_thread(lambda: list(notes_on_changes(self._selected.plan, files))):
+        for note in await asyncio.to_thread(lambda: list(notes_on_changes(self._selected.plan, log.header))):
             self._note(note)
-        if self._log is not None and self._log.path is not None:
+        if log.path is not None:
             in_use = self._selected.request.logs_in_use()
             await asyncio.to_thread(self._delete_older_runs, in_use)
         try:

@@ -14,7 +14,7 @@ from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.variants import Variant
-from evaltui.files.agent_files import changed_files
+from evaltui.files.agent_files import FilesNow, different_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import result_of, run_id
@@ -104,7 +104,7 @@ def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
 
 def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
     """What is different in two runs besides what the agent did, in short: its files, `model`, `config`."""
-    found = changed_files(before.files, after.files) if before.files and after.files else ()
+    found = different_files(before.files, after.files) if before.files and after.files else ()
     if before.model and after.model and before.model != after.model:
         found = (*found, "model")
     then, now = ({one.path: one for one in row.sets if one.config is not None} for row in (before, after))
@@ -145,7 +145,7 @@ def names_by_run(store: RunStore) -> dict[str, tuple[str, ...]]:
 def read_row(
     path: Path,
     names: tuple[str, ...] = (),
-    files: Mapping[str, str] | None = None,
+    files: FilesNow | None = None,
 ) -> RunRow:
     """A run; what cannot be read is a problem of the row. `files` are the agent's now, if that matters."""
     try:
@@ -183,7 +183,7 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
     )
 
 
-def _row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) -> RunRow:
+def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
     file = RunFile(path)
     # In this order: the run may end meanwhile, and then it is not interrupted, and has all results.
     goes_on, header, ended, totals = is_being_written(path), file.header, file.ending, file.totals
@@ -204,7 +204,7 @@ def _row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) ->
         str(file.agent.get("model") or ""),
         header.kind,
         header.files,
-        None if files is None or not header.files else changed_files(header.files, files),
+        None if files is None or not header.files else files.changed_since(header.files),
         header.matrix,
         header.variant,
         stopped=header.stopped,

@@ -19,9 +19,8 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
-from evaltui.files.agent_files import changed_files
+from evaltui.files.agent_files import different_files, is_source
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.resuming import is_source
 from evaltui.runs.run_file import Ending, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
@@ -162,6 +161,9 @@ class _Merge:
                 replace(one, unselected=tuple(sorted(self._unselected.get(one.path, ()))))
                 for one in self.sets
             ),
+            files=_merged_files([one.files for one in headers]),
+            read=tuple(sorted({name for one in headers for name in one.read})),
+            written=tuple(sorted({name for one in headers for name in one.written})),
             number=None,
             matrix=headers[0].matrix if is_of_matrix else "",
             shards=self._shards,
@@ -254,8 +256,9 @@ class _Merge:
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
         traces: dict[str, str] = {}
-        changed = {name for one in files for name in changed_files(files[0], one)}
-        names = {name for name in changed if not is_source(name)}
+        changed = {name for one in files for name in different_files(files[0], one)}
+        own = {name for header in headers for name in header.written}
+        names = {name for name in changed if not (is_source(name) or name in own)}
         for name, digest in (trace for header in headers for trace in header.trace_files.items()):
             names |= {name} if traces.setdefault(name, digest) != digest else set()
         for path in {one.path for one in self.sets}:
@@ -327,6 +330,12 @@ class _Merge:
 
 def _expects(run: RunFile, case: CaseId) -> str:
     return case_fingerprint(EvalCase.model_validate(run.eval_case(case)))
+
+
+def _merged_files(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What differs in the runs has a fingerprint that no file has: some of the results are of another one."""
+    changed = {name for one in files for name in different_files(files[0], one)}
+    return {name: "" if name in changed else text for one in files for name, text in one.items()}
 
 
 def _has_set(header: RunHeader, path: str) -> bool:

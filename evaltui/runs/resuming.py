@@ -17,13 +17,13 @@ from evaltui.core.model.outcome import RepeatResult
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
-from evaltui.files.folders import ENV_NAME, agent_folder
 from evaltui.files.settings import secrets_of
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_files import files_changed_since
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
@@ -31,11 +31,6 @@ from evaltui.text.figures import some_of
 
 Known = Mapping[CaseId, Mapping[int, RepeatResult]]
 
-# What only the user writes. Other files an agent may change itself while it works.
-_CODE = {".py", ".yaml", ".yml"}
-# What hardly an agent writes itself; of other texts, as counters and memories, the name has to say so.
-_PROMPTS = {".md", ".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
-_PROMPT_NAMES = ("prompt", "instruction", "system")
 _MOST_NAMES = 3
 
 
@@ -224,47 +219,11 @@ def spent_in(log: Path) -> Amount:
     return sum((Amount.of(file.result(one.data).spent) for one in file.repeats), file.spent_without_result)
 
 
-def files_changed_since(file: RunFile, agent: AgentAddress) -> tuple[str, ...]:
-    """The agent's files that are not what they were when a run began.
-
-    Data that changed before the end of the run was changed by the run itself, but for what only the user
-    writes. Raises what `RunFile` raises.
-    """
-    header, end = file.header, file.last_moment + 1.0
-    folder, of_variant = agent_folder(agent.code), dict(header.variant.places if header.variant else ())
-    return tuple(
-        name
-        for name in changed_files(header.files, files_of_agent(agent))
-        if is_source(name)
-        or Path(name).name == ENV_NAME
-        or name in of_variant.values()
-        or not _changed_before(folder / name, end)
-    )
-
-
 def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
     """The files that were there when a run began and changed before its end, by the agent or its user."""
     before = resumption.header.files
     if not (before and resumption.known):
         return
-    if changed := [name for name in changed_files(before, files_of_agent(agent)) if name in before]:
+    if changed := [name for name in changed_files(before, files_of_agent(agent, before)) if name in before]:
         either = "Unless the agent wrote that, kept results may be of the earlier version"
         yield f"{some_of(changed, _MOST_NAMES)} changed while run {resumption.id} went on. {either}"
-
-
-def is_source(name: str) -> bool:
-    """Whether only the user writes a file of this name."""
-    return Path(name).suffix in _CODE
-
-
-def is_prompt(name: str) -> bool:
-    """Whether a file of this name is probably a prompt, which an agent seldom writes itself."""
-    path = Path(name)
-    return path.suffix in _PROMPTS or any(word in path.stem.lower() for word in _PROMPT_NAMES)
-
-
-def _changed_before(path: Path, moment: float) -> bool:
-    try:
-        return path.stat().st_mtime <= moment
-    except OSError:
-        return False

@@ -96,7 +96,12 @@ class RunHeader:
     of_adk: bool = False
     """Whether google-adk ran the agent, in a mode that nobody knows."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """The agent's files, each with a fingerprint of what it held."""
+    """The agent's files and those that were read elsewhere in its project, each with a fingerprint of what it
+    held."""
+    read: tuple[str, ...] = ()
+    """The files of the project that its processes opened for reading."""
+    written: tuple[str, ...] = ()
+    """Those that they opened for writing."""
     recordings: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of the recordings before the run, by the paths of their sets."""
     config: str = ""

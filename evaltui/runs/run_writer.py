@@ -176,23 +176,26 @@ class RunWriter:
             self._db.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {SCHEMA}"
             )
-            data = header.to_json()
-            masked = self._masked(data)
-            if header.shards is not None:
-                # Ids of sets and cases, by which shards are compared.
-                masked["shards"] = data["shards"]
             moment, versions = header.started.isoformat(), (own_version(), platform.python_version())
             stopped = stored(self.secrets.in_text(header.stopped)) if header.stopped else None
             self._db.execute(
                 "INSERT INTO run (started, number, evaltui, python, stopped, header) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (moment, header.number, *versions, stopped, dumped(masked)),
+                (moment, header.number, *versions, stopped, self._header(header)),
             )
             for one in header.sets:
                 self._add_set(one)
             self._db.executemany(_EVAL_CASE, self._eval_cases(cases))
             self._db.execute("COMMIT")
         self._uncommitted.clear()
+
+    def _header(self, header: RunHeader) -> str | bytes:
+        data = header.to_json()
+        masked = self._masked(data)
+        if header.shards is not None:
+            # Ids of sets and cases, by which shards are compared.
+            masked["shards"] = data["shards"]
+        return dumped(masked)
 
     def _eval_cases(self, cases: CaseTexts) -> Iterator[tuple[int, str | bytes]]:
         for case, text in cases:
@@ -254,6 +257,10 @@ class RunWriter:
 
     def _number(self, case: CaseId, eval_set_id: str) -> int:
         return self._numbers.get(case) or self._add_case(case, eval_set_id)
+
+    def set_header(self, header: RunHeader) -> None:
+        """Replace the header by one that knows more of the agent's files."""
+        self._execute("UPDATE run SET header = ?", (self._header(header),))
 
     def set_agent(self, agent: Json) -> None:
         """Add the agent as its host imported it."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.modes import DEFAULT_MODE
-from evaltui.files.agent_files import changed_files
-from evaltui.runs.resuming import is_source
+from evaltui.files.agent_files import changed_files, different_files, is_source
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.values import show_value
@@ -23,7 +22,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
         if before != now:
             yield f"{word} {_given(before)} → {_given(now)}"
     # Data an agent may change itself while it works.
-    yield from (f"{name} changed" for name in changed_files(first.files, other.files) if is_source(name))
+    yield from (f"{name} changed" for name in different_files(first.files, other.files) if is_source(name))
     if first.shards and other.shards:
         # Each shard looks at all conversations, wherever the files are on its machine.
         for mine, theirs in ((first.trace_files, other.trace_files), (other.trace_files, first.trace_files)):

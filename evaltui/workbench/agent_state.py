@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evaltui.runner.parent.python_check import PythonCheck
     from evaltui.runner.parent.starting import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
+    from evaltui.runner.plan import FilesOpened
     from evaltui.runs.store import RunStore
 
 
@@ -77,6 +78,9 @@ class AgentState:
         self._changes: list[tuple[str, ...]] = []
         self._files: AgentFiles | None = None
         self._contents: Contents | None = None
+        # The files of its project that runs of this sitting have opened, by their names.
+        self._read: dict[str, Path] = {}
+        self._written: set[str] = set()
         self._changed = changed
         self._is_running = is_running
         self._find_python = find_python
@@ -142,16 +146,44 @@ class AgentState:
     async def compare_files(self, *, after_run: bool = False) -> None:
         """Counts a change of the files that differ from when they were compared last, and of its Python.
 
-        `after_run`, data that changed was written by the agent itself.
+        `after_run`, the agent has written some itself, see `is_read_only`.
         """
-        from evaltui.files.agent_files import changed_files
-        from evaltui.runs.resuming import is_source
+        from evaltui.files.agent_files import changed_files, is_read_only
 
         before, self._contents = self._contents, await asyncio.to_thread(self._contents_now)
         if before is not None and not self.followed:
             changed = changed_files(before, self._contents)
-            if names := [name for name in changed if not after_run or name == PYTHON or is_source(name)]:
-                self.code_changed(names)
+            if after_run:
+                read, written = self._read, self._written
+                changed = tuple(
+                    name for name in changed if name == PYTHON or is_read_only(name, before, read, written)
+                )
+            if changed:
+                self.code_changed(changed)
+
+    def opened(self, files: FilesOpened, since: float) -> None:
+        """Notes the files that a run has opened, which began at a moment in seconds since the epoch: from now
+        on, those that it has read are the agent's."""
+        from evaltui.files.agent_files import used_files, was_written_since
+
+        self._written |= used_files(self.dir, files.written).keys()
+        new = {
+            name: path for name, path in used_files(self.dir, files.read).items() if name not in self._read
+        }
+        self._read |= new
+        if self._contents is None or self._files is None:
+            return
+        others = {name: path for name, path in new.items() if name not in self._contents}
+        contents = self._files.read(others)
+        # What it held for the first cases is unknown.
+        changed = {
+            name for name in contents if name not in self._written and was_written_since(others[name], since)
+        }
+        self._contents = {**self._contents, **contents, **dict.fromkeys(changed, "")}
+
+    def writes(self, name: str) -> bool:
+        """Whether the agent has written a file itself in a run of this sitting."""
+        return name in self._written
 
     def _contents_now(self) -> Contents:
         """In a thread."""
@@ -159,7 +191,8 @@ class AgentState:
             from evaltui.files.agent_files import AgentFiles
 
             self._files = AgentFiles(self.dir, only_env=bool(self.address.url))
-        return {**self._files.contents(), PYTHON: str(self.address.interpreter.path)}
+        contents = self._files.contents([*self._read.values()])
+        return {**contents, PYTHON: str(self.address.interpreter.path)}
 
     def files_changed_since(self, version: int) -> tuple[str, ...]:
         """Names of the files that have changed since a version of the code."""

@@ -57,7 +57,7 @@ class RunController:
     ) -> None:
         self.current: Run | None = None
         """The run that was started last; None before the first one."""
-        self.on_metrics: Callable[[frozenset[Path]], None] = lambda files: None
+        self.on_opened: Callable[[frozenset[Path]], None] = lambda files: None
         """Is given the files that custom metrics are made of, once they are imported."""
         self.is_busy: Callable[[], bool] = lambda: False
         """Whether a run goes on that is not one of these."""
@@ -310,7 +310,7 @@ class RunController:
             self._outcomes,
             self._console,
             selected=lambda: self._reload_if_stale(run, chosen),
-            follow_metrics=lambda files: self.on_metrics(files),
+            follow_files=lambda files: self.on_opened(files),
             changed=self._changed,
         )
         executed = await (self._service or execution.run)(

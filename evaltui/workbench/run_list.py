@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from evaltui.files.agent_files import files_of
+from evaltui.files.agent_files import FilesNow
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
     FailedCase,
@@ -51,7 +51,7 @@ class RunList:
         self.paths: Sequence[Path] | None = None
         self._names: Mapping[str, tuple[str, ...]] = {}
         self._before: Mapping[Path, Path] = {}
-        self._files: Mapping[str, str] = {}
+        self._files: FilesNow | None = None
         self._rows = Lookups(self._read_row, changed)
         # By run and how many of its cases were done.
         self._failures = Lookups[tuple[Path, int], tuple[FailedCase, ...]](
@@ -118,9 +118,9 @@ class RunList:
 
     # In a thread
 
-    def _look(self) -> tuple[list[Path], dict[str, tuple[str, ...]], dict[str, str]]:
+    def _look(self) -> tuple[list[Path], dict[str, tuple[str, ...]], FilesNow]:
         store = self._store()
-        return newest_first(store.files()), names_by_run(store), files_of(store.agent_dir)
+        return newest_first(store.files()), names_by_run(store), FilesNow(store.agent_dir)
 
     def _read_row(self, path: Path) -> RunRow:
         return read_row(path, self._names.get(run_id(path), ()), self._files)

@@ -29,9 +29,9 @@ from evaltui.runner.plan import (
     AtWork,
     CaseDone,
     CaseStarted,
+    FilesOpened,
     Happened,
     Judging,
-    MetricsImported,
     Noted,
     RepeatDone,
     RunStopped,
@@ -95,7 +95,7 @@ def _same_calls(calls: ModelCalls) -> ModelCalls:
 
 
 class RunFollower:
-    """Takes what a run tells. `follow_metrics` is called with the files of custom metrics, `selected` when it
+    """Takes what a run tells. `follow_files` is called with the files that it opened, `selected` when it
     is known which cases are run, `changed` after every change."""
 
     def __init__(
@@ -106,7 +106,7 @@ class RunFollower:
         console: Console,
         *,
         selected: Callable[[], None],
-        follow_metrics: Callable[[frozenset[Path]], None],
+        follow_files: Callable[[frozenset[Path]], None],
         changed: Callable[[], None],
     ) -> None:
         self._run = run
@@ -114,7 +114,8 @@ class RunFollower:
         self._outcomes = outcomes
         self._console = console
         self._selected = selected
-        self._follow_metrics = follow_metrics
+        self._follow_files = follow_files
+        self._started = time.time()
         self._changed = changed
         self._cases: Mapping[CaseId, StoredCase] = {}
         # By the path of `CaseId`.
@@ -156,8 +157,9 @@ class RunFollower:
             case RunStopped(reason):
                 run.remarks.append(reason)
                 run.is_stopped = True
-            case MetricsImported(files):
-                self._follow_metrics(files)
+            case FilesOpened(read=read):
+                self._agent.opened(update, self._started)
+                self._follow_files(frozenset(read))
             case RepeatDone(case=case, result=repeated):
                 run.judging.discard(case)
                 run.calls.on_result(repeated)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.agent_files import AgentFiles
+from evaltui.files.agent_files import AgentFiles, used_files
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
@@ -89,7 +89,7 @@ class Watch:
         self._scoring: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._modules: frozenset[Path] = frozenset()
-        self._of_metrics: frozenset[Path] = frozenset()
+        self._opened: frozenset[Path] = frozenset()
         self._files: WatchedFiles | None = None
         self._saved_at = 0.0
         self._heard_at = 0.0
@@ -152,7 +152,7 @@ class Watch:
 
         is_remote = bool(self._agent.address.url)
         self._files = WatchedFiles(self._agent.dir, self._given, only_env=is_remote)
-        self._files.modules = self._modules | self._of_metrics
+        self._files.modules = self._modules | self._opened
         try:
             await self._agent.compare_files()
             self._agent.followed = self.on
@@ -190,19 +190,22 @@ class Watch:
         # Those from elsewhere are watched as well.
         self._modules = started.host.files
         if self._files is not None:
-            self._files.modules = self._modules | self._of_metrics
+            self._files.modules = self._modules | self._opened
         self._agent.imported(info)
 
-    def follow_metrics(self, files: frozenset[Path]) -> None:
-        """Watches the files that custom metrics are made of, too."""
-        self._of_metrics = files
+    def follow_opened(self, files: frozenset[Path]) -> None:
+        """Watches the files that a run has read, too, as far as they are of the project."""
+        self._opened = files = frozenset(used_files(self._agent.dir, files).values())
         if self._files is not None:
             self._files.modules = self._modules | files
 
     # What was saved
 
     async def _on_save(self, change: Changed) -> None:
-        code = self._own_writes.without_own(change.code, self._runs.current)
+        run = self._runs.current
+        is_of_run = run is not None and (run.ended is None or time.monotonic() - run.ended <= _SOON)
+        names = [name for name in change.code if not (is_of_run and self._agent.writes(name))]
+        code = self._own_writes.without_own(names, run)
         due = await self._take_over_sets(change) if change.sets else frozenset()
         if not code and not due:
             return

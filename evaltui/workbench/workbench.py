@@ -99,7 +99,7 @@ class Workbench:
             changed=notify,
             say=say,
         )
-        self.runs.on_metrics = self.watch.follow_metrics
+        self.runs.on_opened = self.watch.follow_opened
 
     @cached_property
     def chat(self) -> ChatController:

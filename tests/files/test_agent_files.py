@@ -42,7 +42,7 @@ def test_code_prompts_and_data_are_looked_at(folder, name):
         "__pycache__/x.py",
         "venv/x.py",
         ".#agent.py",
-        "notes.pdf",
+        "server.log",
     ],
 )
 def test_what_is_made_from_an_agent_is_not(folder, name):

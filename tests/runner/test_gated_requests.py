@@ -18,7 +18,7 @@ from evaltui.runner.parent.gate.gate import Gate, GatedCall
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings
-from evaltui.runner.plan import RunPlan
+from evaltui.runner.plan import FilesOpened, RunPlan
 from evaltui.runs.evaluation import plan_for
 
 
@@ -193,6 +193,7 @@ class WaitingHost:
 
     alive = True
     takes_more = False
+    opened = FilesOpened()
 
     def __init__(self, plan: RunPlan, clock: Clock) -> None:
         self.settings = HostSettings(plan.agent, 60.0)

@@ -14,6 +14,7 @@ from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent import pool
 from evaltui.runner.parent.pool import HostPool, HostSettings
 from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.plan import FilesOpened
 
 LOST = ErrorInfo("AgentProcessError", "gone", kind=ErrorKind.HOST_LOST)
 
@@ -50,6 +51,7 @@ class _Host:
         self.alive = False
 
     takes_more = False
+    opened = FilesOpened()
 
     async def request(self, message, timeout, on_event, on_recorded, gated, on_begun):
         on_begun()

@@ -32,7 +32,7 @@ GREETER = """
     GREETING = "hello"
 
     async def root_agent(message, session):
-        while message == "wait" and Path(__file__).with_name("hold").exists():
+        while message == "wait" and (Path(__file__).parents[1] / "hold").exists():
             await asyncio.sleep(0.01)
         if message == "call":
             yield tool_call("ring", {"times": 2})
@@ -346,7 +346,7 @@ async def test_two_runs_side_by_side(greeter, open_workbench):
 
 async def interrupted(workbench, greeter, until):
     """A run of which one case was not finished."""
-    hold = greeter.with_name("hold")
+    hold = greeter.parents[1] / "hold"
     hold.touch()
     workbench.runs.run_all()
     await until(lambda: len(workbench.runs.current.done) == 3)

@@ -391,13 +391,13 @@ async def test_code_that_changed_before_watching_began_makes_results_old(greeter
         assert statuses(workbench) == {eval_id: f"old {status}" for eval_id, status in FIRST.items()}
 
 
-async def test_what_the_agent_writes_itself_does_not_run_it_for_ever(write_agent, write_set, until):
+async def test_what_the_agent_has_others_write_does_not_run_it_for_ever(write_agent, write_set, until):
     folder = write_agent("""
-        import time
+        import subprocess
         from pathlib import Path
 
         def root_agent(message, session):
-            (Path(__file__).parent / "memory.json").write_text(str(time.time()))
+            subprocess.run("date +%N > memory.json", shell=True, cwd=Path(__file__).parent)
             return message
     """)
     write_set(folder, bad=("hi", "ho"))

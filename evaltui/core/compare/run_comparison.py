@@ -128,7 +128,15 @@ def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = 
 def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
     if then.files and now.files:
         changed = [
-            name for name in {**then.files, **now.files} if then.files.get(name) != now.files.get(name)
+            name
+            for name in {**then.files, **now.files}
+            if then.files.get(name) != now.files.get(name)
+            # Of those outside of the agent's folder, each run has only what it opened.
+            and (
+                not name.startswith("../")
+                or name.endswith("/.env")
+                or (name in then.files and name in now.files)
+            )
         ]
         words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in sorted(changed)]
         more = [counted(len(words) - _MOST_DETAILS, "more file")] if len(words) > _MOST_DETAILS else []

@@ -38,6 +38,7 @@ from .adapters.base import (
 from .case_run import EventLine, LoadedAgent, take_turn
 from .channel import Channel
 from .loading import load_agent, make_adapter
+from .opened_files import OpenedFiles
 from .preloading import BroughtIn, Environment, Preloaded
 from .variants import begin_variant, sets_environment
 
@@ -51,12 +52,13 @@ _GARBAGE = 10_000
 def main() -> None:
     # Nothing that is imported becomes garbage; looking for some doubles the time that imports take.
     gc.disable()
-    channel = Channel(int(sys.argv[1]))
+    channel, opened = Channel(int(sys.argv[1])), OpenedFiles()
     _die_with_parent()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     threading.Thread(target=channel.receive_forever, daemon=True).start()
     try:
-        _serve(channel, channel.begin(json.loads(sys.argv[2])) if sys.argv[2:] else channel.first())
+        first = channel.begin(json.loads(sys.argv[2])) if sys.argv[2:] else channel.first()
+        _serve(channel, first, opened)
     except asyncio.CancelledError:
         _end_disturbed(channel)
     except BaseException as error:
@@ -90,7 +92,7 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _serve(channel: Channel, first: Message) -> None:
+def _serve(channel: Channel, first: Message, opened: OpenedFiles) -> None:
     load, preloaded = first, None
     if first["op"] == "preload":
         preloaded = Preloaded(Path(first["agent_dir"]), first["steps"])
@@ -117,7 +119,9 @@ def _serve(channel: Channel, first: Message) -> None:
         return environment.steps() if preloaded is None else preloaded.steps(environment)
 
     # Never closed: that would wait for threads in which a tool may hang.
-    asyncio.Runner().run(_Host(channel, load["t0"], brought_in).serve(found, load["agent_name"], applied))
+    asyncio.Runner().run(
+        _Host(channel, opened, load["t0"], brought_in).serve(found, load["agent_name"], applied)
+    )
 
 
 def _load_error(error: BaseException) -> Message:
@@ -140,8 +144,15 @@ class _Chat:
 class _Host:
     """The event loop's side: takes requests, runs each in a task."""
 
-    def __init__(self, channel: Channel, t0: float, brought_in: Callable[[], list[BroughtIn]]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        opened: OpenedFiles,
+        t0: float,
+        brought_in: Callable[[], list[BroughtIn]],
+    ) -> None:
         self._channel = channel
+        self._opened = opened
         self._t0 = t0
         self._brought_in = brought_in
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -183,6 +194,7 @@ class _Host:
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         gc.enable()
+        self._tell_opened()
         self._channel.send({"op": "loaded", "info": info, "files": own_modules()})
         while (request := await requests.get())["op"] != "close":
             self._handle(request)
@@ -241,6 +253,7 @@ class _Host:
                 answer = await self._work(request)
             if self._is_disturbed(number):
                 _end_disturbed(self._channel)
+            self._tell_opened()
             self._channel.send({"op": "done", "id": number, **answer})
         except BaseException as error:
             if self._is_disturbed(number, error):
@@ -248,6 +261,7 @@ class _Host:
             # Cancelled means: the parent asked, and wants to know where the agent was.
             usages = list(getattr(error, "usages", ()))
             told = {"usages": usages} if usages else {}
+            self._tell_opened()
             self._channel.send({"op": "failed", "id": number, "error": describe_error(error), **told})
         finally:
             self._unwanted.discard(number)
@@ -263,6 +277,10 @@ class _Host:
         async with self._room:
             self._channel.send({"op": "begun", "id": request["id"]})
             yield
+
+    def _tell_opened(self) -> None:
+        if news := self._opened.news():
+            self._channel.send({"op": "opened", **news})
 
     def _is_disturbed(self, number: int, error: BaseException | None = None) -> bool:
         """Whether the code of one case has cancelled others: each is to be run again by itself, which shows

@@ -48,7 +48,7 @@ from evaltui.runner.parent.pool import ExecutionResult, Listener, LoadingHost, R
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
+from evaltui.runner.plan import FilesOpened, Noted, RunPlan, Scaled, WorkItem
 
 # Seconds without a word from a worker after which its chunks go to others.
 _SILENCE = 30.0
@@ -111,6 +111,7 @@ class DaskExecutor:
         self._unfit = UnfitWorkers(listener, on_update)
         self._scale = ScaleOfRun(plan.scheduler, on_update)
         self._is_over = False
+        self.opened = FilesOpened()
 
     def host_count(self, items: int) -> int:
         """How many hosts so many items are run on, as far as that is known before it begins."""
@@ -171,6 +172,7 @@ class DaskExecutor:
         try:
             self._listener.loaded(await first.loading)
             imported = await self._imported(first.host)
+            self.opened = first.host.opened
         except AgentBrokenError as broken:
             await self._items.break_all(broken.error)
             return False

@@ -15,6 +15,7 @@ from evaltui.runner.cluster.messages import LeaveScore, Score, Scored
 from evaltui.runner.cluster.remote_worker import RemoteWorker
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.scoring_hosts import JudgingRoom, ScoringKind
+from evaltui.runner.plan import FilesOpened
 
 # Deaths of workers that computed nothing but one request, until that request is to blame.
 _DEATHS = 2
@@ -61,6 +62,7 @@ class ScoringOnWorkers:
         self._waiting: deque[_Request] = deque()
         self._loads: dict[RemoteWorker, _Load] = {}
         self._is_over = False
+        self.opened = FilesOpened()
 
     @property
     def gemini(self) -> GeminiAccess | None:

@@ -11,6 +11,7 @@ from evaltui.core.model.events import Event, Json, Step
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.plan import FilesOpened
 from evaltui.runner.protocol import decode_event, places_to_json
 
 
@@ -35,6 +36,11 @@ class Conversation:
         self._started: StartedHost | None = None
         self._chat: int | None = None
         self._events = 0
+
+    @property
+    def opened(self) -> FilesOpened:
+        """The user's own files that its host has opened."""
+        return self._started.host.opened if self._started else FilesOpened()
 
     async def open(self, session: Json, past: Sequence[Step] = ()) -> Json | None:
         """Begin anew at the end of `past`, whose turns are not run again; returns the session state there,

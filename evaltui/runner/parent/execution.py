@@ -31,6 +31,7 @@ from evaltui.runner.plan import (
     AgentLoaded,
     AtWork,
     CaseStarted,
+    FilesOpened,
     Judging,
     Noted,
     OnUpdate,
@@ -137,6 +138,7 @@ class _Run:
         self._verdicts = Verdicts(plan, self._scoring)
         self._judging = asyncio.TaskGroup()
         self._not_passed_on: tuple[str, ...] = ()
+        self._opened = FilesOpened()
         self._recordings = recordings
         self._saving = SavedNowAndThen(list(self._recordings.values()))
 
@@ -155,7 +157,7 @@ class _Run:
                 await asyncio.to_thread(load_table)
             self._close_queue()
             await self._run()
-            self._verdicts.tell_imported(self._on_update)
+            self._tell_opened()
             if self._left and self._gate is not None and (stop := self._gate.stopped):
                 left = counted(len(self._left), "case")
                 # With what cases without a result have spent, which no report counts.
@@ -242,8 +244,15 @@ class _Run:
             self._note(f"session_input: {', '.join(names)} not passed on; this kind of agent takes none")
             self._not_passed_on = ()
 
+    def _tell_opened(self) -> None:
+        opened = self._opened | self._executor.opened | self._scoring.opened
+        if opened is not self._opened:
+            self._opened = opened
+            self._on_update(opened)
+
     def loaded(self, info: Json) -> None:
         self._on_update(AgentLoaded(info))
+        self._tell_opened()
         self._not_passed_on = tuple(info.get("not_passed_on", ()))
         if self._gate is not None and (why := info.get("unrecorded")):
             self._on_ungated(self._gate, why)
@@ -305,6 +314,7 @@ class _Run:
         finally:
             recorded = self._end_recording(item, judge, complete=ran.error is None)
         verdict = replace(verdict, recorded=recorded)
+        self._tell_opened()
         await self._saving.save_if_due()
         if judge is not None and judge.is_left:
             self._leave(item)

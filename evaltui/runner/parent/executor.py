@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import WorkItem
+from evaltui.runner.plan import FilesOpened, WorkItem
 
 
 class ExecutorError(RuntimeError):
@@ -14,6 +14,11 @@ class ExecutorError(RuntimeError):
 
 class Executor(Protocol):
     """Runs each item once, and tells a `Listener` of it."""
+
+    @property
+    def opened(self) -> FilesOpened:
+        """The user's own files that its hosts on this machine have opened so far."""
+        ...
 
     def host_count(self, items: int) -> int:
         """How many hosts so many items are run on, as far as that is known before it begins."""

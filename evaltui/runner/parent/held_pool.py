@@ -8,7 +8,7 @@ import json
 from evaltui.core.model.events import Json
 from evaltui.runner.parent.pool import ExecutionResult, Listener
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import HeldConversations, WorkItem
+from evaltui.runner.plan import FilesOpened, HeldConversations, WorkItem
 
 
 class HeldPool:
@@ -20,6 +20,7 @@ class HeldPool:
         agent: Json,
         listener: Listener[WorkItem],
     ) -> None:
+        self.opened = FilesOpened()
         self._held = held
         self._agent = agent
         self._listener = listener

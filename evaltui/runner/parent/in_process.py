@@ -18,6 +18,7 @@ from evaltui.runner.errors import AgentBrokenError, RequestFailedError, RunStopp
 from evaltui.runner.model_gate import ModelGate
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner.plan import FilesOpened
 from evaltui.runner.protocol import Message
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ class InProcessHost:
     def takes_more(self) -> bool:
         """There is no way to it that what waits would be there the sooner."""
         return False
+
+    @property
+    def opened(self) -> FilesOpened:
+        """Nothing is known: this process opens files for others, too."""
+        return FilesOpened()
 
     def listen(self, on_console: Callable[[str, str], None]) -> None:
         """Nothing is told: the agent prints where this process prints."""

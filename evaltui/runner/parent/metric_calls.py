@@ -24,8 +24,6 @@ class MetricCalls:
         self._hosts = hosts
         self._kind = kind
         self._agent_folder = str(agent_folder(agent_dir).resolve())
-        self.files: frozenset[Path] = frozenset()
-        """Those of the user's that metrics have imported."""
 
     async def score(self, given: MetricInput) -> MetricResult:
         """The function's verdict, or that of the threshold on its scores; whatever it does wrong is an ERROR
@@ -37,7 +35,6 @@ class MetricCalls:
             answer = await self._hosts.answer(self._kind, self._request(given))
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
             return _error(metric, failed.error)
-        self.files |= frozenset(map(Path, answer["files"]))
         if metric.scores_turns:
             return result_of_turns(given, answer["turns"])
         return result_of_evaluation(given, answer["result"], answer["where"])

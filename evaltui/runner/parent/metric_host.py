@@ -15,6 +15,7 @@ from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.supervisor import Host, import_limit
+from evaltui.runner.plan import FilesOpened
 
 
 @dataclass(eq=False)
@@ -47,6 +48,8 @@ class MetricHost:
         self._imported: set[str] = set()
         self._under_way: list[_Request] = []
         self._one_by_one = asyncio.Lock()
+        self.opened = FilesOpened()
+        """The user's own files that its processes have opened so far."""
 
     async def answer(self, message: Json) -> Json:
         """What a request comes to, see `MetricCalls`.
@@ -82,7 +85,10 @@ class MetricHost:
             await host.request({"op": "import", **function}, import_limit(self._timeout), lambda _: None)
             imported.add(message["path"])
         gated = GatedRequest(self._gate, self._timeout) if self._gate else None
-        return await host.request(message, self._timeout, lambda _: None, gated=gated)
+        try:
+            return await host.request(message, self._timeout, lambda _: None, gated=gated)
+        finally:
+            self.opened |= host.opened
 
     async def _running_host(self) -> Host:
         lost = self._host

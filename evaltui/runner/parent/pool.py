@@ -18,6 +18,7 @@ from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.host_requests import OnBegun, OnEvent, OnRecorded
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.plan import FilesOpened
 from evaltui.runner.protocol import Message
 
 Item = TypeVar("Item")
@@ -56,6 +57,11 @@ class RunningHost(Protocol):
     @property
     def takes_more(self) -> bool:
         """Whether it makes those wait that say how many may be under way `at_once`."""
+        ...
+
+    @property
+    def opened(self) -> FilesOpened:
+        """The user's own files that it has opened so far."""
         ...
 
     def listen(self, on_console: OnConsole) -> None: ...
@@ -183,6 +189,7 @@ class HostPool(Generic[Item]):
         self._loaded = False
         self._broken: ErrorInfo | None = None
         self._hosts: set[RunningHost] = set()
+        self._opened = FilesOpened()
 
     async def run(self, work: WorkQueue[Item]) -> None:
         """Run every item, also those that are added meanwhile. A broken agent ends each with its error;
@@ -202,6 +209,12 @@ class HostPool(Generic[Item]):
     async def kill(self) -> None:
         """End all of its hosts by force."""
         await asyncio.gather(*(host.kill() for host in self._hosts))
+
+    @property
+    def opened(self) -> FilesOpened:
+        for host in self._hosts:
+            self._opened |= host.opened
+        return self._opened
 
     def host_count(self, items: int) -> int:
         """How many hosts so many items are run on."""
@@ -238,6 +251,7 @@ class HostPool(Generic[Item]):
                 self._listener.broken(broken.error)
             await self._give_back(work, broken.error)
         finally:
+            self._opened |= started.host.opened
             await finished(started.end())
             self._hosts.discard(started.host)
         return place.suspects

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -14,6 +16,7 @@ from evaltui.files.interpreters import OWN
 from evaltui.runner.parent.gate.requests import CallGate
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.metric_host import MetricHost
+from evaltui.runner.plan import FilesOpened
 
 ScoringKind = Literal["metrics", "models", "functions"]
 """Custom metrics, models that judge, and functions of the user's that stand for such a model."""
@@ -54,6 +57,11 @@ class ScoringHosts(Protocol):
     @property
     def gemini(self) -> GeminiAccess | None:
         """Why judges cannot ask Gemini there; None where they can, or this machine's environment says it."""
+        ...
+
+    @property
+    def opened(self) -> FilesOpened:
+        """The user's own files that processes on this machine have opened so far."""
         ...
 
     async def answer(self, kind: ScoringKind, message: Json) -> Json:
@@ -97,6 +105,10 @@ class LocalScoring:
             "models": MetricHost(timeout, on_console, OWN, gate, variables),
             "functions": MetricHost(timeout, on_console, python, gate, variables, folder),
         }
+
+    @property
+    def opened(self) -> FilesOpened:
+        return reduce(or_, (host.opened for host in self._hosts.values()))
 
     async def answer(self, kind: ScoringKind, message: Json) -> Json:
         if kind != "models" and self._on_start is not None:

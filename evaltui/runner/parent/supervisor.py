@@ -29,6 +29,7 @@ from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.host_console import HostConsole, OnConsole
 from evaltui.runner.parent.host_process import cause_of_death, start_guard
 from evaltui.runner.parent.host_requests import HostRequest, HostRequests, OnBegun, OnEvent, OnRecorded
+from evaltui.runner.plan import FilesOpened
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
 
 # Seconds.
@@ -80,6 +81,7 @@ class Host:
         self._gone = asyncio.Event()
         self._lost: ErrorInfo | None = None
         self.files: frozenset[Path] = frozenset()
+        self.opened = FilesOpened()
         self._ended = False
         # Of the host: its guard tells when nothing is left of it. None where the guard itself was killed.
         self._exit_code: int | None = None
@@ -333,6 +335,9 @@ class Host:
             case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
                 self.files = frozenset(map(Path, files))
                 self.loaded.set_result(info)
+            case {"op": "opened"}:
+                read, written = (frozenset(map(Path, message.get(use, ()))) for use in ("read", "written"))
+                self.opened |= FilesOpened(read, written)
             case {"op": "broken", "error": error} if not self.loaded.done():
                 self.loaded.set_exception(AgentBrokenError(ErrorInfo.from_json(error)))
             case {"op": "preloaded"}:

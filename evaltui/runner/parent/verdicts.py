@@ -30,7 +30,7 @@ from evaltui.runner.parent.metric_calls import MetricCalls
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.parent.pool import ExecutionResult
 from evaltui.runner.parent.scoring_hosts import ScoringHosts
-from evaltui.runner.plan import MetricsImported, OnUpdate, RunPlan, WorkItem
+from evaltui.runner.plan import RunPlan, WorkItem
 
 
 class Verdicts:
@@ -64,11 +64,6 @@ class Verdicts:
         if path not in self._withheld:
             self._withheld[path] = withheld(checked(self._plan, access).checks, path)
         return replace(expected, withheld=self._withheld[path])
-
-    def tell_imported(self, on_update: OnUpdate) -> None:
-        """Tell which of the user's files custom metrics are made of."""
-        if self._metrics.files:
-            on_update(MetricsImported(self._metrics.files))
 
     async def of(
         self, item: WorkItem, expected: Expected, ran: ExecutionResult, judge: CaseJudge | None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.agent_files import AgentFiles, changed_files
+from evaltui.files.agent_files import AgentFiles
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
@@ -82,7 +82,7 @@ class CurrentSession:
             self._looking = None
         # Meanwhile the agent may have been imported again.
         if code is not None and live is self._live and code is live.code:
-            self._set_code_changes(changed_files(code, now))
+            self._set_code_changes(live.changed_files(now))
 
     def _set_code_changes(self, changes: tuple[str, ...]) -> None:
         if changes != self.code_changes:

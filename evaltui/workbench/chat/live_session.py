@@ -10,7 +10,7 @@ from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import CallPlace, places_of_events
 from evaltui.core.model.events import Event, Json
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_files import AgentFiles, Contents, changed_files
+from evaltui.files.agent_files import AgentFiles, Contents, changed_files, used_files
 from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings, StartedHost
@@ -48,11 +48,19 @@ class LiveSession:
     async def renew(self) -> tuple[str, ...]:
         """The files that have changed since the agent was imported; with them, it is imported again."""
         now = await asyncio.to_thread(self._files.contents)
-        changed = () if self.code is None else changed_files(self.code, now)
+        changed = self.changed_files(now)
         self.code = now
         if changed:
             await self.close()
         return changed
+
+    def changed_files(self, now: Contents) -> tuple[str, ...]:
+        """The files that somebody else than the agent has changed since it was imported."""
+        if self.code is None:
+            return ()
+        own = self._conversation.opened.written if self._conversation else ()
+        written = used_files(self.agent.code, own)
+        return tuple(name for name in changed_files(self.code, now) if name not in written)
 
     def holds(self, transcript: Transcript, past: Sequence[ChatTurn]) -> bool:
         """Whether the session is at the end of `past`."""

@@ -8,7 +8,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from numbers import Real
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -36,20 +35,12 @@ async def import_function(request: Json) -> Json:
     """Import a function and the types that it is called with; the `files` of the user's that have been
     imported so far. Raises whatever stands in the way."""
     _found(request)
-    return {"files": _files(len(sys.modules))}
+    return {"files": own_modules()}
 
 
 async def score(request: Json) -> Json:
-    """What a function says: as `_evaluation` or, of one that `scores_turns`, as `_scores`; and the `files` of
-    the user's that have been imported so far."""
-    said = await (_scores(request) if request["scores_turns"] else _evaluation(request))
-    return {**said, "files": _files(len(sys.modules))}
-
-
-@lru_cache(maxsize=1)
-def _files(_modules: int) -> list[str]:
-    """Looking for them takes as long as scoring: they are others only where more has been imported."""
-    return own_modules()
+    """What a function says: as `_evaluation` or, of one that `scores_turns`, as `_scores`."""
+    return await (_scores(request) if request["scores_turns"] else _evaluation(request))
 
 
 async def _evaluation(request: Json) -> Json:

@@ -1,0 +1,76 @@
+"""The files of an agent that a run was of, and which of them have changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from evaltui.files.agent_address import AgentAddress, files_of_agent
+from evaltui.files.agent_files import (
+    changed_files,
+    is_prompt,
+    is_read_only,
+    prints_of,
+    used_files,
+    was_written_since,
+)
+from evaltui.files.folders import agent_folder
+from evaltui.runner.plan import FilesOpened
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_header import RunHeader
+
+# Seconds.
+_MOMENT = 1.0
+
+
+def with_opened(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> RunHeader:
+    """The header of a run with the files that its processes have opened by now.
+
+    A file that was found only now and is newer than the run has a fingerprint that no file has: nobody knows
+    what it held for the first cases.
+    """
+    read, written = (used_files(agent.code, paths) for paths in (opened.read, opened.written))
+    new = {name: path for name, path in read.items() if name not in header.files and name not in written}
+    started = header.started.timestamp()
+    prints = prints_of(agent.code, new)
+    prints |= {name: "" for name in prints if was_written_since(new[name], started)}
+    return replace(
+        header,
+        files={**header.files, **prints},
+        read=tuple(sorted({*header.read, *read})),
+        written=tuple(sorted({*header.written, *written})),
+    )
+
+
+def changed_meanwhile(header: RunHeader, files: Mapping[str, str]) -> list[str]:
+    """The files that changed between the begin of a run and its end, which is now, but for data that the
+    agent may have written itself; `files` are those of now."""
+    changed = changed_files(header.files, files)
+    return [
+        name for name in changed if _is_read_only(name, header) or (name in header.files and is_prompt(name))
+    ]
+
+
+def files_changed_since(file: RunFile, agent: AgentAddress) -> tuple[str, ...]:
+    """The agent's files that are not what they were when a run began.
+
+    What the agent may have changed itself before the end of the run is left out. Raises what `RunFile`
+    raises.
+    """
+    header, folder = file.header, agent_folder(agent.code)
+    end = file.last_moment
+    cut_off = file.seconds is None
+
+    def may_be_own(name: str) -> bool:
+        # Of a run that was cut off only the last event is known.
+        grace = _MOMENT if cut_off or name in header.written else 0.0
+        return not (_is_read_only(name, header) or was_written_since(folder / name, end + grace))
+
+    changed = changed_files(header.files, files_of_agent(agent, header.files))
+    return tuple(name for name in changed if not may_be_own(name))
+
+
+def _is_read_only(name: str, header: RunHeader) -> bool:
+    of_variant = header.variant.places if header.variant else ()
+    is_of_variant = name in dict(of_variant).values()
+    return is_of_variant or is_read_only(name, header.files, header.read, header.written)

@@ -1,0 +1,240 @@
+"""A stored result counts as of now only while everything that its run read is as it was then."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import asynccontextmanager
+
+import pytest
+from command_line import call
+
+from evaltui.workbench.state import Stage
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    import importlib, sqlite3
+    from pathlib import Path
+
+    HERE = Path(__file__).parent
+
+    def root_agent(message, session):
+        {body}
+        return "hi"
+"""
+READS = "(HERE / {name!r}).read_text()"
+JUDGED = {
+    "criteria": {
+        "final_response_match_v2": {
+            "threshold": 0.5,
+            "judge_model_options": {"judge_model": "checks.judge:good", "num_samples": 1},
+        }
+    }
+}
+METRIC = {"evaltui": {"criteria": {"own": {"threshold": 1.0, "function": "checks.metrics.own"}}}}
+JUDGE = """
+def good(prompt):
+    return '{"is_the_agent_response_valid": "valid"}'
+"""
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def desk(tmp_path, write_agent):
+    """Makes the project of an agent whose tool runs `body`, with two cases."""
+
+    def make(body="pass", config=None):
+        write(tmp_path / "pyproject.toml", "[project]\nname = 'shop'\nversion = '1'\n")
+        folder = write_agent(AGENT.format(body=body), name="desk")
+        turn = {
+            "user_content": {"role": "user", "parts": [{"text": "hi"}]},
+            "final_response": {"role": "model", "parts": [{"text": "hi"}]},
+        }
+        cases = [{"eval_id": eval_id, "conversation": [turn]} for eval_id in ("a", "b")]
+        write(folder / "s.evalset.json", json.dumps({"eval_set_id": "s", "eval_cases": cases}))
+        write(folder / "test_config.json", json.dumps(config or {"criteria": {"response_match_score": 0.5}}))
+        return folder
+
+    return make
+
+
+@asynccontextmanager
+async def opened(folder):
+    workbench = Workbench(folder)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    try:
+        yield workbench
+    finally:
+        await workbench.close()
+
+
+async def reasons(workbench):
+    """Why each result is stale; empty for one of now."""
+    await workbench.outcomes.compare_files()
+    states = [workbench.outcomes.freshness(case) for case in workbench.sets.every_case()]
+    assert None not in states
+    return [state.reasons if state.is_stale else () for state in states]
+
+
+def reopened(folder):
+    async def look():
+        async with opened(folder) as workbench:
+            return await reasons(workbench)
+
+    return asyncio.run(look())
+
+
+async def run_all(workbench, folder, meanwhile=None):
+    run = workbench.runs.start("all", {folder / "s.evalset.json": None})
+    if meanwhile is not None:
+        await meanwhile(run)
+    await workbench.runs.finished()
+    assert run.stage is Stage.FINISHED
+
+
+CHECKS = {
+    "metric": (METRIC, "metrics.py", "def own(actual, expected, criterion):\n    return 1.0\n"),
+    "judge": (JUDGED, "judge.py", JUDGE),
+}
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_functions_that_only_scoring_imports(desk, tmp_path, kind, capsys):
+    config, name, text = CHECKS[kind]
+    folder, checks = desk(config=config), tmp_path / "checks"
+    write(checks / "__init__.py", "")
+    write(checks / name, text)
+    assert call("run", folder, "s:a") == 0
+    assert call("run", folder) == 0
+    assert reopened(folder) == [(), ()]
+    first, _ = sorted((folder / ".evaltui" / "runs").glob("*.sqlite"))
+    write(checks / name, text + "# other\n")
+    assert reopened(folder) == [(f"../checks/{name}",)] * 2
+    assert call("run", folder, "s:b") == 0
+    *_, second = sorted((folder / ".evaltui" / "runs").glob("*.sqlite"))
+    capsys.readouterr()
+    assert call("merge", first, second, "-o", tmp_path / "merged.sqlite") == 2
+    assert f"../checks/{name} changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("kb.jsonl", "kb.tsv", "kb.ini", "kb.rst", "kb.mustache", "kb.prompty", "prompt", "p.TXT", "p.Md"),
+        *(".prompts/p.jsonl", ".hidden.txt", ".env.local", "recordings/p.txt", "kb.sqlite", "picture.png"),
+    ],
+)
+def test_data_and_prompts_in_the_agents_folder_whatever_their_names(desk, name):
+    folder = desk()
+    write(folder / name, "before")
+    assert call("run", folder) == 0
+    assert reopened(folder) == [(), ()]
+    write(folder / name, "after")
+    assert reopened(folder) == [(name,)] * 2
+
+
+def test_a_file_that_was_added_and_one_in_a_linked_folder(desk, tmp_path):
+    folder = desk()
+    write(tmp_path / "elsewhere" / "p.jsonl", "before")
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "linked" / "again").symlink_to(folder)
+    assert call("run", folder) == 0
+    write(folder / "prompts" / "new.jsonl", "{}")
+    write(tmp_path / "elsewhere" / "p.jsonl", "after")
+    assert reopened(folder) == [("linked/p.jsonl", "prompts/new.jsonl")] * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("importlib.import_module('common')", "common.py"),
+        ("(HERE.parent / 'prompts' / 'p.md').read_text()", "prompts/p.md"),
+        ("(HERE / 'cases.jsonl').read_text()", "desk/cases.jsonl"),
+    ],
+)
+def test_what_the_agent_reads_elsewhere_in_its_project(desk, tmp_path, body, name):
+    folder, path = desk(body), tmp_path / name
+    seen = os.path.relpath(path, folder)
+    write(path, "before = 1\n")
+
+    async def sitting():
+        async with opened(folder) as workbench:
+            await run_all(workbench, folder)
+            assert await reasons(workbench) == [(), ()]
+            write(path, "after = 1\n")
+            assert await reasons(workbench) == [(seen,)] * 2
+
+    asyncio.run(sitting())
+    assert reopened(folder) == [(seen,)] * 2
+    path.unlink()
+    assert reopened(folder) == [(seen,)] * 2
+    write(path, "before = 1\n")
+    assert reopened(folder) == [(), ()]
+
+
+@pytest.mark.parametrize("name", ["prompt.md", "kb.jsonl", ".env", "../prompts/p.md"])
+def test_a_file_that_somebody_edits_while_a_run_goes_on(desk, name):
+    folder = desk(
+        f"{READS.format(name=name)}; (HERE / '.evaltui' / 'reached').touch()\n"
+        "        while not (HERE / '.evaltui' / 'go').exists(): __import__('time').sleep(0.01)"
+    )
+    path = write(folder / name, "A=before")
+
+    async def edit(run):
+        while not (folder / ".evaltui" / "reached").exists():
+            await asyncio.sleep(0.01)
+        write(path, "A=after")
+        write(folder / ".evaltui" / "go", "")
+
+    async def sitting():
+        async with opened(folder) as workbench:
+            await run_all(workbench, folder, edit)
+            assert await reasons(workbench) == [(name,)] * 2
+            assert any(f"{name} changed during the run" in note for note in workbench.runs.current.remarks)
+
+    asyncio.run(sitting())
+    assert reopened(folder) == [(name,)] * 2
+
+
+WRITES = {
+    "a log": "(HERE / 'log').open('a').write('x')",
+    "a counter": "p = HERE / 'count.dat'; p.write_text(str(int(p.read_text() if p.exists() else 0) + 1))",
+    "a memory": "p = HERE / f'{id(session)}.new'; p.write_text(str(id(session))); p.replace(HERE / 'm')",
+    "a database": "db = sqlite3.connect(HERE / 'kb.db'); db.execute('create table if not exists t (x)'); "
+    "db.execute('insert into t values (1)'); db.commit()",
+}
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_what_the_agent_writes_itself_makes_no_result_stale(desk, what):
+    folder = desk(WRITES[what])
+    assert call("run", folder) == 0
+
+    async def sitting():
+        async with opened(folder) as workbench:
+            for _ in range(2):
+                assert await reasons(workbench) == [(), ()]
+                await run_all(workbench, folder)
+                assert not workbench.runs.current.remarks
+            assert await reasons(workbench) == [(), ()]
+
+    asyncio.run(sitting())
+    assert reopened(folder) == [(), ()]
+
+
+def test_reports_in_the_agents_folder_are_no_part_of_it(desk):
+    folder = desk()
+    kinds = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html"}
+    assert call("run", folder) == 0
+    for kind, suffix in kinds.items():
+        assert call("report", folder, "last", "--report", f"{kind}={folder / f'out.{suffix}'}") == 0
+    assert {path.name for path in folder.glob("out.*")} == {f"out.{suffix}" for suffix in kinds.values()}
+    os.utime(folder / "out.csv", (2e9, 2e9))
+    assert reopened(folder) == [(), ()]
