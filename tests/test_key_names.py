@@ -18,6 +18,7 @@ from tests.test_words import PRODUCT, strings_of
 ELSEWHERE = (
     "commands",
     "core",
+    "documents",
     "files",
     "runner",
     "runs",

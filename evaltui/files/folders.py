@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from evaltui.documents.own_folder import OWN_FOLDER
+from ..documents.own_folder import OWN_FOLDER
 
 CONFIG_NAME = "test_config.json"
 SET_SUFFIXES = (".evalset.json", ".test.json")

@@ -50,6 +50,7 @@ AGENT = """
 ALLOWED = {
     "evaltui": {"events"},
     "evaltui.core": {"compare", "model", "conversation", "recordings", "secret_spellings", "secrets"},
+    "evaltui.documents": {"own_folder"},
     "evaltui.files": {"folders", "import_names", "packages"},
     "evaltui.runner": {
         "bootstrap",

@@ -228,7 +228,9 @@ def test_the_errors_of_a_set_are_looked_for_once(pytester, project, monkeypatch)
     """Not once for each of its cases, of which a set may have thousands."""
     read = []
     load = sets.read_set
-    monkeypatch.setattr(sets, "read_set", lambda path, *rest: read.append(path) or load(path, *rest))
+    monkeypatch.setattr(
+        sets, "read_set", lambda folder, path, *rest: read.append(path) or load(folder, path, *rest)
+    )
     write(project, *(case("twin", "hats") for _ in range(9)))
     result = pytester.runpytest_inprocess("--evaltui")
     assert result.parseoutcomes() == {"errors": 9}
