@@ -27,6 +27,7 @@ from evaltui.files.recordings import recordings_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
 from evaltui.runner.parent.gate.shared import SharedByGates
+from evaltui.runner.protocol import FilesOpened
 from evaltui.text.figures import counted, show_number
 
 
@@ -272,19 +273,6 @@ class Noted:
     text: str
     at_once: bool = False
     """Whether it is of no use when the run is over."""
-
-
-@dataclass(frozen=True)
-class FilesOpened:
-    """The user's own files that processes of the agent, its metrics and judges have opened so far."""
-
-    read: frozenset[Path] = frozenset()
-    written: frozenset[Path] = frozenset()
-
-    def __or__(self, other: FilesOpened) -> FilesOpened:
-        if self.read >= other.read and self.written >= other.written:
-            return self
-        return FilesOpened(self.read | other.read, self.written | other.written)
 
 
 @dataclass(frozen=True)

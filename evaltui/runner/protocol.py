@@ -37,6 +37,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.conversation.waiting import CallPlace
@@ -170,3 +172,16 @@ def _decoded(text: str | bytes) -> Message:
     except ValueError as error:
         raise DisturbedChannelError("a message of the host cannot be read") from error
     return message
+
+
+@dataclass(frozen=True)
+class FilesOpened:
+    """The user's own files that processes of the agent, its metrics and judges have opened so far."""
+
+    read: frozenset[Path] = frozenset()
+    written: frozenset[Path] = frozenset()
+
+    def __or__(self, other: FilesOpened) -> FilesOpened:
+        if self.read >= other.read and self.written >= other.written:
+            return self
+        return FilesOpened(self.read | other.read, self.written | other.written)

@@ -29,7 +29,6 @@ from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,
     CaseStarted,
-    FilesOpened,
     Happened,
     HeldConversations,
     Noted,
@@ -40,6 +39,7 @@ from evaltui.runner.plan import (
     SpentWithoutResult,
     Update,
 )
+from evaltui.runner.protocol import FilesOpened
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.pruning import prune

@@ -15,7 +15,7 @@ from evaltui.files.agent_files import (
     was_written_since,
 )
 from evaltui.files.folders import agent_folder
-from evaltui.runner.plan import FilesOpened
+from evaltui.runner.protocol import FilesOpened
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evaltui.runner.parent.python_check import PythonCheck
     from evaltui.runner.parent.starting import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
-    from evaltui.runner.plan import FilesOpened
+    from evaltui.runner.protocol import FilesOpened
     from evaltui.runs.store import RunStore
 
 

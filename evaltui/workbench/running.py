@@ -29,7 +29,6 @@ from evaltui.runner.plan import (
     AtWork,
     CaseDone,
     CaseStarted,
-    FilesOpened,
     Happened,
     Judging,
     Noted,
@@ -38,6 +37,7 @@ from evaltui.runner.plan import (
     Scaled,
     SetPlan,
 )
+from evaltui.runner.protocol import FilesOpened
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import SelectedRun

@@ -61,7 +61,7 @@ def read_everywhere(log: Path) -> None:
     """Whatever reads runs; what is no run is an OSError or a ValueError with a sentence."""
     agent = log.parent.parent.parent
     History(RunStore(agent), ROOT_AGENT).of(CASE)
-    for read in (lambda path: finished_repeats(RunFile(path)), lambda path: read_row(path, files={})):
+    for read in (lambda path: finished_repeats(RunFile(path)), lambda path: read_row(path)):
         with suppress(OSError, ValueError):
             read(log)
     with suppress(OSError, ValueError):
@@ -156,4 +156,4 @@ def test_a_result_file_of_google_adk_of_any_shape(tmp_path):
         with suppress(OSError, ValueError):
             open_run(path)
         with suppress(OSError, ValueError):
-            read_row(path, "", {})
+            read_row(path)

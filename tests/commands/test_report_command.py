@@ -108,7 +108,10 @@ def test_several_runs_are_one_in_which_the_later_result_counts(agent, capsys, mo
     logs = RunStore(agent).files()
     report = written(agent, *logs)
     assert report["totals"]["passed"] == report["totals"]["cases"] == 4
-    assert report["notes"] == [f"runs put together: {', '.join(log.stem for log in logs)}"]
+    assert report["notes"] == [
+        f"runs put together: {', '.join(log.stem for log in logs)}",
+        "1 result in several logs: the run started last counts",
+    ]
     assert report["log"] is None
 
 

@@ -18,7 +18,10 @@ from evaltui.runner.parent.gate.gate import Gate, GatedCall
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings
-from evaltui.runner.plan import FilesOpened, RunPlan
+from evaltui.runner.plan import (
+    RunPlan,
+)
+from evaltui.runner.protocol import FilesOpened
 from evaltui.runs.evaluation import plan_for
 
 

@@ -14,7 +14,7 @@ from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent import pool
 from evaltui.runner.parent.pool import HostPool, HostSettings
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import FilesOpened
+from evaltui.runner.protocol import FilesOpened
 
 LOST = ErrorInfo("AgentProcessError", "gone", kind=ErrorKind.HOST_LOST)
 

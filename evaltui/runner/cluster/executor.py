@@ -48,7 +48,13 @@ from evaltui.runner.parent.pool import ExecutionResult, Listener, LoadingHost, R
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import FilesOpened, Noted, RunPlan, Scaled, WorkItem
+from evaltui.runner.plan import (
+    Noted,
+    RunPlan,
+    Scaled,
+    WorkItem,
+)
+from evaltui.runner.protocol import FilesOpened
 
 # Seconds without a word from a worker after which its chunks go to others.
 _SILENCE = 30.0

@@ -15,7 +15,7 @@ from evaltui.runner.cluster.messages import LeaveScore, Score, Scored
 from evaltui.runner.cluster.remote_worker import RemoteWorker
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.scoring_hosts import JudgingRoom, ScoringKind
-from evaltui.runner.plan import FilesOpened
+from evaltui.runner.protocol import FilesOpened
 
 # Deaths of workers that computed nothing but one request, until that request is to blame.
 _DEATHS = 2

@@ -11,8 +11,7 @@ from evaltui.core.model.events import Event, Json, Step
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
-from evaltui.runner.plan import FilesOpened
-from evaltui.runner.protocol import decode_event, places_to_json
+from evaltui.runner.protocol import FilesOpened, decode_event, places_to_json
 
 
 class Conversation:

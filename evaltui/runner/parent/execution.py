@@ -31,7 +31,6 @@ from evaltui.runner.plan import (
     AgentLoaded,
     AtWork,
     CaseStarted,
-    FilesOpened,
     Judging,
     Noted,
     OnUpdate,
@@ -42,6 +41,7 @@ from evaltui.runner.plan import (
     WorkItem,
     work_items,
 )
+from evaltui.runner.protocol import FilesOpened
 from evaltui.text.figures import counted
 
 

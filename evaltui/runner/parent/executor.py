@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import FilesOpened, WorkItem
+from evaltui.runner.plan import (
+    WorkItem,
+)
+from evaltui.runner.protocol import FilesOpened
 
 
 class ExecutorError(RuntimeError):

@@ -8,7 +8,11 @@ import json
 from evaltui.core.model.events import Json
 from evaltui.runner.parent.pool import ExecutionResult, Listener
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import FilesOpened, HeldConversations, WorkItem
+from evaltui.runner.plan import (
+    HeldConversations,
+    WorkItem,
+)
+from evaltui.runner.protocol import FilesOpened
 
 
 class HeldPool:

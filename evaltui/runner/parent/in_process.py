@@ -18,8 +18,7 @@ from evaltui.runner.errors import AgentBrokenError, RequestFailedError, RunStopp
 from evaltui.runner.model_gate import ModelGate
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.starting import HostSettings
-from evaltui.runner.plan import FilesOpened
-from evaltui.runner.protocol import Message
+from evaltui.runner.protocol import FilesOpened, Message
 
 if TYPE_CHECKING:
     from evaltui.runner.child.in_process import AgentObject

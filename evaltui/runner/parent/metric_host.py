@@ -15,7 +15,7 @@ from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.supervisor import Host, import_limit
-from evaltui.runner.plan import FilesOpened
+from evaltui.runner.protocol import FilesOpened
 
 
 @dataclass(eq=False)

@@ -18,8 +18,7 @@ from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.host_requests import OnBegun, OnEvent, OnRecorded
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.plan import FilesOpened
-from evaltui.runner.protocol import Message
+from evaltui.runner.protocol import FilesOpened, Message
 
 Item = TypeVar("Item")
 ItemGiven = TypeVar("ItemGiven", contravariant=True)

@@ -16,7 +16,7 @@ from evaltui.files.interpreters import OWN
 from evaltui.runner.parent.gate.requests import CallGate
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.metric_host import MetricHost
-from evaltui.runner.plan import FilesOpened
+from evaltui.runner.protocol import FilesOpened
 
 ScoringKind = Literal["metrics", "models", "functions"]
 """Custom metrics, models that judge, and functions of the user's that stand for such a model."""

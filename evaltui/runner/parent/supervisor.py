@@ -29,8 +29,7 @@ from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.host_console import HostConsole, OnConsole
 from evaltui.runner.parent.host_process import cause_of_death, start_guard
 from evaltui.runner.parent.host_requests import HostRequest, HostRequests, OnBegun, OnEvent, OnRecorded
-from evaltui.runner.plan import FilesOpened
-from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
+from evaltui.runner.protocol import DisturbedChannelError, FilesOpened, Message, SealedLines, encode
 
 # Seconds.
 IMPORT_TIMEOUT = 120.0
