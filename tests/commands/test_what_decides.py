@@ -205,7 +205,8 @@ def test_a_file_that_somebody_edits_while_a_run_goes_on(desk, name):
 
 WRITES = {
     "a log": "(HERE / 'log').open('a').write('x')",
-    "a counter": "p = HERE / 'count.dat'; p.write_text(str(int((p.read_text() if p.exists() else '') or 0) + 1))",
+    "a counter": "p = HERE / 'count.dat'; before = p.read_text() if p.exists() else ''; "
+    "p.write_text(str(int(before or 0) + 1))",
     "a memory": "p = HERE / f'{id(session)}.new'; p.write_text(str(id(session))); p.replace(HERE / 'm')",
     "a database": "db = sqlite3.connect(HERE / 'kb.db'); db.execute('create table if not exists t (x)'); "
     "db.execute('insert into t values (1)'); db.commit()",
