@@ -45,7 +45,8 @@ class Unapplied:
 
     def followed_to(self, data: Any) -> Unapplied:
         if data is self.data:
-            return self
+            # Undo gives the same data back.
+            return replace(self, is_gone=False) if self.is_gone else self
         at = followed(self.data, data, self.at)
         if at is None:
             return self if self.is_gone else replace(self, is_gone=True)

@@ -97,7 +97,7 @@ async def test_ctrl_q_asks_about_unsaved_files_and_about_what_is_typed_in_a_dial
         await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
 
 
-@pytest.mark.parametrize("where", ["turn moved", "case renamed", "case moved away"])
+@pytest.mark.parametrize("where", ["turn moved", "case renamed", "case moved away", "deleted and back"])
 async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:
@@ -116,7 +116,7 @@ async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where)
             await until(pilot, lambda: isinstance(app.screen, PromptScreen))
             await pilot.press("2", "enter")
             await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "2"))
-        else:
+        elif where == "case moved away":
             other = write_cases(house, "more", {"one": []})
             await app.workbench.open()
             app.workbench.navigation.select(Selection(path.name, "dim"))
@@ -127,6 +127,11 @@ async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where)
                 pilot, lambda: app.workbench.editing.unapplied.now()[0].case == CaseId(other.name, "dim")
             )
             app.workbench.navigation.select(Selection(other.name, "dim"))
+        else:
+            pane(app).move_to_id(("turn", 0))
+            await pilot.press("delete")
+            assert unapplied(app) == []
+            await pilot.press("u")
         assert unapplied(app) == [left]
         await pilot.press("2")
         await edit(app, pilot, *row)
