@@ -30,10 +30,10 @@ from evaltui.core.conversation.drafting import CaseDraft, TurnDraft, draft_case,
 from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
 from evaltui.core.conversation.waiting import waiting_calls
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.documents.editing.session import DEFAULT_USER_ID
 from evaltui.documents.json_text import decode
 from evaltui.files.configs import scores_outputs
 from evaltui.files.folders import app_name

@@ -15,10 +15,9 @@ from typing import Any
 
 from evaltui.core.compare.judged import Finding, findings, findings_in, was_judged
 from evaltui.core.model.base_model import dump
-from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.core.secrets import Secrets
-from evaltui.documents.editing.session import DEFAULT_USER_ID
 from evaltui.runs.adk_reader import EXPLANATION
 from evaltui.runs.adk_results import OWN_SESSIONS
 from evaltui.runs.sets import SetInfo

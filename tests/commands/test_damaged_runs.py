@@ -17,8 +17,8 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.history import History, open_run
-from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
+from evaltui.runs.resuming import finished_repeats
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import ROOT_AGENT

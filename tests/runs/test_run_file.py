@@ -25,8 +25,8 @@ from evaltui.core.model.spending import Cost
 from evaltui.core.secrets import Secrets
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.history import case_of, open_run
-from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
+from evaltui.runs.resuming import finished_repeats
 from evaltui.runs.run_file import Ending, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import VERSION

@@ -196,6 +196,10 @@ class Invocation(_Strict):
         self._returned = output, scored
 
 
+DEFAULT_USER_ID = "test_user_id"
+"""The user of a session that names none, as in google-adk."""
+
+
 class SessionInput(_Open):
     """The session that a case begins with."""
 

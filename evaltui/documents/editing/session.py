@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.json_paths import (
@@ -21,7 +22,6 @@ from evaltui.documents.edits import Edit, EditError, Put, Remove, Rename
 
 # What google-adk 2.13 takes where a case says nothing of its session.
 DEFAULT_APP_NAME = "EvaluationGenerator"
-DEFAULT_USER_ID = "test_user_id"
 
 SessionField = Literal["app_name", "user_id", "session_id"]
 

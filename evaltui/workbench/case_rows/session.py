@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.tool_schema import check_state
 from evaltui.documents.editing.json_paths import field_path, field_value
-from evaltui.documents.editing.session import DEFAULT_APP_NAME, DEFAULT_USER_ID, SessionField, StateEditor
+from evaltui.documents.editing.session import DEFAULT_APP_NAME, SessionField, StateEditor
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
 from evaltui.documents.edits import Edit, Put
 from evaltui.workbench.case_rows.folding import SESSION

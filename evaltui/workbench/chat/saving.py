@@ -19,12 +19,11 @@ from evaltui.core.conversation.drafting import (
 )
 from evaltui.core.conversation.twins import twin_of
 from evaltui.core.metrics.response_match import never_passes
-from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.references import References
-from evaltui.documents.editing.session import DEFAULT_USER_ID
 from evaltui.documents.editing.set import SetEditor
 from evaltui.files.configs import find_config, scores_outputs
 from evaltui.files.folders import app_name
