@@ -22,6 +22,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.text_diff import AuthoredText, ResponseDiff
 from evaltui.core.secrets import Secrets
+from evaltui.files.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
 from evaltui.reports.model import RunReport
 from evaltui.runs.adk_document import AdkResult
@@ -129,9 +130,8 @@ def report(*cases, **fields):
     )
     result = RunResult(cases, worst_status(one.status for one in cases))
     started = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    return RunReport(
-        **{"result": result, "agent": "home", "started": started, "seconds": 6.2, "sets": (info,), **fields}
-    )
+    usual = {"result": result, "agent": "home", "started": started, "seconds": 6.2, "sets": (info,)}
+    return RunReport(**{**usual, "settings": RunSettings(parallel=1), **fields})
 
 
 def mixed():

@@ -109,10 +109,10 @@ def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunRepo
         runs = max(runs, case.runs)
         most = "at most " if case.decision else most
     each = f"{most}{counted(runs, 'run')} each"
-    recordings = f"recordings {report.record}, " if report.uses_recordings else ""
+    recordings = f"recordings {report.settings.record}, " if report.uses_recordings else ""
     return [
         (visible(report.name_of(info)), "bold"),
-        (f" ({number}, {each}, {recordings}{report.parallel} at once)", ""),
+        (f" ({number}, {each}, {recordings}{report.settings.parallel} at once)", ""),
     ]
 
 

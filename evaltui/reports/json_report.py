@@ -152,7 +152,7 @@ def json_report(report: RunReport) -> Iterator[str]:
         totals=Totals(**_totals(report.summaries)),
         rates=report.rates,
         tags={one.tag: TagTotals(**_totals(one.cases), rate=one.rate) for one in tag_totals(report)},
-        record=report.record,
+        record=report.settings.record,
         model_calls=Calls(calls.live, calls.replayed),
         judge_calls=Calls(calls.judge_live, calls.judge_replayed),
         stubbed_tool_calls=calls.stubbed_tools,

@@ -17,7 +17,6 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event
-from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.trace.model_calls import CallCounts
@@ -64,10 +63,8 @@ class RunReport:
     seconds: float | None
     sets: tuple[SetInfo, ...]
     log: str | None = None
-    parallel: int = 1
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
-    record: RecordMode = DEFAULT_MODE
     calls: CallCounts = field(default_factory=CallCounts)
     checks: tuple[MetricCheck, ...] = ()
     python: str = ""
@@ -87,7 +84,7 @@ class RunReport:
     @property
     def uses_recordings(self) -> bool:
         """Whether not everything that is in it happened in this run, or some of it was kept for another."""
-        return self.record != "off" or self.calls.stubbed_tools > 0
+        return self.settings.record != "off" or self.calls.stubbed_tools > 0
 
     @cached_property
     def rates(self) -> Rates | None:

@@ -15,6 +15,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
+from evaltui.files.run_settings import RunSettings
 from evaltui.reports.model import RunReport
 from evaltui.runs.history import KeptRun, missing_in_words
 from evaltui.runs.logged_results import results_of, summaries_of
@@ -29,7 +30,9 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
     result = RunResult(cases, worst_status(case.status for case in run.summary.cases.values()))
     if run.file is None:
         sets = tuple(_sets(None, cases))
-        return RunReport(result, "google-adk", run.started, run.seconds, sets, str(run.path))
+        settings = RunSettings(parallel=1)
+        log = str(run.path)
+        return RunReport(result, "google-adk", run.started, run.seconds, sets, log, settings=settings)
     file = run.file
     header, agent = file.header, file.agent
     address = AgentAddress(
@@ -38,7 +41,6 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
         module=header.module,
         url=header.url,
     )
-    settings = header.settings
 
     def events(case: CaseId) -> Mapping[int, Sequence[Event]]:
         return secrets.masked(run.events(case))
@@ -54,13 +56,11 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
         seconds=run.seconds,
         sets=tuple(_sets(header, cases)),
         log=None if file.is_in_memory else str(run.path),
-        parallel=settings.parallel,
         notes=(*file.notes, *_notes(run, file)),
-        record=settings.record,
         calls=_calls(file),
         checks=header.preflight,
         python=_python(file),
-        settings=settings,
+        settings=header.settings,
         model=str(agent.get("model") or ""),
         address=address.as_arguments if header.agent_dir else "",
         events=events,

@@ -97,7 +97,7 @@ def _facts(report: RunReport) -> Iterator[tuple[str, str]]:
     if report.python:
         yield "python", report.python
     if report.uses_recordings:
-        yield "recordings", report.record
+        yield "recordings", report.settings.record
     if any(vars(report.calls).values()):
         yield "calls", str(report.calls)
     spent = report.spent
