@@ -16,6 +16,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from processes_at_once import let_go
 
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents import files
@@ -181,16 +182,7 @@ def test_processes_that_add_cases_at_once_lose_none(tmp_path):
     before = '{\n  "eval_set_id": "s",\n  "odd" : 1.00,\n  "eval_cases": [ ]\n}\n'
     file.write_text(before)
     processes = [start(ADDER, file, name) for name in "abc"]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        process.communicate()
-        assert process.returncode == 0
+    let_go(processes)
     text = file.read_text()
     ids = [case["eval_id"] for case in json.loads(text)["eval_cases"]]
     assert sorted(ids) == sorted(f"{name} {number}" for name in "abc" for number in range(25))

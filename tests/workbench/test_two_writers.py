@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes_at_once import let_go
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.set import SetEditor
@@ -466,16 +467,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path, with_adk):
         )
         for name, program in programs.items()
     ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        process.communicate()
-        assert process.returncode == 0
+    let_go(processes)
     ids = SetEditor(json.loads(path.read_text())).eval_ids
     kept = ("adk",) if with_adk else ("P", "Q")
     assert {f"{name}{number}" for name in kept for number in range(count)} <= set(ids)
