@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
@@ -65,12 +66,14 @@ class FileReader(Generic[_Name]):
         self._known: dict[_Name, tuple[_Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
-        """What is in the files now, by name: equal where it is the same. What cannot be read is left out, and
-        what evaltui wrote."""
+        """What is in the files now, by name: equal where it is the same. What cannot be read is left out, what
+        is no regular file, and what evaltui wrote."""
         seen: dict[_Name, tuple[_Stamp | None, str]] = {}
         for name, path in files:
             try:
                 stat = path.stat()
+                if not S_ISREG(stat.st_mode):
+                    continue
                 stamp = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
                 stamp_before, content = self._known.get(name, (None, ""))
                 if stamp_before != stamp:
@@ -187,7 +190,8 @@ def _counts(path: Path) -> bool:
 
     is_recording = path.suffix in (".json", ".jsonl") and RECORDINGS in path.parts[-3:-1]
     is_log = path.suffix == ".log"
-    return not (is_recording or is_log or is_config(path) or (is_json(path) and set_kind(path) is not None))
+    # Opening a pipe waits until another program writes to it.
+    return path.is_file() and not (is_recording or is_log or is_config(path) or (is_json(path) and set_kind(path) is not None))
 
 
 def folders_of(folder: Path) -> Iterator[Path]:

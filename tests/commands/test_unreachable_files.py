@@ -192,3 +192,15 @@ def test_where_there_are_no_others_it_is_named_too(write_agent, pytester, capsys
     result = pytester.runpytest_inprocess("--evaltui", agent)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([f"*{HINT.format(other)}, or name the eval sets to run"])
+
+
+def test_pipes_among_the_files_of_an_agent_are_left_alone(agent, capsys):
+    """Opening one would wait for a program that writes to it."""
+    for folder in (agent / "recordings", agent / "data"):
+        folder.mkdir()
+    for name in ("tools.py", "tools.yaml", "prompt.md", "data/orders.json", "recordings/good.jsonl", "sink"):
+        os.mkfifo(agent / name)
+    assert call("run", agent) == 0
+    assert call("run", agent, "--failed") == 2
+    assert "nothing to run" in capsys.readouterr().err
+    assert call("lint", agent) == 0
