@@ -156,6 +156,7 @@ def _desk_app(url: str) -> Any:
     from starlette.routing import Route
 
     messages: dict[str, int] = {}
+    waiting: list[str] = []
     canceled: list[str] = []
 
     class Desk(AgentExecutor):
@@ -192,6 +193,7 @@ def _desk_app(url: str) -> Any:
             elif said == "reject":
                 await update.reject(update.new_agent_message([new_text_part("Not on Sundays.")]))
             else:
+                waiting.append(context.task_id or "")
                 await asyncio.sleep(3600)
 
         async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -219,7 +221,10 @@ def _desk_app(url: str) -> Any:
     handler = DefaultRequestHandler(
         agent_executor=Desk(), task_store=InMemoryTaskStore(), agent_card=cards["/stream"]
     )
-    routes: list[Any] = [Route("/canceled", lambda request: JSONResponse(canceled))]
+    routes: list[Any] = [
+        Route("/waiting", lambda request: JSONResponse(waiting)),
+        Route("/canceled", lambda request: JSONResponse(canceled)),
+    ]
     for path, one in cards.items():
         routes += create_agent_card_routes(one, card_url=f"{path}/.well-known/agent-card.json")
     routes += create_jsonrpc_routes(handler, "/rpc")
