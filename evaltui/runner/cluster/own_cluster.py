@@ -20,6 +20,8 @@ _PRELOADED = "evaltui.runner.cluster.worker"
 _SEED = "PYTHONHASHSEED"
 # Seconds.
 _CLOSE_TIMEOUT = 4.0
+# On a busy machine starting a worker takes several.
+_START_TIMEOUT = 20.0
 # Without any worker, until the run ends.
 _MOST_WAITING = 120.0
 
@@ -70,7 +72,7 @@ class OwnCluster:
         if self._opened.done() and not self._working.done():
             # A worker that is closed while it starts leaves things open in this process.
             until: set[asyncio.Future[None]] = {self._started, self._working}
-            await asyncio.wait(until, timeout=_CLOSE_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(until, timeout=_START_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         self._working.cancel()
         await asyncio.wait({self._working})
         for told in (self._opened, self._started):
