@@ -244,7 +244,9 @@ class DaskExecutor:
         client = self._client
         self._tickets.release()
         if client.status == "running":
-            client.unsubscribe_topic("all")
+            # Of workers that did not start, nothing was subscribed yet.
+            with suppress(ValueError):
+                client.unsubscribe_topic("all")
             # Else they notice by themselves that nobody speaks to them any more. Those that could not begin
             # cannot end either, and raise anything.
             with suppress(Exception):

@@ -153,3 +153,15 @@ def test_agents_find_the_environment_that_they_find_without_workers(tmp_path, wr
         [sys.executable, script, folder], env=environ, cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_workers_that_do_not_start_are_no_failed_case(tmp_path, write_agent):
+    folder = write_agent(TELLS_ENVIRONMENT, name="tells")
+    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": [one_case(1)]}))
+    script = tmp_path / "script.py"
+    # Without `if __name__ == "__main__"`, no process can be made from it.
+    script.write_text("import sys\nfrom evaltui.cli import main\nmain(['run', *sys.argv[1:]])\n")
+    command = [sys.executable, script, folder, "--scheduler", "local:1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "workers of this machine do not start" in done.stdout
+    assert done.returncode == 3
