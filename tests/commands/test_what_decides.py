@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 
 import pytest
@@ -177,6 +179,17 @@ def test_what_the_agent_reads_elsewhere_in_its_project(desk, tmp_path, body, nam
     assert reopened(folder) == [(seen,)] * 2
     write(path, "before = 1\n")
     assert reopened(folder) == [(), ()]
+
+
+def test_what_the_agent_reads_on_workers_of_this_machine(desk, tmp_path):
+    pytest.importorskip("distributed")
+    folder = desk("(HERE.parent / 'prompts' / 'p.md').read_text()")
+    path = write(tmp_path / "prompts" / "p.md", "before")
+    command = [sys.executable, "-m", "evaltui", "run", folder, "--scheduler", "local:1"]
+    assert subprocess.run(command, check=False).returncode == 0
+    assert reopened(folder) == [(), ()]
+    write(path, "after")
+    assert reopened(folder) == [("../prompts/p.md",)] * 2
 
 
 @pytest.mark.parametrize("name", ["prompt.md", "kb.jsonl", ".env", "../prompts/p.md"])

@@ -25,6 +25,7 @@ from evaltui.runner.cluster.messages import (
     Arrived,
     Broken,
     ChunkEnded,
+    Ended,
     FromWorker,
     Give,
     HostReady,
@@ -323,6 +324,8 @@ class DaskExecutor:
     async def _on_message(self, worker: RemoteWorker, message: FromWorker) -> None:
         if isinstance(message, OfItems):
             # Nearly all of them.
+            if isinstance(message, Ended):
+                self.opened |= message.opened
             if (held := worker.chunks.get(message.chunk)) and message.item in held.left:
                 await self._items.on_message(held, message)
             return

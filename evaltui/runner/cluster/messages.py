@@ -13,6 +13,7 @@ from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
 from evaltui.runner.parent.pool import ExecutionResult
 from evaltui.runner.parent.scoring_hosts import ScoringKind
+from evaltui.runner.protocol import FilesOpened
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,9 @@ class Ended:
     item: int
     ran: ExecutionResult
     """Without its events, which were told."""
+    opened: FilesOpened
+    """The files that the hosts of its chunk have opened so far; none where the worker is on another
+    machine."""
 
 
 @dataclass(frozen=True)

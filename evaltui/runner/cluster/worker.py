@@ -7,7 +7,7 @@ import itertools
 import pickle
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -56,7 +56,7 @@ from evaltui.runner.parent.pool import ExecutionResult, HostPool
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.protocol import decode_event
+from evaltui.runner.protocol import FilesOpened, decode_event
 
 # Seconds without a word from the run after which it is taken for gone, and for which a worker still says now
 # and then that it is there: a run that was only stopped goes on.
@@ -254,6 +254,9 @@ class WorkerRun:
         folder = str(agent_folder(self._settings.agent.folder))
         listener = _ChunkListener(self._link, given, folder)
         pool = HostPool(self._settings, listener, self._at_once, 1, self._host(), self._gate)
+        if self._run.bundle is None:
+            # On another machine, files of these names are others.
+            listener.opened = lambda: pool.opened
         try:
             work = WorkQueue[int](len(requests))
             work.add(requests)
@@ -322,6 +325,8 @@ class _ChunkListener:
     agent_folder: str
     error: ErrorInfo | None = None
     """Why the agent cannot be imported here."""
+    opened: Callable[[], FilesOpened] = FilesOpened
+    """The files that its hosts have opened so far."""
 
     def message(self, item: int) -> Json:
         request: Json = (self.given.requests or {})[item]
@@ -355,7 +360,7 @@ class _ChunkListener:
         if self.error is not None and ran.error is self.error:
             # It is run elsewhere.
             return
-        ended = Ended(self.given.chunk, item, replace(ran, events=()))
+        ended = Ended(self.given.chunk, item, replace(ran, events=()), self.opened())
         self.link.put(ended, len(str(ran.state)))
         await self.link.room()
 

@@ -10,6 +10,7 @@ from evaltui.runner.cluster.messages import Ended, Printed, Scored, Started, Tol
 from evaltui.runner.cluster.own_texts import OwnTexts
 from evaltui.runner.errors import RequestFailedError
 from evaltui.runner.parent.pool import ExecutionResult
+from evaltui.runner.protocol import FilesOpened
 
 QUOTED = 'se"cret\\väl'
 KEY = "sk-" + "a" * 40
@@ -43,7 +44,7 @@ def test_secrets_and_the_folder_are_replaced_in_every_message(tmp_path):
         message = own.replaced(Told(1, 2, json.dumps(event, ensure_ascii=escaped)))
         assert json.loads(message.text) == clean
     assert own.replaced(Printed(1, None, "stderr", "token-of-a-worker")).line == "<ORDERS_TOKEN>"
-    ended = own.replaced(Ended(1, 2, ExecutionResult(error=error, state={"file": str(place)})))
+    ended = own.replaced(Ended(1, 2, ExecutionResult(error=error, state={"file": str(place)}), FilesOpened()))
     assert ended.ran == ExecutionResult(error=told, state={"file": str(there / "shared" / "tools.py")})
     failed = own.replaced(Scored(1, RequestFailedError(error))).answer
     assert (failed.error, str(failed)) == (told, str(told))
