@@ -41,9 +41,12 @@ _JUST_NOW = 100_000_000
 _WRITTEN_BY_EVALTUI = re.compile(
     b"|".join(
         (
-            rb'\{\s*"version": 1,\s*"(?:status|agent|base|cases|variants|files)"',
-            rb"<\?xml[^>]*>\s*<testsuites?\b",
-            rb"eval_set_id,eval_id,metric_name",
+            # Of a run, a matrix, a comparison, and traces.
+            rb'\{\s*"version": 1,\s*"(?:status|matrix)": "[^\n]*",\s*"agent": "[^\n]*",\s*"started": ',
+            rb'\{\s*"version": 1,\s*"base": \{\s*"id": "[^\n]*",\s*"cases": \d+,\s*"passing": ',
+            rb'\{\s*"version": 1,\s*"files": \[\s*\{\s*"path": "[^\n]*",\s*"formats": ',
+            rb'<\?xml[^>]*>\s*<testsuites .{0,3000}?<property name="eval_set" ',
+            rb"(?:matrix,variant,changes,)?eval_set_id,eval_id,(?:metric_name|status)",
             rb"<!-- evaltui-",
             rb'<!doctype html>.{0,3500}?<meta name="generator" content="evaltui">',
             # The file of a run.

@@ -252,3 +252,34 @@ def test_reports_in_the_agents_folder_are_no_part_of_it(desk):
     assert {path.name for path in folder.glob("out.*")} == {f"out.{suffix}" for suffix in kinds.values()}
     os.utime(folder / "out.csv", (2e9, 2e9))
     assert reopened(folder) == [(), ()]
+
+
+def test_other_reports_in_the_agents_folder_are_no_part_of_it(desk):
+    folder = desk()
+    kinds = {"json": "json", "csv": "csv", "markdown": "md", "html": "html"}
+    reports = [
+        word for kind, suffix in kinds.items() for word in ("--report", f"{kind}={folder / f'm.{suffix}'}")
+    ]
+    assert call("run", folder, "--variant", "base", "--variant", "other:env.SHOP=2", *reports) == 0
+    runs = sorted(path.stem for path in (folder / ".evaltui" / "runs").glob("*.sqlite"))
+    assert call("compare", folder, *runs, "--report", f"json={folder / 'compared.json'}") == 0
+    assert {path.name for path in folder.glob("m.*")} == {f"m.{suffix}" for suffix in kinds.values()}
+    assert reopened(folder) == [(), ()]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("kb.json", '{"version": 1, "files": [{"path": "WHERE"}]}'),
+        ("routes.json", '{"version": 1, "agent": "WHERE", "started": true}'),
+        ("cases.json", '{"version": 1, "cases": ["WHERE"]}'),
+        ("last.xml", '<?xml version="1.0"?><testsuites name="WHERE"></testsuites>'),
+    ],
+)
+def test_data_that_begins_like_a_report_is_part_of_it(desk, name, text):
+    folder = desk(READS.format(name=name))
+    write(folder / name, text)
+    assert call("run", folder) == 0
+    assert reopened(folder) == [(), ()]
+    write(folder / name, text.replace("WHERE", "elsewhere"))
+    assert reopened(folder) == [(name,)] * 2
