@@ -215,7 +215,12 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
         configs={one.path: form for one in header.sets if (form := one.scored_by) is not None},
         adk_verdicts=header.settings.adk_verdicts,
         options=options_of_run(
-            header.agent_name, header.url, header.settings.record, header.settings.tools, agent
+            header.agent_name,
+            header.module,
+            header.url,
+            header.settings.record,
+            header.settings.tools,
+            agent,
         ),
     )
 

@@ -287,3 +287,12 @@ def test_a_matrix_of_another_agent_marks_no_case_as_failing(variable):
         return workbench.notice.text
 
     assert within(variable, mark) == "No failing case"
+
+
+def test_a_comparison_names_the_modules_of_its_runs(package, capsys):
+    assert call("run", package) == 0
+    assert call("run", "-m", "modpkg.agent:bad_agent") == 1
+    runs = [path.stem for path in RunStore(package).files()]
+    capsys.readouterr()
+    assert call("compare", package, *runs) == 0
+    assert "-m none → modpkg.agent:bad_agent" in capsys.readouterr().out

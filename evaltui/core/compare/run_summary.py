@@ -198,11 +198,17 @@ class Circumstances:
 
 
 def options_of_run(
-    agent_name: str | None, url: str, record: RecordMode, tools: ToolMode | None, agent: Mapping[str, Any]
+    agent_name: str | None,
+    module: str,
+    url: str,
+    record: RecordMode,
+    tools: ToolMode | None,
+    agent: Mapping[str, Any],
 ) -> dict[str, str]:
     """The options of `Circumstances`; `agent` as the run found it."""
     return {
         "--agent": agent_name or "root",
+        "-m": module or "none",
         "URL": url,
         "record": record,
         "tools": modes_of(record, tools, {}).tools,
