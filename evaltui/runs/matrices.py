@@ -67,15 +67,16 @@ class OpenMatrix:
     matrix: Matrix
 
 
-def stored_matrices(store: RunStore) -> list[StoredMatrix]:
-    """The matrices, the newest first. Of a variant that was run again the last run counts that is complete.
+def stored_matrices(store: RunStore, agent: RunKind | None = None) -> list[StoredMatrix]:
+    """The matrices of an agent, None for any, the newest first. Of a variant that was run again the last run
+    counts that is complete.
 
     A log that cannot be read is passed over.
     """
     found: dict[str, dict[str, list[VariantLog]]] = {}
     for path in store.files():
         log = _variant_log(path)
-        if log is not None:
+        if log is not None and agent in (None, log.header.kind.agent._replace(variant="")):
             found.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
     matrices = [StoredMatrix(key, tuple(map(_last, logs.values()))) for key, logs in found.items()]
     return sorted(matrices, key=lambda one: one.started, reverse=True)

@@ -11,6 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.listing import run_title
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, open_matrix, stored_matrices
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.workbench.run_list import Side
 
@@ -106,14 +107,14 @@ def side_of(opened: OpenMatrix, column: int) -> Side:
 
 
 def read_matrix(
-    store: RunStore, chosen: StoredMatrix | None, shown: OpenMatrix | None
+    store: RunStore, agent: RunKind, chosen: StoredMatrix | None, shown: OpenMatrix | None
 ) -> tuple[OpenMatrix | None, object]:
-    """The matrix that was chosen, else what is shown with what it has by now, else the newest one; and its
-    extent, as it was before it was read.
+    """The matrix that was chosen, else what is shown with what it has by now, else the newest one of the
+    agent; and its extent, as it was before it was read.
 
     In a thread. Raises OSError, ValueError.
     """
-    found = [chosen] if chosen else stored_matrices(store)
+    found = [chosen] if chosen else stored_matrices(store, agent)
     wanted = shown.stored.id if shown and not chosen else None
     stored = next((one for one in found if wanted in (None, one.id)), None)
     if stored is None:

@@ -4,6 +4,7 @@ import pytest
 from stored_matrix import write_matrix
 
 from evaltui.core.compare.matrix import Row
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.matrix import Columns, row_line
@@ -14,7 +15,7 @@ from evaltui.workbench.matrices import read_matrix
 def matrix(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pair")
     write_matrix(folder)
-    return read_matrix(RunStore(folder), None, None)[0].matrix
+    return read_matrix(RunStore(folder), ROOT_AGENT, None, None)[0].matrix
 
 
 def row(matrix, eval_id):

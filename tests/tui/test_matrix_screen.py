@@ -9,6 +9,8 @@ from evaltui.core.model.variants import Change
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.matrix import MatrixScreen
 from evaltui.workbench.workbench import Workbench
+from tests.commands.command_line import call
+from tests.files.layouts import eval_set, write
 
 AGENT = """
     from evaltui.events import text
@@ -39,6 +41,37 @@ def shows(app, text):
 
 def line_with(app, text):
     return next(line for line in screen_lines(app) if text in line)
+
+
+TWO_AGENTS = """
+    def root_agent(message, session):
+        return "hello"
+
+    def other_agent(message, session):
+        return "goodbye"
+"""
+
+
+@pytest.fixture
+def two_agents(write_agent, monkeypatch):
+    """A folder whose newest matrix is of another agent than its root."""
+    folder = write_agent(TWO_AGENTS, name="two_agents")
+    write(folder / "s.evalset.json", eval_set("s"))
+    monkeypatch.chdir(folder.parent)
+    variants = ("--variant", "base", "--variant", "other:env.SHOP=2")
+    assert call("run", folder, *variants) == 0
+    assert call("run", "-m", "two_agents.agent:other_agent", *variants) == 1
+    return folder
+
+
+async def test_a_matrix_of_another_agent_is_not_shown(two_agents):
+    app = MatrixApp(Workbench(two_agents))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, shows(app, "greets"))
+        assert "✓" in line_with(app, "greets")
+        await pilot.press("o")
+        await until(pilot, shows(app, "base, other"))
+        assert screen_text(app).count("base, other") == 1
 
 
 async def test_keys_and_clicks_change_what_is_shown(home):

@@ -9,6 +9,7 @@ from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
 from evaltui.tui.pages.matrix_cells import cell_lines
@@ -21,7 +22,7 @@ def pair(tmp_path_factory):
     """Two variants of five cases."""
     folder = tmp_path_factory.mktemp("pair")
     write_matrix(folder)
-    return read_matrix(RunStore(folder), None, None)[0]
+    return read_matrix(RunStore(folder), ROOT_AGENT, None, None)[0]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def seven(tmp_path_factory):
     folder = tmp_path_factory.mktemp("seven")
     for number in range(7):
         write_variant(folder, f"v{number}", {"lights": {"hello": "p"}}, Change("model", f"m{number}"))
-    return read_matrix(RunStore(folder), None, None)[0]
+    return read_matrix(RunStore(folder), ROOT_AGENT, None, None)[0]
 
 
 def shown(opened):
@@ -125,8 +126,8 @@ def test_a_variant_that_was_run_again_counts_with_its_last_run(tmp_path):
     write_variant(tmp_path, "base", BASE)
     open_case = {**PRO, "thermostat": {"night": "p", "away": ""}}
     write_variant(tmp_path, "pro", open_case, Change("model", "pro"))
-    before, _ = read_matrix(RunStore(tmp_path), None, None)
+    before, _ = read_matrix(RunStore(tmp_path), ROOT_AGENT, None, None)
     assert not before.matrix.is_complete
     write_variant(tmp_path, "pro", PRO, Change("model", "pro"))
-    after, _ = read_matrix(RunStore(tmp_path), None, before)
+    after, _ = read_matrix(RunStore(tmp_path), ROOT_AGENT, None, before)
     assert after.matrix.is_complete

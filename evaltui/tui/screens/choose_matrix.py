@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 
 from evaltui.runs.matrices import StoredMatrix, stored_matrices
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, show_moment
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.values import visible
@@ -34,7 +35,8 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
         self.run_worker(self._read(), group="load", exclusive=True)
 
     async def _read(self) -> None:
-        self._known = await asyncio.to_thread(stored_matrices, self._workbench.agent.store)
+        agent = self._workbench.agent
+        self._known = await asyncio.to_thread(stored_matrices, agent.store, RunKind.of(agent.address))
         self.nothing = "No match" if self._known else "No matrix yet"
         if self.is_here:
             self.search_again()

@@ -11,6 +11,7 @@ from textual.widget import Widget
 from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -112,8 +113,9 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         """The matrix that was chosen, else what is shown with what it has by now, else the newest one."""
         self._is_reading = True
         try:
+            agent = self.workbench.agent
             opened, extent = await asyncio.to_thread(
-                read_matrix, self.workbench.agent.store, stored, self.view.opened
+                read_matrix, agent.store, RunKind.of(agent.address), stored, self.view.opened
             )
         except (OSError, ValueError) as error:
             opened, self.view.note = None, [(f"! {visible(str(error))}", "error")]
