@@ -13,7 +13,7 @@ from evaltui.core.model.problems import Problem
 from evaltui.documents.files import write_privately
 from evaltui.documents.json_text import parse, read_text
 from evaltui.documents.own_folder import keep_out_of_git, make_private_folder, refuse_link
-from evaltui.files.folders import agent_folder
+from evaltui.files.folders import agent_file, agent_folder
 
 if TYPE_CHECKING:
     from evaltui.runs.adk_reader import AdkRun
@@ -47,7 +47,10 @@ def write_adk_result(agent_dir: Path, result_id: str, text: str | Iterable[str])
 
 
 def adk_results(agent_dir: Path) -> list[Path]:
-    """The result files of an agent, those written here among them, the oldest one first."""
+    """The result files of an agent, those written here among them, the oldest one first; none of a file
+    beside others, as google-adk runs folders."""
+    if agent_file(agent_dir):
+        return []
     found = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
     files = [file for file in found if file.is_file()]
     return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))

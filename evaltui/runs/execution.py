@@ -19,7 +19,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import is_source
-from evaltui.files.folders import app_name, case_path
+from evaltui.files.folders import agent_file, app_name, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.executor import ExecutorError
@@ -504,10 +504,11 @@ class _Execution:
             self._note(f"older runs not deleted: {error}")
 
     def _write_adk_results(self) -> None:
-        """In a thread. A session that was received is no run of an eval set."""
-        if self._selected.request.session:
-            return
+        """In a thread. A session that was received is no run of an eval set, and a file beside others is no
+        app of google-adk."""
         agent_dir = self._selected.plan.agent_dir
+        if self._selected.request.session or agent_file(agent_dir):
+            return
         for result in self._adk_results.values():
             if not result.is_empty:
                 write_adk_result(agent_dir, *result.pieces(app_name(agent_dir), time.time()))

@@ -136,6 +136,23 @@ def test_the_last_baseline_of_a_file_is_a_run_of_it(desk, capsys):
     assert call("run", "one.py", "--baseline", "last", "--fail-on-regression") == 1
 
 
+def test_results_of_google_adk_are_of_the_agent_of_the_folder(desk, capsys):
+    write(desk / "agent.py", ECHO)
+    history = desk / ".adk" / "eval_history"
+    assert call("run", "one.py") == 0
+    assert not history.exists()
+    assert call("run", desk) == 0
+    (result,) = history.iterdir()
+    # As google-adk writes it.
+    text = result.read_text(encoding="utf-8").replace("evaltui-", "")
+    write(result.with_name("desk_s_2.evalset_result.json"), text)
+    capsys.readouterr()
+    assert call("runs", desk) == 0
+    assert "desk_s_2" in capsys.readouterr().out
+    assert call("runs", "one.py") == 0
+    assert "desk_s_2" not in capsys.readouterr().out
+
+
 def test_a_folder_that_was_moved_keeps_the_runs_of_its_files(tmp_path, desk):
     assert call("run", desk / "one.py") == 0
     moved = desk.rename(tmp_path.with_name(f"{tmp_path.name} moved"))
