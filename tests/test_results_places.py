@@ -66,6 +66,20 @@ def test_a_run_is_kept_as_the_command_keeps_it(agent, tmp_path, capsys):
     assert evaluate_sync(agent, "basics").log is None
 
 
+def test_a_config_that_is_given_is_no_default(agent, tmp_path, capsys):
+    out = tmp_path / "out"
+    evaluate_sync(agent, "basics", {"criteria": {"response_match_score": 0.5}}, results_dir=out)
+    assert call("report", agent, "--results-dir", out, "--report", "json") == 0
+    (basics,) = json.loads(capsys.readouterr().out)["sets"]
+    assert basics["config"] == {
+        "path": None,
+        "effective": {"criteria": {"response_match_score": 0.5}},
+        "defaulted": [],
+    }
+    call("report", agent, "--results-dir", out)
+    assert "config  as in the run log: response_match_score 0.5" in capsys.readouterr().out
+
+
 async def test_responses_are_generated_without_scores(agent):
     good, crash = await generate_responses(agent, [EvalCase.model_validate(GOOD), CRASH], repeat_num=2)
     assert [[one.final_response.parts[0].text for one in turns] for turns in good.responses] == [

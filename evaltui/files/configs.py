@@ -169,17 +169,19 @@ class ConfigInUse:
     """A config, and where it came from."""
 
     path: Path | None
-    """None where ADK's defaults apply."""
+    """None where ADK's defaults apply, and where Python code gave it."""
     config: EvalConfig
     problems: tuple[Problem, ...] = ()
     """Its warnings."""
     passed_over: Path | None = None
     """A config that is not used for the set although it is near; None where there is none."""
+    is_given: bool = False
+    """Whether Python code gave it."""
 
     @property
     def defaulted(self) -> bool:
-        """Whether there is no file, so that ADK's defaults apply."""
-        return self.path is None
+        """Whether ADK's defaults apply."""
+        return self.path is None and not self.is_given
 
 
 def find_config(

@@ -263,7 +263,7 @@ def _set(plan: RunPlan, one: SetPlan, secrets: Secrets) -> SelectedSet:
         None if one.path is None else str(one.path),
         None if config.path is None else str(config.path),
         # Those of a set that is in no file are given with it.
-        None if one.path is None else defaulted,
+        None if one.path is None or config.is_given else defaulted,
         None if config.passed_over is None else str(config.passed_over),
         tuple(fingerprint(secrets.in_json(case.text, dumped)) for case in one.others),
     )

@@ -221,7 +221,7 @@ def _plan_of_file(
     initial_session: InitialSession,
     choice: ConfigChoice,
 ) -> SetPlan:
-    found = find_config(path, choice=choice) if config is None else ConfigInUse(None, config)
+    found = find_config(path, choice=choice) if config is None else ConfigInUse(None, config, is_given=True)
     plan = read_set(agent_dir, path, found, initial_session)
     return plan if eval_ids is None else replace(plan.only(eval_ids), whole=False)
 

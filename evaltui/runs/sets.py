@@ -191,6 +191,7 @@ class SetInfo:
             case_path=one.case_path,
             passed_over=config.passed_over,
             problems=config.problems,
+            knows_file=not config.is_given,
             tags=tags_of_cases(config.config, one.eval_set_id, cases),
         )
 
