@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from evaltui.files.agent_address import AgentAddress, files_of_agent
@@ -51,20 +51,20 @@ def changed_meanwhile(header: RunHeader, files: Mapping[str, str]) -> list[str]:
     ]
 
 
-def files_changed_since(file: RunFile, agent: AgentAddress) -> tuple[str, ...]:
+def files_changed_since(file: RunFile, agent: AgentAddress, written: Collection[str] = ()) -> tuple[str, ...]:
     """The agent's files that are not what they were when a run began.
 
-    What the agent may have changed itself before the end of the run is left out. Raises what `RunFile`
-    raises.
+    Data that its processes wrote, or those of later runs, which are `written`, is left out, and what the
+    agent may have changed before the end of the run. Raises what `RunFile` raises.
     """
     header, folder = file.header, agent_folder(agent.code)
-    end = file.last_moment
-    cut_off = file.seconds is None
+    # Of a run that was cut off only the last event is known.
+    end = file.last_moment + (_MOMENT if file.seconds is None else 0.0)
 
     def may_be_own(name: str) -> bool:
-        # Of a run that was cut off only the last event is known.
-        grace = _MOMENT if cut_off or name in header.written else 0.0
-        return not (_is_read_only(name, header) or was_written_since(folder / name, end + grace))
+        if _is_read_only(name, header):
+            return False
+        return name in header.written or name in written or not was_written_since(folder / name, end)
 
     changed = changed_files(header.files, files_of_agent(agent, header.files))
     return tuple(name for name in changed if not may_be_own(name))

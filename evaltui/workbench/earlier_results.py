@@ -174,6 +174,7 @@ def last_outcomes(
     count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
     done: set[CaseId] = set()
     kind = RunKind.of(agent.address)
+    written: frozenset[str] = frozenset()
     names = {run: name for name, run in store.names().items()}
     for of_traces, log in product((False, True), store.files()[: -MOST_RUNS - 1 : -1]):
         if len(done) == count:
@@ -185,7 +186,8 @@ def last_outcomes(
             if header.of_traces != of_traces or not header.is_of(kind):
                 continue
             title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
-            read = _Reading(sets, workspace, agent, file, title)
+            read = _Reading(sets, workspace, agent, file, title, written)
+            written |= {*header.written}
             selected = (read.find(case) for case, _ in header.selected())
             if any(case is not None and case not in done for case in selected):
                 outcomes = read.outcomes(done, found)
@@ -203,6 +205,8 @@ class _Reading:
     agent: AgentNow
     file: RunFile
     title: str
+    written: frozenset[str] = frozenset()
+    """The files that the agent wrote in later runs."""
 
     @property
     def header(self) -> RunHeader:
@@ -292,7 +296,7 @@ class _Reading:
     def _changed(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
-        files = files_changed_since(self.file, agent) if self.header.files else ()
+        files = files_changed_since(self.file, agent, self.written) if self.header.files else ()
         now, then = self.agent.python, self.header.interpreter
         return (*files, PYTHON) if now and then and str(then.path) != now else files
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -159,6 +160,7 @@ def test_a_file_that_was_added_and_one_in_a_linked_folder(desk, tmp_path):
         ("importlib.import_module('common')", "common.py"),
         ("(HERE.parent / 'prompts' / 'p.md').read_text()", "prompts/p.md"),
         ("(HERE / 'cases.jsonl').read_text()", "desk/cases.jsonl"),
+        ("sqlite3.connect(HERE.parent / 'prices' / 'kb')", "prices/kb"),
     ],
 )
 def test_what_the_agent_reads_elsewhere_in_its_project(desk, tmp_path, body, name):
@@ -241,6 +243,35 @@ def test_what_the_agent_writes_itself_makes_no_result_stale(desk, what):
 
     asyncio.run(sitting())
     assert reopened(folder) == [(), ()]
+
+
+WRITES_ANEW = {"a file for each session": "(HERE / f'{__import__(\"uuid\").uuid4()}.out').write_text('x')"}
+
+
+@pytest.mark.parametrize("what", [*WRITES, *WRITES_ANEW])
+def test_what_the_agent_writes_in_a_later_run_makes_no_result_stale(desk, what):
+    folder = desk((WRITES | WRITES_ANEW)[what])
+    assert call("run", folder, "s:a") == 0
+    first = max(path.stat().st_mtime for path in folder.iterdir())
+    assert call("run", folder, "s:b") == 0
+    for path in set(folder.iterdir()) - {folder / "agent.py"}:
+        # As if the runs were hours apart.
+        if path.is_file() and path.stat().st_mtime > first:
+            os.utime(path, (first + 7200, first + 7200))
+    assert reopened(folder) == [(), ()]
+
+
+def test_a_database_that_the_agent_only_reads_is_part_of_it(desk):
+    folder = desk("sqlite3.connect(HERE / 'kb.db').execute('select * from t').fetchall()")
+    with sqlite3.connect(folder / "kb.db") as database:
+        database.execute("create table t (x)")
+    database.close()
+    assert call("run", folder) == 0
+    assert reopened(folder) == [(), ()]
+    with sqlite3.connect(folder / "kb.db") as database:
+        database.execute("insert into t values (1)")
+    database.close()
+    assert reopened(folder) == [("kb.db",)] * 2
 
 
 def test_reports_in_the_agents_folder_are_no_part_of_it(desk):

@@ -12,6 +12,8 @@ from typing import Any
 from ..own_code import own_files
 from ..protocol import Message
 
+_Stamp = tuple[int, ...]
+
 _CHANGES = {"os.rename", "os.remove", "os.truncate"}
 
 
@@ -21,6 +23,8 @@ class OpenedFiles:
     def __init__(self) -> None:
         self._read: set[str] = set()
         self._written: set[str] = set()
+        # By their paths what they were like before: who writes a database is not audited.
+        self._databases: dict[str, _Stamp] = {}
         self._told: dict[str, set[str]] = {"read": set(), "written": set()}
         # It cannot be removed, and is called for everything that is audited: nothing is looked at here.
         sys.addaudithook(self._on_event)
@@ -34,22 +38,19 @@ class OpenedFiles:
                 self._add(self._written, args[0])
         elif event == "sqlite3.connect":
             self._add(self._read, args[0])
-            self._add(self._written, args[0])
+            if path := _absolute(args[0]):
+                self._databases.setdefault(path, _stamp(path))
         elif event in _CHANGES:
             for path in args[:2]:
                 self._add(self._written, path)
 
     def _add(self, paths: set[str], path: object) -> None:
-        # An exception would be raised where the file is opened.
-        if isinstance(path, bytes):
-            path = os.fsdecode(path)
-        if type(path) is str and "\0" not in path:
-            # The folder may be another one later, or gone now.
-            with suppress(OSError):
-                paths.add(path if path[:1] == "/" else str(Path.cwd() / path))
+        if absolute := _absolute(path):
+            paths.add(absolute)
 
     def news(self) -> Message:
         """The paths that were not told yet, by `read` and `written`, as far as there are any."""
+        self._written |= {path for path, before in self._databases.items() if _stamp(path) != before}
         news: Message = {}
         for use, paths in (("read", self._read), ("written", self._written)):
             told = self._told[use]
@@ -59,6 +60,28 @@ class OpenedFiles:
             if new and (own := sorted({os.path.normpath(_source(path)) for path in own_files(new)})):
                 news[use] = own
         return news
+
+
+def _absolute(path: object) -> str:
+    """ "" for what names no file."""
+    # An exception would be raised where the file is opened.
+    if isinstance(path, bytes | Path):
+        path = os.fsdecode(path)
+    if type(path) is str and "\0" not in path:
+        # The folder may be another one later, or gone now.
+        with suppress(OSError):
+            return path if path[:1] == "/" else str(Path.cwd() / path)
+    return ""
+
+
+def _stamp(database: str) -> _Stamp:
+    """Time and size of a database and of its write-ahead log: an empty one is made by readers, too."""
+    stamp = []
+    for path in (database, f"{database}-wal"):
+        with suppress(OSError):
+            stat = Path(path).stat()
+            stamp += [stat.st_mtime_ns, stat.st_size] if stat.st_size else []
+    return tuple(stamp)
 
 
 def _source(path: str) -> str:
