@@ -473,11 +473,12 @@ class _Execution:
         except OSError as error:
             self._note(f"Run not stored: {error}")
             log = start(None)
-        for note in self._notes:
+        resumes = selected.request.resumes
+        for note in dict.fromkeys((*self._notes, *(resumes.notes if resumes else ()))):
             log.write(Noted(note))
         self._log = log
-        if selected.request.resumes:
-            log.carry_over(selected.request.resumes)
+        if resumes:
+            log.carry_over(resumes)
         return log
 
     def _update(self, update: Update) -> None:

@@ -71,6 +71,11 @@ class Resumption:
     def id(self) -> str:
         return run_id(self.path)
 
+    @property
+    def notes(self) -> list[str]:
+        """The remarks on the results that are taken over. Raises what `RunFile` raises."""
+        return [note for note in RunFile(self.path).notes if self.known and note != self.header.stopped]
+
     def carried(self) -> Iterator[tuple[CaseId, int]]:
         """The runs of cases that are taken over, each with its number from 0."""
         for case, repeats in self.known.items():

@@ -105,13 +105,17 @@ def report_of(capsys) -> dict[str, Any]:
 def test_interrupt_resume_compare(agent, capsys):
     first = killed(agent)
     assert calls(agent)[:8] == list(range(8))
+    log = RunStore(agent).latest()
+    assert log is not None
+    note = "kb.json changed during the run"
+    change(log, f"INSERT INTO notes (text) VALUES ('{note}')")
     go(agent)
     assert call("run", agent, "--resume", "last", "--report", "json") == 1
     assert sorted(calls(agent)) == list(range(8, 20))
     report = report_of(capsys)
     assert [case["eval_id"] for case in report["cases"]] == [f"case_{number}" for number in range(20)]
     assert [case["status"] for case in report["cases"]].count("PASSED") == 19
-    assert report["notes"] == [f"resumes run {first}: 8 results kept"]
+    assert report["notes"] == [f"resumes run {first}: 8 results kept", note]
     # What was taken over is as whole as what was run.
     assert report["cases"][0]["repeats"][0]["actual"][0]["final_response"]["parts"] == [{"text": "right"}]
     resumed = open_run(RunStore(agent).latest())
