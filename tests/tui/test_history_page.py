@@ -85,3 +85,9 @@ def test_what_is_below_does_not_move_when_the_history_comes(status, width):
     before = lines(status, None, width)
     assert before[-1].startswith("▸ History")
     assert len(lines(status, known, width)) == len(before) == len(lines(status, past(), width))
+
+
+def test_a_renamed_case_without_runs_is_not_said_to_have_never_passed():
+    shown = lines(F, past())
+    assert any(line.startswith("▸ History") and "no run with this id" in line for line in shown)
+    assert not any("never passed" in line for line in shown)

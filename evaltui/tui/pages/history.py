@@ -31,7 +31,7 @@ def write_history(
     is_open = folding.is_open("history", usual=False)
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("History", "bold")]
-    if not passed:
+    if not passed and (past is None or past.points):
         head += [("   ", ""), *_last_passed(past), *_since_then(past, changed)]
     runs = "…" if past is None else "no run with this id"
     if past is not None and past.points:
@@ -45,7 +45,7 @@ def write_points(page: Page, past: CaseHistory) -> None:
     """The runs that had the case, the newest first: outcome, repeats, name, score, and what changed in it."""
     points = past.points
     if not points:
-        page.row(("    No runs yet", "muted"))
+        page.row(("    No run with this id", "muted"))
         return
     names = [visible(point.title) for point in points]
     metric = lowest_metric(past)
