@@ -197,10 +197,11 @@ def _report(
 ) -> MatrixReport:
     done = runs.finished
     summaries = [one.summary for one in done]
+    not_run = [variant.name for variant in (*runs.not_begun, *runs.left)]
     comparisons = tuple(one.comparison for one in done)
     return MatrixReport(
         matrix,
-        matrix_of(summaries, usual_base(summaries)),
+        matrix_of(summaries, usual_base(summaries), not_run),
         next(one.agent for one in done),
         started,
         seconds,

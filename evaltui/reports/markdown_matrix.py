@@ -11,7 +11,7 @@ from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.reports.markdown_report import MARKER, MOST_BYTES, code
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.text.figures import counted, show_duration
-from evaltui.views.matrix import SUMS, cell_row, no_result
+from evaltui.views.matrix import SUMS, cell_row, missing_text, no_result
 
 # For the sentence about what is left out.
 _RESERVE = 400
@@ -24,7 +24,8 @@ def markdown_matrix(report: MatrixReport) -> str:
     text = f"{MARKER}\n{_head(report)}{_table(matrix, '', [_sum(matrix, *one) for one in SUMS])}\n"
     rows = [row for row in matrix.rows if row.differs]
     if not rows:
-        return f"{text}All cases came out the same in every variant.\n"
+        where = "every variant" if matrix.is_complete else "these variants"
+        return f"{text}All cases came out the same in {where}.\n"
     shown: list[str] = []
     room = MOST_BYTES - _RESERVE - len(text.encode())
     for row in rows:
@@ -43,9 +44,8 @@ def _head(report: MatrixReport) -> str:
     counts = f"{counted(len(matrix.rows), 'case')}, {counted(len(matrix.columns), 'variant')}"
     took = f" · in {show_duration(report.seconds)}" if report.seconds is not None else ""
     notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
-    if not matrix.is_complete:
-        missing = sum(totals.open_cases for totals in matrix.totals)
-        notes += f"> {counted(missing, 'result')} missing\n\n"
+    if missing := missing_text(matrix):
+        notes += f"> {code(missing) if matrix.not_run else missing} missing\n\n"
     return f"## Matrix · {code(report.agent)}\n\n{counts}{took}\n\n{notes}"
 
 

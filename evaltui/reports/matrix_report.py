@@ -12,6 +12,7 @@ from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.secrets import Secrets
 from evaltui.runs.matrices import OpenMatrix
 from evaltui.runs.run_file import RunFile
+from evaltui.text.figures import plural, some_of
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,18 @@ def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
     """Of stored runs."""
     runs, matrix = opened.runs, opened.matrix
     seconds = [run.seconds for run in runs if run.seconds is not None]
-    names = [run.circumstances.agent for run in matrix.columns if run.circumstances.agent]
+    names = matrix.not_run
+    not_run = [f"no run of {plural(len(names), 'variant')} {some_of(names)}"] if names else []
+    agents = [run.circumstances.agent for run in matrix.columns if run.circumstances.agent]
     report = MatrixReport(
         id=opened.stored.id,
         matrix=matrix,
-        agent=names[0] if names else "",
+        agent=agents[0] if agents else "",
         started=opened.stored.started,
         seconds=sum(seconds) if len(seconds) == len(runs) else None,
         logs=tuple(str(path) for path in opened.stored.paths),
         changes=tuple(changes_in(run.file) for run in runs),
-        notes=tuple(stops((run.summary, run.file.header.stopped) for run in runs if run.file)),
+        notes=(*stops((run.summary, run.file.header.stopped) for run in runs if run.file), *not_run),
     )
     # Logs of earlier versions may hold secrets.
     return secrets.masked(report)

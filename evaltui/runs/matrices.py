@@ -38,6 +38,8 @@ class StoredMatrix:
     id: str
     logs: tuple[VariantLog, ...]
     """One for each variant, in the order in which the variants were first run."""
+    not_run: tuple[str, ...] = ()
+    """Names of its variants that have no run."""
 
     @property
     def unchanged(self) -> VariantLog | None:
@@ -78,8 +80,14 @@ def stored_matrices(store: RunStore, agent: RunKind | None = None) -> list[Store
         log = _variant_log(path)
         if log is not None and agent in (None, log.header.kind.agent._replace(variant="")):
             found.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
-    matrices = [StoredMatrix(key, tuple(map(_last, logs.values()))) for key, logs in found.items()]
+    matrices = [_stored(key, tuple(map(_last, logs.values()))) for key, logs in found.items()]
     return sorted(matrices, key=lambda one: one.started, reverse=True)
+
+
+def _stored(matrix: str, logs: tuple[VariantLog, ...]) -> StoredMatrix:
+    names = {log.name for log in logs}
+    others = (variant.name for variant in logs[0].header.variants)
+    return StoredMatrix(matrix, logs, tuple(name for name in others if name not in names))
 
 
 def _last(logs: Sequence[VariantLog]) -> VariantLog:
@@ -176,7 +184,7 @@ def open_matrix(stored: StoredMatrix) -> OpenMatrix:
     """Reads the runs of a matrix. Raises OSError, and ValueError for a log that is damaged."""
     runs = tuple(open_run(path) for path in stored.paths)
     summaries = [run.summary for run in runs]
-    return OpenMatrix(stored, runs, matrix_of(summaries, usual_base(summaries)))
+    return OpenMatrix(stored, runs, matrix_of(summaries, usual_base(summaries), stored.not_run))
 
 
 def usual_base(runs: Sequence[RunSummary]) -> int:

@@ -10,6 +10,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
 from evaltui.text.figures import (
     UNKNOWN,
+    counted,
+    plural,
     show_duration,
     show_interval,
     show_money,
@@ -17,6 +19,7 @@ from evaltui.text.figures import (
     show_p,
     show_rate,
     show_score,
+    some_of,
 )
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, WORDS, glyph
@@ -33,6 +36,15 @@ def variant_changes(matrix: Matrix) -> dict[str, list[str]]:
             values = changes.setdefault(visible(change.key), [UNKNOWN] * len(matrix.columns))
             values[place] = visible(change_text(change))
     return {key: values for key, values in changes.items() if any(values)}
+
+
+def missing_text(matrix: Matrix) -> str:
+    """`3 results, variant pro`; "" for a matrix that is complete."""
+    missing = sum(totals.open_cases for totals in matrix.totals)
+    results = counted(missing, "result") if missing else ""
+    names = matrix.not_run
+    variants = f"{plural(len(names), 'variant')} {some_of(names)}" if names else ""
+    return ", ".join(filter(None, (results, variants)))
 
 
 def change_text(change: Change) -> str:

@@ -200,7 +200,7 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
     assert len(RunStore(agent).files()) == 2
     assert call("report", agent, document["matrix"], "--report", "json") == 0
     stored = json.loads(capsys.readouterr().out)
-    assert stored["notes"] == document["notes"][:1]
+    assert stored["notes"] == [document["notes"][0], "no run of variant two"]
     applied = [one["applied"] for one in stored["variants"]]
     assert applied == [one["applied"] for one in document["variants"]]
     assert applied[1] == [{"what": "env.NAME", "old": "not set", "new": "one"}]
@@ -211,10 +211,18 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
     document = json.loads(capsys.readouterr().out)
     assert "not run: two: budget of 52 tokens reached, 52 tokens spent" in document["notes"]
     assert [one["name"] for one in document["variants"]] == ["base", "one"]
+    assert document["complete"] is False
+    assert call("report", agent, document["matrix"], "--report", "json") == 0
+    assert json.loads(capsys.readouterr().out)["complete"] is False
+    assert call("report", agent, document["matrix"], "--report", "markdown") == 0
+    markdown = capsys.readouterr().out
+    assert "> <code>variant two</code> missing" in markdown
+    assert "every variant" not in markdown
     assert call("run", agent, "--resume", "last", "--budget", "79tok", *asked) == 0
     assert len(gemini.requests) == 6
     document = json.loads(capsys.readouterr().out)
     assert document["notes"] == []
+    assert document["complete"] is True
     assert [one["name"] for one in document["variants"]] == ["base", "one", "two"]
 
 

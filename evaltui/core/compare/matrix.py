@@ -155,6 +155,8 @@ class Matrix:
     """By column; None for the base."""
     base: int
     """Place of the base column, from 0."""
+    not_run: tuple[str, ...] = ()
+    """Names of the variants that have no run."""
 
     @cached_property
     def sets(self) -> Mapping[str, tuple[Row, ...]]:
@@ -167,7 +169,7 @@ class Matrix:
     @property
     def is_complete(self) -> bool:
         """Whether every selected case has a result in every variant."""
-        return not any(totals.open_cases for totals in self.totals)
+        return not (self.not_run or any(totals.open_cases for totals in self.totals))
 
     def name(self, place: int) -> str:
         """The name of a variant, else the id of its run."""
@@ -176,12 +178,12 @@ class Matrix:
 
     def with_base(self, base: int) -> Matrix:
         """The same matrix, compared with another column."""
-        return matrix_of(self.columns, base)
+        return matrix_of(self.columns, base, self.not_run)
 
 
-def matrix_of(columns: Sequence[RunSummary], base: int = 0) -> Matrix:
+def matrix_of(columns: Sequence[RunSummary], base: int = 0, not_run: Sequence[str] = ()) -> Matrix:
     """Puts the runs of variants side by side; `base` is the place of the column that others are compared
-    with."""
+    with, `not_run` are the names of variants without a run."""
     columns = tuple(columns)
     compared = [
         None if place == base else compare(columns[base], column) for place, column in enumerate(columns)
@@ -191,7 +193,7 @@ def matrix_of(columns: Sequence[RunSummary], base: int = 0) -> Matrix:
     ]
     rows = tuple(_row(case, columns, changes) for case in _cases(columns))
     paired = tuple(None if one is None else one.paired for one in compared)
-    return Matrix(columns, rows, tuple(_totals(column) for column in columns), paired, base)
+    return Matrix(columns, rows, tuple(_totals(column) for column in columns), paired, base, (*not_run,))
 
 
 def _cases(runs: Sequence[RunSummary]) -> list[CaseId]:

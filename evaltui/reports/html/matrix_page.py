@@ -16,9 +16,9 @@ from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.history import KeptRun, open_run
-from evaltui.text.figures import counted, show_duration, show_number, show_rate
+from evaltui.text.figures import show_duration, show_number, show_rate
 from evaltui.text.values import visible
-from evaltui.views.matrix import SUMS, CellRow, cell_row, no_result, plot_of, variant_changes
+from evaltui.views.matrix import SUMS, CellRow, cell_row, missing_text, no_result, plot_of, variant_changes
 
 _MOST_CHARACTERS = 1_450_000
 # Of the plot, in its own units.
@@ -94,8 +94,8 @@ def _facts(report: MatrixReport) -> Iterator[tuple[str, str]]:
     yield "cases", show_number(len(matrix.rows))
     yield "differ", show_number(sum(row.differs for row in matrix.rows))
     yield "executions", show_number(sum(totals.runs for totals in matrix.totals))
-    if not matrix.is_complete:
-        yield "missing", counted(sum(totals.open_cases for totals in matrix.totals), "result")
+    if missing := missing_text(matrix):
+        yield "missing", missing
 
 
 # Cases

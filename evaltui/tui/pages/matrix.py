@@ -27,7 +27,7 @@ from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
 from evaltui.text.outcomes import ROLES, WORDS
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
-from evaltui.views.matrix import CellRow, cell_row, no_result, tokens_text, variant_changes
+from evaltui.views.matrix import CellRow, cell_row, missing_text, no_result, tokens_text, variant_changes
 from evaltui.workbench.matrices import Order, SetTitle
 from evaltui.workbench.matrix_view import others_of
 
@@ -279,9 +279,8 @@ def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
     line: Line = [("   ".join(facts), "muted")]
     if differing:
         line.append(("   only differing", "accent"))
-    if not matrix.is_complete:
-        missing = sum(totals.open_cases for totals in matrix.totals)
-        line = [(f"{counted(missing, 'result')} missing", "warning"), ("   ", ""), *line]
+    if missing := missing_text(matrix):
+        line = [(f"{visible(missing)} missing", "warning"), ("   ", ""), *line]
     return line
 
 
