@@ -179,7 +179,7 @@ class LoggedRun:
                     writer.add_note(text)
             case FilesOpened():
                 # Of others, the files are not known.
-                if self.header.files:
+                if self.header.files or self.header.url:
                     self._set_header(with_opened(self.header, self._agent, update))
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._write_events(self._pieces.end((*case, repeat)))

@@ -175,7 +175,7 @@ def _refuse_another(
     if header.initial_session and sets.initial_session is None:
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
-    if not (url or of_traces) and (changed := files_changed_since(RunFile(path), agent)):
+    if not of_traces and (changed := files_changed_since(RunFile(path), agent)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
 
 

@@ -27,12 +27,12 @@ def with_opened(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> 
     """The header of a run with the files that its processes have opened by now.
 
     A file that was found only now and is newer than the run has a fingerprint that no file has: nobody knows
-    what it held for the first cases.
+    what it held for the first cases. Of an agent behind a network, only what scores it is read here.
     """
     read, written = (used_files(agent.code, paths) for paths in (opened.read, opened.written))
     new = {name: path for name, path in read.items() if name not in header.files and name not in written}
     started = header.started.timestamp()
-    prints = prints_of(agent.code, new)
+    prints = {} if header.url else prints_of(agent.code, new)
     prints |= {name: "" for name in prints if was_written_since(new[name], started)}
     return replace(
         header,
@@ -55,11 +55,15 @@ def files_changed_since(file: RunFile, agent: AgentAddress, written: Collection[
     """The agent's files that are not what they were when a run began.
 
     Data that its processes wrote, or those of later runs, which are `written`, is left out, and what the
-    agent may have changed before the end of the run. Raises what `RunFile` raises.
+    agent may have changed before the end of the run. Of an agent behind a network those that scored it.
+    Raises what `RunFile` raises.
     """
     header, folder = file.header, agent_folder(agent.code)
     # Of a run that was cut off only the last event is known.
     end = file.last_moment + (_MOMENT if file.seconds is None else 0.0)
+
+    if header.url:
+        return tuple(name for name in header.read if was_written_since(folder / name, end))
 
     def may_be_own(name: str) -> bool:
         if _is_read_only(name, header):

@@ -296,16 +296,20 @@ class _Reading:
     def _changed(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
-        files = files_changed_since(self.file, agent, self.written) if self.header.files else ()
+        files = files_changed_since(self.file, agent, self.written) if self._is_known else ()
         now, then = self.agent.python, self.header.interpreter
         return (*files, PYTHON) if now and then and str(then.path) != now else files
 
     @cached_property
     def _version(self) -> int:
         """That of the agent's code in the run."""
-        header, url = self.header, self.agent.address.url
-        is_same = bool(url) or bool(header.files and not self._changed)
-        return self.agent.code if is_same and header.url == url else -1
+        is_same = self._is_known and not self._changed
+        return self.agent.code if is_same and self.header.url == self.agent.address.url else -1
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the run says which files it is of."""
+        return bool(self.header.files or self.header.url)
 
 
 def _ran_as(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import sys
@@ -11,8 +12,11 @@ import pytest
 from command_line import call
 from misbehaving_server import MisbehavingServer, event, refuses, says, streams
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from evaltui.workbench.workbench import Workbench
+from tests.stored_runs import interrupt
 
 TOKEN = "Bearer zebra-4711"
 
@@ -189,3 +193,28 @@ def test_an_error_code_of_the_server_is_an_error(server, home):
     assert run(server.url, home, "desk:a") == 3
     error = report_of(home)["cases"][0]["error"]
     assert (error["type"], error["message"]) == ("SAFETY", "no")
+
+
+def test_results_are_of_the_metric_that_scored_them(server, home):
+    metric = home / "checks" / "metrics.py"
+    metric.parent.mkdir()
+    (metric.parent / "__init__.py").touch()
+    metric.write_text("def own(actual, expected, criterion):\n    return 1.0\n")
+    own = {"own": {"threshold": 1.0, "function": "checks.metrics.own"}}
+    (home / "test_config.json").write_text(json.dumps({"criteria": {}, "evaltui": {"criteria": own}}))
+    server.turns += [says("hello")] * 4
+    assert run(server.url, home) == 0
+
+    async def reasons():
+        workbench = Workbench(AgentAddress(home, url=server.url))
+        await workbench.open()
+        await workbench.outcomes.restore()
+        found = [workbench.outcomes.freshness(case) for case in workbench.sets.every_case()]
+        await workbench.close()
+        return {one.reasons if one.is_stale else () for one in found}
+
+    assert asyncio.run(reasons()) == {()}
+    metric.write_text("def own(actual, expected, criterion):\n    return 0.0\n")
+    assert asyncio.run(reasons()) == {("checks/metrics.py",)}
+    interrupt(RunStore(home).latest(), 2)
+    assert run(server.url, home, "--resume", "last") == 2
