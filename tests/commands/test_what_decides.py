@@ -194,6 +194,18 @@ def test_what_the_agent_reads_on_workers_of_this_machine(desk, tmp_path):
     assert reopened(folder) == [("../prompts/p.md",)] * 2
 
 
+def test_functions_that_only_scoring_imports_on_workers(desk, tmp_path):
+    pytest.importorskip("distributed")
+    config, name, text = CHECKS["metric"]
+    folder, checks = desk(config=config), tmp_path / "checks"
+    write(checks / "__init__.py", "")
+    write(checks / name, text)
+    command = [sys.executable, "-m", "evaltui", "run", folder, "--scheduler", "local:1"]
+    assert subprocess.run(command, check=False).returncode == 0
+    write(checks / name, text + "# other\n")
+    assert reopened(folder) == [(f"../checks/{name}",)] * 2
+
+
 @pytest.mark.parametrize("name", ["prompt.md", "kb.jsonl", ".env", "../prompts/p.md"])
 def test_a_file_that_somebody_edits_while_a_run_goes_on(desk, name):
     folder = desk(

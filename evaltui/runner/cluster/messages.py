@@ -184,6 +184,8 @@ class Scored:
     number: int
     answer: Json | Exception
     """The exception is one of those that `ScoringHosts.answer` raises."""
+    opened: FilesOpened
+    """The files that what scores has opened so far; none where the worker is on another machine."""
 
 
 @dataclass(frozen=True)

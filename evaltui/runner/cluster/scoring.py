@@ -125,6 +125,7 @@ class ScoringOnWorkers:
 
     def on_scored(self, worker: RemoteWorker, scored: Scored) -> None:
         """What a worker has answered."""
+        self.opened |= scored.opened
         request = self._open.get(scored.number)
         if request is None or request.worker is not worker:
             return

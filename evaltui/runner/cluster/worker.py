@@ -212,7 +212,7 @@ class WorkerRun:
         settings = self._settings = replace(self._settings, variables=variables)
         if self._scoring is None:
             tell = partial(self._link.put, now=True)
-            self._scoring = WorkerScoring(settings, self._gate, tell)
+            self._scoring = WorkerScoring(settings, self._gate, tell, is_here=self._run.bundle is None)
         environment = environment_of(settings.agent.folder)
         if self._run.bundle is not None:
             known_here = {name: value for name, value in environment.items() if variables.get(name) != value}

@@ -12,6 +12,7 @@ from evaltui.runner.cluster.remote_gate import RemoteGate
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.runner.parent.scoring_hosts import LocalScoring
 from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner.protocol import FilesOpened
 
 
 class WorkerScoring:
@@ -22,8 +23,12 @@ class WorkerScoring:
         settings: HostSettings,
         gate: RemoteGate | None,
         put: Callable[[Printed | Scored, int], None],
+        *,
+        is_here: bool,
     ) -> None:
+        """`is_here` is whether the worker is on the machine of the run."""
         self._agent = settings.agent
+        self._is_here = is_here
         self._put = put
         # How many are judged at once is known to the run.
         self._hosts = LocalScoring(
@@ -57,7 +62,8 @@ class WorkerScoring:
             answer = failed
         finally:
             del self._tasks[message.number]
-        self._put(Scored(message.number, answer), len(str(answer)))
+        opened = self._hosts.opened if self._is_here else FilesOpened()
+        self._put(Scored(message.number, answer, opened), len(str(answer)))
 
     def _printed(self, source: str, line: str) -> None:
         self._put(Printed(None, None, source, line), len(line))

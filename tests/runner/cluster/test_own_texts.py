@@ -46,9 +46,9 @@ def test_secrets_and_the_folder_are_replaced_in_every_message(tmp_path):
     assert own.replaced(Printed(1, None, "stderr", "token-of-a-worker")).line == "<ORDERS_TOKEN>"
     ended = own.replaced(Ended(1, 2, ExecutionResult(error=error, state={"file": str(place)}), FilesOpened()))
     assert ended.ran == ExecutionResult(error=told, state={"file": str(there / "shared" / "tools.py")})
-    failed = own.replaced(Scored(1, RequestFailedError(error))).answer
+    failed = own.replaced(Scored(1, RequestFailedError(error), FilesOpened())).answer
     assert (failed.error, str(failed)) == (told, str(told))
-    assert own.replaced(Scored(1, {"files": [str(place)]})).answer == {
+    assert own.replaced(Scored(1, {"files": [str(place)]}, FilesOpened())).answer == {
         "files": [str(there / "shared" / "tools.py")]
     }
 

@@ -14,6 +14,7 @@ from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.runner.cluster.messages import LeaveScore, Score, Scored
 from evaltui.runner.cluster.scoring import ScoringOnWorkers
 from evaltui.runner.errors import HostLostError
+from evaltui.runner.protocol import FilesOpened
 
 KEY, NO_KEY = GeminiAccess(), GeminiAccess("GOOGLE_API_KEY is not set")
 
@@ -51,10 +52,10 @@ class Cluster:
             self.scoring.lose(worker, "died")
             # What it has sent before may still come.
             late = self._chance.choice([*worker.held])
-            self.scoring.on_scored(worker, Scored(late, {"was": "late"}))
+            self.scoring.on_scored(worker, Scored(late, {"was": "late"}, FilesOpened()))
             return
         del worker.held[number]
-        self.scoring.on_scored(worker, Scored(number, {"was": asked.request["name"]}))
+        self.scoring.on_scored(worker, Scored(number, {"was": asked.request["name"]}, FilesOpened()))
 
 
 @given(
