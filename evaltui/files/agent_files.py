@@ -194,7 +194,8 @@ def _counts(path: Path) -> bool:
     is_recording = path.suffix in (".json", ".jsonl") and RECORDINGS in path.parts[-3:-1]
     is_log = path.suffix == ".log"
     # Opening a pipe waits until another program writes to it.
-    return path.is_file() and not (is_recording or is_log or is_config(path) or (is_json(path) and set_kind(path) is not None))
+    is_other = is_recording or is_log or not path.is_file()
+    return not (is_other or is_config(path) or (is_json(path) and set_kind(path) is not None))
 
 
 def folders_of(folder: Path) -> Iterator[Path]:
