@@ -69,8 +69,10 @@ class FileReader(Generic[_Name]):
         self._known: dict[_Name, tuple[_Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
-        """What is in the files now, by name: equal where it is the same. What cannot be read is left out, what
-        is no regular file, and what evaltui wrote."""
+        """What is in the files now, by name: equal where it is the same.
+
+        What cannot be read is left out, what is no regular file, and what evaltui wrote.
+        """
         seen: dict[_Name, tuple[_Stamp | None, str]] = {}
         for name, path in files:
             try:
