@@ -102,7 +102,7 @@ class OpenFile:
         self._clean = document if on_disk is not None or self.is_config else None
         self._folder = folder
         self._labels: list[str] = []
-        self._drafts: Sequence[Draft] = ()
+        self._draft: Draft | None = None
         self._recovery_problem = ""
 
     @property
@@ -123,7 +123,7 @@ class OpenFile:
     @property
     def recovery_problem(self) -> str:
         """Why a crash would lose unsaved changes; "" where the recovery file has all of them."""
-        return self._recovery_problem if self.dirty or self._drafts else ""
+        return self._recovery_problem if self.dirty or self._draft else ""
 
     def dirty_cases(self) -> frozenset[str]:
         """The ids of the cases that are not on disk as they are here."""
@@ -178,27 +178,27 @@ class OpenFile:
         self.leave_unreadable()
 
     def leave_unreadable(self) -> None:
-        """Its content counts no more until it can be read again; typed texts stay in the recovery file."""
+        """Its content counts no more until it can be read again; a typed text stays in the recovery file."""
         self.fingerprint, self.saved, self.deleted = None, None, True
 
     # The recovery file
 
-    def write_drafts(self, drafts: Sequence[Draft]) -> None:
-        """Keeps in the recovery file the texts that are typed for the file and not in it."""
-        if drafts or self._drafts:
-            self._drafts = drafts
+    def write_draft(self, draft: Draft | None) -> None:
+        """Writes what is typed and not in the file to the recovery file; None for nothing."""
+        if draft != self._draft:
+            self._draft = draft
             self._write_recovery()
 
     def _write_recovery(self) -> None:
         """An error must not stop anybody's work: it is in `recovery_problem`."""
-        if not self.dirty and not self._drafts:
+        if not self.dirty and not self._draft:
             self.end_recovery()
             return
         try:
             if self.recovery is None:
                 on_disk = self.fingerprint if self.saved else None
                 self.recovery = RecoveryFile.open(self._folder, self.path, self.base, on_disk)
-            self.recovery.write(self.document, self._labels, self._drafts)
+            self.recovery.write(self.document, self._labels, self._draft)
         except OSError as error:
             self._recovery_problem = error.strerror or str(error)
         else:

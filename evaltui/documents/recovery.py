@@ -1,8 +1,8 @@
 """Recovery files: the unsaved changes of a document, on disk from the edit on until they are saved.
 
 Each edited document has three files in `.evaltui/unsaved`: NAME.base is the text before the first change,
-NAME.json says which file is edited, as seen from the agent's folder, and has the changed chunks and the texts
-that are typed and not in the document; NAME.lock is locked as long as the process lives. A folder may come
+NAME.json says which file is edited, as seen from the agent's folder, and has the changed chunks and the text
+that is typed and not in the document; NAME.lock is locked as long as the process lives. A folder may come
 from anywhere: nothing in it is offered for a file outside of it. What belongs to such a file is in the folder
 of this user's state, and names its agent.
 """
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CaseFile, Change
 from evaltui.documents.files import private
 from evaltui.documents.formats import read_case_file
@@ -40,19 +39,17 @@ _BASE, _LOCK, _CHANGES = ".base", ".lock", ".json"
 
 @dataclass(frozen=True)
 class Draft:
-    """A text typed for a place in a case that the case does not have."""
+    """A text typed into a field of a case that the case does not have."""
 
     case: str
     """Id of the case."""
-    at: JsonPath
-    """The place in the data of the set."""
+    row: tuple[str | int, ...]
+    """Row of the field; () for the JSON of the case."""
     part: str
-    """Tells apart texts for the same place."""
+    """Field of the row."""
     text: str
-    problem: str
-    """Why the text is not applied."""
-    base: str = ""
-    """The text that was there when it was typed; "" where that was not stored."""
+    base: str
+    """Text that the field had when typing began."""
 
 
 class RecoveryFile:
@@ -94,8 +91,8 @@ class RecoveryFile:
             raise
         return recovery
 
-    def write(self, document: CaseFile, labels: Sequence[str], drafts: Sequence[Draft]) -> None:
-        """Replaces what is stored: the document as it is now, and the typed texts that it does not have.
+    def write(self, document: CaseFile, labels: Sequence[str], draft: Draft | None) -> None:
+        """Replaces what is stored: the document as it is now, and the typed text that it does not have.
 
         `labels` name the edits. Raises OSError; what was stored stays then.
         """
@@ -105,7 +102,7 @@ class RecoveryFile:
             "t": datetime.now(UTC).isoformat(),
             "labels": list(labels),
             "change": None if document.has_text_of(self._base) else _stored(change),
-            "drafts": [asdict(draft) for draft in drafts],
+            "draft": asdict(draft) if draft else None,
         }
         _write(self.path, json.dumps(stored, separators=(",", ":")))
 
@@ -180,14 +177,14 @@ class Recovered:
     name: str
     """The file as seen from the agent's folder, with `/`."""
     labels: tuple[str, ...]
-    """Those of the edits, in order; none where only drafts are left."""
+    """Those of the edits, in order; none where only a draft is left."""
     when: datetime
     """Time of the last edit or draft, in UTC."""
     fingerprint: Fingerprint | None
     """Of the file when it was edited; None for a new one."""
     matches: bool
     """Whether the file still is what was edited; else its present text can be merged with the edits."""
-    drafts: tuple[Draft, ...] = ()
+    draft: Draft | None = None
 
     def documents(self) -> tuple[CaseFile, CaseFile]:
         """The document before and after the edits. Raises OSError, and ValueError where it is damaged."""
@@ -231,7 +228,7 @@ def _read(folder: Path, file: Path) -> Recovered | None:
     path = _path_of(folder, file, stored)
     if stored["version"] != VERSION or path is None:
         return None
-    drafts = tuple(Draft(**{**draft, "at": tuple(draft["at"])}) for draft in stored["drafts"])
+    draft = stored["draft"] and Draft(**{**stored["draft"], "row": tuple(stored["draft"]["row"])})
     present, base = fingerprint_of(path), stored["fingerprint"]
     recovered = Recovered(
         file,
@@ -241,9 +238,9 @@ def _read(folder: Path, file: Path) -> Recovered | None:
         datetime.fromisoformat(stored["t"]),
         base,
         matches=present is not None and present == base,
-        drafts=drafts,
+        draft=draft,
     )
-    if drafts or (recovered.labels and not _is_saved(recovered, present)):
+    if draft or (recovered.labels and not _is_saved(recovered, present)):
         return recovered
     recovered.discard()
     return None

@@ -86,6 +86,9 @@ class ActionApp(EndingApp[ReturnType]):
         if not screen.check_action(action, ()):
             screen.refuse(action)
             return True
+        leaves = BY_ID[action].acts and _OF_FIELDS.isdisjoint(BY_ID[action].where)
+        if leaves and screen is self.screen_stack[0] and not screen.leave_field():
+            return True
         for node in (screen.focused or screen).ancestors_with_self:
             if hasattr(node, f"action_{action}") and _is_registered(action, node):
                 return await super().run_action(action, node, namespaces)
@@ -137,6 +140,10 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         bench = self._bench
         if bench is not None and self.takes_input and (reason := self.refusal(action_id)):
             bench.say(reason)
+
+    def leave_field(self) -> bool:
+        """Applies what is typed in an open field; False where it cannot be, and the field asks what to do."""
+        return self._bench is None or self._bench.navigation.leave()
 
     @property
     def _bench(self) -> Workbench | None:

@@ -87,8 +87,9 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         """What stands below it and belongs to it: something to type in."""
         return None
 
-    def left(self) -> None:
-        """Another pane gets the focus."""
+    def left(self) -> bool:
+        """Another pane gets the focus; False where this one keeps it."""
+        return True
 
     @property
     def entry(self) -> Widget:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -40,6 +40,7 @@ from evaltui.workbench.editing import Editing
 from evaltui.workbench.latest_scores import LatestScores
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.steps import Step
 
 POLICY = "Run policy"
 """The title of the settings of runs."""
@@ -78,6 +79,8 @@ class Criteria:
         self._new, self._defaults = new_config(), {"criteria": DEFAULT_CRITERIA}
         # Data that was validated, and the config that it is.
         self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
+        # What is being moved by keys, and the step that is.
+        self._moving: tuple[object, Step | None] = (None, None)
 
     # What there is
 
@@ -283,9 +286,14 @@ class Criteria:
         return self._do(
             f"change threshold of {row.name}",
             lambda config: config.set_threshold(row.name, threshold),
-            typing=(self.path, "threshold", row.name),
+            moves=("threshold", row.name),
             scores_later=True,
         )
+
+    def end_move(self) -> None:
+        """Makes the next value a step of its own, and scores by the one of now."""
+        self._moving = None, None
+        self.outcomes.rescore_now()
 
     def check(self, row: Row, text: str) -> str | None:
         """Why a text is no value for a row, as a sentence."""
@@ -311,7 +319,7 @@ class Criteria:
                 return self._do(
                     f"set {option.name} of {metric}",
                     lambda config: config.set_option(metric, option.path, value),
-                    typing=(self.path, metric, option.path),
+                    moves=(metric, option.path),
                 )
             case SettingRow(name=name):
                 return self._do(
@@ -321,7 +329,7 @@ class Criteria:
                         if name == "thoughts" or name == "outputs"
                         else config.set_repeats(**{name: value})
                     ),
-                    typing=(self.path, name),
+                    moves=name,
                 )
         return False
 
@@ -343,18 +351,22 @@ class Criteria:
         label: str,
         edit: Callable[[ConfigEditor], list[Edit]],
         *,
-        typing: Hashable = None,
+        moves: object = None,
         scores_later: bool = False,
     ) -> bool:
+        """Values of the same `moves` one after the other are one step."""
         try:
             edits = edit(ConfigEditor(self._data()))
         except (EvalSetError, OSError, ValueError) as error:
             self._say(str(error))
             return False
-        changes = {self.path: edits}
-        return bool(edits) and self._editing.do_edits(
-            label, changes, typing=typing, scores_later=scores_later
+        extends = self._moving[1] if moves is not None and moves == self._moving[0] else None
+        done = bool(edits) and self._editing.do_edits(
+            label, {self.path: edits}, extends=extends, scores_later=scores_later
         )
+        if done:
+            self._moving = moves, self._editing.last_step
+        return done
 
 
 def needed_option(metric: MetricRow) -> OptionRow | None:

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError
 from evaltui.files.configs import UnreadableConfig
-from evaltui.files.folders import short_path
-from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.background import Background
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import READ_ONLY, Selection
-from evaltui.workbench.unapplied import UnappliedTexts
 
 if TYPE_CHECKING:
+    from evaltui.core.model.case_id import CaseId
+    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.documents.case_file import CaseFile
+    from evaltui.documents.editing.json_paths import Changes
     from evaltui.documents.editing.set import EditBuilder
     from evaltui.documents.edits import Edit
     from evaltui.documents.merge import Choices, Side
     from evaltui.documents.open_file import FileConflict, OpenFile
-    from evaltui.documents.recovery import Recovered
+    from evaltui.documents.recovery import Draft, Recovered
     from evaltui.workbench.steps import Step
-
-
-# Seconds after a key until its text is in the recovery file.
-_PAUSE = 0.4
 
 
 class Editing:
@@ -58,8 +53,6 @@ class Editing:
         """What the user is to decide between."""
         self.background = Background(say)
         """What takes time: it goes on to its end, whether it is waited for or not."""
-        self.unapplied = UnappliedTexts(self._known_data, self._write_soon)
-        self._write_timer: asyncio.TimerHandle | None = None
 
     # What there is
 
@@ -74,10 +67,6 @@ class Editing:
     def data(self, path: Path) -> Any:
         """The parsed JSON of a file, as `document`."""
         return self.document(path).value
-
-    def _known_data(self, path: str) -> Any:
-        file = self.open_file(self.sets.file_of(path))
-        return file.document.value if file else None
 
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now, None where there is none."""
@@ -108,18 +97,11 @@ class Editing:
         """Why a crash would lose unsaved changes; "" where the recovery files have all of them."""
         return next((file.recovery_problem for file in self._files if file.recovery_problem), "")
 
-    def _write_soon(self) -> None:
-        if self._write_timer is None:
-            self._write_timer = asyncio.get_running_loop().call_later(_PAUSE, self.write_drafts)
-
-    def write_drafts(self) -> None:
-        """Writes to the recovery files the texts that are typed and in no case."""
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
-        before = self.recovery_problem
-        for file in self._files:
-            file.write_drafts(self.unapplied.drafts(self.sets.case_path(file.path)))
+    def write_draft(self, path: Path, draft: Draft | None) -> None:
+        """Writes the text that is typed for a file to its recovery file; None where there is none."""
+        file, before = self.open_file(path), self.recovery_problem
+        if file is not None:
+            file.write_draft(draft)
         if self.recovery_problem != before:
             self._changed()
 
@@ -150,34 +132,55 @@ class Editing:
         *,
         after: Selection | None = None,
         moved: Mapping[CaseId, CaseId] | None = None,
-        typing: Hashable = None,
+        extends: Step | None = None,
     ) -> bool:
         """Change a set, and its config, as one step. `label` is an imperative: `rename a to b`.
 
-        `after` is what is selected then, and again when the step is redone. `typing` is the same for every
-        key that is typed into one field: such steps are undone at once. False where it could not be done,
-        which the user has been told, or nothing has changed.
+        `after` is what is selected then, and again when the step is redone. As long as `extends` is the last
+        step, the change becomes a part of it. False where it could not be done, which the user has been told,
+        or nothing has changed.
         """
-        # The first frame does not wait for what edits.
-        from evaltui.documents.editing.json_paths import Changes
-        from evaltui.documents.editing.set import SetEditor
-
-        if reason := self.refuses_to_edit(path):
-            self.say(reason)
-            return False
         try:
-            changes = build(SetEditor(self.data(path), self.config_for_edit(path)))
+            return self.change(label, path, build, after=after, moved=moved, extends=extends)
         except (EvalSetError, OSError, ValueError) as error:
             self.say(str(error))
             return False
-        if isinstance(changes, list):
-            changes = Changes(changes)
+
+    def change(
+        self,
+        label: str,
+        path: Path,
+        build: EditBuilder,
+        *,
+        after: Selection | None = None,
+        moved: Mapping[CaseId, CaseId] | None = None,
+        extends: Step | None = None,
+    ) -> bool:
+        """As `do`. Raises EvalSetError, OSError and ValueError where it cannot be done."""
+        if reason := self.refuses_to_edit(path):
+            raise EditError(reason)
+        changes = self._changes(path, build)
         edits: dict[Path, Sequence[Edit] | CaseFile] = {}
         if changes.of_set:
             edits[path] = changes.of_set
         if changes.of_config:
             edits[self.sets.config_path(path)] = changes.of_config
-        return self.do_edits(label, edits, after=after, moved=moved, typing=typing)
+        return self._do(label, edits, after=after, moved=moved, extends=extends)
+
+    def case_after(self, path: Path, number: int, build: EditBuilder) -> StoredCase:
+        """The case with this number, from 0, as a change of its set would make it; nothing is changed.
+
+        Raises as `change`.
+        """
+        return self.document(path).edited(self._changes(path, build).of_set).cases[number]
+
+    def _changes(self, path: Path, build: EditBuilder) -> Changes:
+        # The first frame does not wait for what edits.
+        from evaltui.documents.editing.json_paths import Changes
+        from evaltui.documents.editing.set import SetEditor
+
+        changes = build(SetEditor(self.data(path), self.config_for_edit(path)))
+        return Changes(changes) if isinstance(changes, list) else changes
 
     def do_edits(
         self,
@@ -186,28 +189,38 @@ class Editing:
         *,
         after: Selection | None = None,
         moved: Mapping[CaseId, CaseId] | None = None,
-        typing: Hashable = None,
+        extends: Step | None = None,
         scores_later: bool = False,
     ) -> bool:
         """As `do`, for any files: sets, and configs, which may be new.
 
         Edits may be given as the document that they made of a file as it is now. With `scores_later`, what
-        was run is scored again when the typing ends.
+        was run is scored again by `Outcomes.rescore_now`.
         """
-        if self.sets.read_only:
-            self.say(READ_ONLY)
-            return False
-        before = self.navigation.selection
         try:
-            self.opened(edits)
-            step = self._files.do(label, edits, before, after or before, moved=moved, typing=typing)
+            return self._do(label, edits, after, moved, extends, scores_later=scores_later)
         except (EditError, EvalSetError, OSError) as error:
             self.say(str(error))
             return False
-        if step is None:
-            return False
-        self._show(step, scores_later=scores_later)
-        return True
+
+    def _do(
+        self,
+        label: str,
+        edits: Mapping[Path, Sequence[Edit] | CaseFile],
+        after: Selection | None,
+        moved: Mapping[CaseId, CaseId] | None,
+        extends: Step | None,
+        *,
+        scores_later: bool = False,
+    ) -> bool:
+        if self.sets.read_only:
+            raise EditError(READ_ONLY)
+        before = self.navigation.selection
+        self.opened(edits)
+        step = self._files.do(label, edits, before, after or before, moved=moved, extends=extends)
+        if step is not None:
+            self._show(step, scores_later=scores_later)
+        return step is not None
 
     def opened(self, paths: Iterable[Path]) -> dict[Path, CaseFile]:
         """Files to be edited as they are now; configs may be new. Raises OSError, EvalSetError."""
@@ -219,10 +232,10 @@ class Editing:
             for path in paths
         }
 
-    def end_typing(self) -> None:
-        """What is typed from now on is a step of its own; what was typed is applied."""
-        self._files.end_typing()
-        self.outcomes.rescore_now()
+    @property
+    def last_step(self) -> Step | None:
+        """The step that others may extend; None where there is none, or something came from outside since."""
+        return self._files.last_step
 
     @property
     def undo_label(self) -> str | None:
@@ -236,10 +249,9 @@ class Editing:
     def undo(self) -> None:
         self._back(self._files.undo, "Undid")
 
-    def undo_typing(self, typing: Hashable) -> None:
-        """Take back what was typed into one field, and nothing else."""
-        while self._back(lambda: self._files.undo_typing(typing), "Undid"):
-            pass
+    def undo_step(self, step: Step) -> bool:
+        """Undo this step; False where it is not the last one."""
+        return self._back(lambda: self._files.undo_step(step), "Undid")
 
     def redo(self) -> None:
         self._back(self._files.redo, "Redid")
@@ -264,7 +276,6 @@ class Editing:
     def _show(self, step: Step, *, scores_later: bool = False) -> None:
         """Shows what a step has made, and scores again what it concerns."""
         self.outcomes.move(step.moved)
-        self.unapplied.follow(step.moved)
         self._show_files(step.changes, step.after, scores_later=scores_later)
 
     def _show_new(self, path: Path) -> None:
@@ -275,7 +286,6 @@ class Editing:
         self, paths: Collection[Path], selection: Selection | None = None, *, scores_later: bool = False
     ) -> None:
         """Shows files as they are being edited, wherever their text comes from."""
-        self.unapplied.follow()
         self.sets.follow(paths)
         if scores_later:
             self.outcomes.rescore_later(paths)
@@ -341,15 +351,9 @@ class Editing:
                 tried.update(self._files.saved_with(path))
                 all_saved = await self._save(path) and all_saved
         if all_saved:
-            self.say(self._saved_text(unsaved))
+            names = ", ".join(path.name for path in unsaved)
+            self.say(f"Saved {names}" if unsaved else "No unsaved changes")
         return all_saved
-
-    def _saved_text(self, saved: list[Path]) -> str:
-        text = f"Saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
-        left = self.unapplied.now()
-        if not left:
-            return text
-        return f"{text}. Not applied: {some_of([str(one) for one in left], 1)}"
 
     def settle(
         self, conflict: FileConflict, choices: Choices, whole: Side | None = None
@@ -403,11 +407,9 @@ class Editing:
         """Throw away every unsaved edit."""
         await self.finished()
         self._files.discard()
-        self.unapplied.clear()
 
     def restore(self, recovered: Recovered) -> asyncio.Future[bool]:
-        """Take over the unsaved edits and drafts of an earlier sitting; False where that cannot be, which is
-        said.
+        """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
 
         What clashes with later changes of the file is in `conflicts` then.
         """
@@ -434,19 +436,4 @@ class Editing:
             self._show_new(path)
         if step is not None:
             self._show(step)
-        return self._restore_drafts(recovered, self.sets.case_path(path))
-
-    def _restore_drafts(self, recovered: Recovered, path: str) -> bool:
-        """Puts drafts where they were typed, and shows the case of the last; False where one has no place."""
-        homeless = None
-        for draft in recovered.drafts:
-            case = CaseId(path, draft.case)
-            if self.unapplied.restore(case, draft):
-                self.navigation.show(Selection(*case))
-            else:
-                homeless = draft
-        if homeless is not None:
-            stored = short_path(recovered.file)
-            self.say(f"{homeless.case}: the place of a typed text was deleted; the text is in {stored}")
-        self.write_drafts()
-        return homeless is None
+        return True

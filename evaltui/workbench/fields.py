@@ -26,6 +26,7 @@ from evaltui.documents.json_text import duplicate_keys, locate, parse
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]
 Part = Literal["value", "name"]
+DraftPart = Literal["value", "name", "json"]
 Role = Literal["fact", "part", "turn", "call", "argument", "response", "hint", "section"]
 
 # How the message of a syntax error ends.
@@ -82,16 +83,8 @@ class Field:
     change: Callable[[str], EditBuilder]
     """What a text does to the data; raises FieldError for one that the field cannot hold."""
     completions: tuple[Completion, ...] = ()
-    live: bool = True
-    """Whether it is changed with every key; else at the end of typing."""
     then: Operation | None = None
     """What comes after it: a value after the name of something new, arguments after a call."""
-    as_kind: Callable[[Kind], Field] | None = field(default=None, compare=False)
-    """The field of the same value as another kind: what is typed is taken for what the field was when it was
-    opened, whatever has become of its value by then."""
-
-    def of_kind(self, kind: Kind) -> Field:
-        return self if kind == self.kind or self.as_kind is None else self.as_kind(kind)
 
 
 @dataclass(frozen=True)
@@ -253,21 +246,15 @@ def required_text(what: str) -> Callable[[str], str]:
 
 def value_field(label: str, value: Any, put: Callable[[Any], EditBuilder], schema: Any = None) -> Field:
     """How a JSON value is edited: by what it is, and by what the tool that takes it declares."""
-    choices = completions_of(schema)
-
-    def of_kind(kind: Kind) -> Field:
-        match kind:
-            case "json":
-                text = json.dumps(value, ensure_ascii=False, indent=2)
-                return Field(label, text, kind, lambda typed: put(json_of(typed)), as_kind=of_kind)
-            case "value":
-                text = text_of(value)
-                return Field(label, text, kind, lambda typed: put(value_of(typed)), choices, as_kind=of_kind)
-            case _:
-                text = value if isinstance(value, str) else text_of(value)
-                return Field(label, text, kind, put, choices if kind == "string" else (), as_kind=of_kind)
-
-    return of_kind(_kind_of(value, schema))
+    kind, choices = _kind_of(value, schema), completions_of(schema)
+    match kind:
+        case "json":
+            text = json.dumps(value, ensure_ascii=False, indent=2)
+            return Field(label, text, kind, lambda typed: put(json_of(typed)))
+        case "value":
+            return Field(label, text_of(value), kind, lambda typed: put(value_of(typed)), choices)
+        case _:
+            return Field(label, value, kind, put, choices if kind == "string" else ())
 
 
 def _kind_of(value: Any, schema: Any) -> Kind:

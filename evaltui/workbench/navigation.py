@@ -117,6 +117,8 @@ class Navigation:
         """Whether the trace is that of the chat, not of the selected case."""
         self.order = CaseOrder.FILE
         """What the cases of a set are ordered by."""
+        self.leave: Callable[[], bool] = lambda: True
+        """Applies what is typed in an open field; False where it cannot be, and the field asks what to do."""
         self.shows_equal_calls = False
         """Whether calls that are as expected are shown one by one, or many as one line."""
         self._sets = sets
@@ -138,7 +140,7 @@ class Navigation:
         return None if self.selection.path is None else self._sets.file_of(self.selection.path)
 
     def select(self, selection: Selection) -> None:
-        if selection != self.selection:
+        if selection != self.selection and (selection.case == self.selection.case or self.leave()):
             if selection.case != self.selection.case:
                 self.trace_of_chat = False
             self.selection = selection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -106,11 +106,12 @@ class OpenFiles:
         after: Selection,
         *,
         moved: Mapping[CaseId, CaseId] | None = None,
-        typing: Hashable = None,
+        extends: Step | None = None,
     ) -> Step | None:
         """Do edits in files that are open, all or none of them; None where they change nothing.
 
-        Edits may be given as the document that they made of a file as it is now.
+        Edits may be given as the document that they made of a file as it is now. As long as `extends` is the
+        last step, they become a part of it.
         """
         documents: dict[Path, CaseFile] = {}
         for path, some in edits.items():
@@ -120,8 +121,8 @@ class OpenFiles:
                 documents[path] = made
         if not documents:
             return None
-        step = Step(label, self._changes(documents), before, after, moved or {}, typing)
-        return self._push(step, documents)
+        step = Step(label, self._changes(documents), before, after, moved or {})
+        return self._push(step, documents, extends)
 
     def _changes(self, documents: Mapping[Path, CaseFile]) -> dict[Path, Change]:
         """The changes that make files these documents."""
@@ -129,13 +130,13 @@ class OpenFiles:
 
         return {path: Change.between(self._files[path].document, new) for path, new in documents.items()}
 
-    def _push(self, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
+    def _push(self, step: Step, documents: Mapping[Path, CaseFile], extends: Step | None = None) -> Step:
         self._undone.clear()
-        if (last := self._done.typed(step.typing)) is None:
+        if extends is None or self._done.last is not extends:
             self._done.push(step)
         else:
             self._done.pop()
-            self._done.push(self._as_one(last, step, documents))
+            self._done.push(self._as_one(extends, step, documents))
         self._record(step.label, documents)
         return step
 
@@ -151,9 +152,10 @@ class OpenFiles:
             changes[path] = Change.between(before, new)
         return replace(last, changes=changes, after=step.after)
 
-    def end_typing(self) -> None:
-        """What is typed from now on is a step of its own."""
-        self._done.end_typing()
+    @property
+    def last_step(self) -> Step | None:
+        """The step that others may extend; None where there is none, or something came from outside since."""
+        return self._done.last
 
     @property
     def undo_label(self) -> str | None:
@@ -171,10 +173,9 @@ class OpenFiles:
         """
         return self._step_back(self._done, self._undone)
 
-    def undo_typing(self, typing: Hashable) -> Step | None:
-        """As `undo`, where the last step is what was typed into this field; None where it is another one."""
-        top = self._done.top
-        return self.undo() if top is not None and top.typing == typing else None
+    def undo_step(self, step: Step) -> Step | None:
+        """As `undo`, where this is the last step; None where it is another one."""
+        return self.undo() if self._done.top is step else None
 
     def redo(self) -> Step | None:
         return self._step_back(self._undone, self._done)

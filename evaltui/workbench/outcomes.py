@@ -27,7 +27,9 @@ from evaltui.workbench.stored_results import StoredResult
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.events import Event
+    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runs.history import CaseHistory
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.earlier_results import AgentNow, PastRun
@@ -91,6 +93,8 @@ class Outcomes:
         self._opening: dict[Path, asyncio.Task[None]] = {}
         # Sets whose results are scored again when what is typed is applied.
         self._scored_later: set[Path] = set()
+        # What is typed of a case and scored, but not in the case.
+        self._drafts: Mapping[CaseId, StoredCase] = {}
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
         # Who goes through a list looks at no case for longer than the pause.
         self._histories = Lookups(self._read_history, changed, at_once=1, pause=_PAUSE)
@@ -155,7 +159,7 @@ class Outcomes:
             return None
         return freshness(
             scored,
-            self._sets.case_now(case),
+            self._case_now(case),
             self._sets.config_scoring(case.path),
             self._agent,
             eval_set_id=eval_set.eval_set_id if eval_set else scored.figures.eval_set_id,
@@ -372,15 +376,32 @@ class Outcomes:
                 # Its results are shown although it has not been validated.
                 self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
             if opened is not None and opened.config is not None:
-                # Where the agent would get something else, its result stays as it came out, as does that of a
-                # run that was opened and is of another case or config.
-                results = [
-                    (case, scored)
-                    for case, scored in self.results.of(path)
-                    if not self.gets_otherwise(case, scored)
-                    and not (scored.unscored and self.previous_run is not None)
-                ]
-                self._rescoring.score(results, opened, opened.config.config)
+                self._score(self.results.of(path), opened, opened.config.config)
+
+    def _score(
+        self, results: Iterable[tuple[CaseId, CaseOutcome]], opened: EvalSetFile, config: EvalConfig
+    ) -> None:
+        # Where the agent would get something else, its result stays as it came out, as does that of a run
+        # that was opened and is of another case or config.
+        again = [
+            (case, scored)
+            for case, scored in results
+            if not self.gets_otherwise(case, scored)
+            and not (scored.unscored and self.previous_run is not None)
+        ]
+        self._rescoring.score(again, opened, config, self._drafts)
+
+    def score_draft(self, case: CaseId, draft: StoredCase | None) -> None:
+        """Scores what was run of a case, in the background, by what is typed of it; None for nothing.
+
+        A draft of which the agent would get something else is not scored.
+        """
+        scored, opened = self.results.get(case), self._sets.opened_already(self._sets.file_of(case.path))
+        self._drafts = {} if scored is None or draft is None else {case: draft}
+        if scored is not None and self.gets_otherwise(case, scored):
+            self._drafts = {}
+        if scored is not None and opened is not None and opened.config is not None:
+            self._score([(case, scored)], opened, opened.config.config)
 
     def rescore_later(self, paths: Iterable[Path]) -> None:
         """As `rescore`, by what is expected when `rescore_now` is called."""
@@ -394,8 +415,11 @@ class Outcomes:
 
     def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
         """Whether the agent would get something else of a case than in the run of a result."""
-        now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
+        now, config = self._case_now(case), self._sets.config_scoring(case.path)
         return now is not None and gets_otherwise(scored, now, config, self._agent)
+
+    def _case_now(self, case: CaseId) -> StoredCase | None:
+        return self._drafts.get(case) or self._sets.case_now(case)
 
     async def _open_to_rescore(self, path: Path) -> None:
         results = self.results

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from evaltui.documents.recovery import Recovered
-from evaltui.text.figures import counted, some_of
-from evaltui.workbench.editing import Editing
+from evaltui.text.figures import counted
+from evaltui.workbench.workbench import Workbench
 
 # The labels that say best what it was about.
 _MOST_LABELS = 3
@@ -35,13 +34,13 @@ class Offer:
 
     @property
     def changes(self) -> str:
-        """`2 edits: rename a to b, delete c`, and the texts that were typed and not applied."""
+        """`2 edits: rename a to b, delete c`, and the text that was typed and not applied."""
         changes = []
         if edits := len(self.recovered.labels):
             changes.append(f"{counted(edits, 'edit')}: {', '.join(self.labels)}")
-        if drafts := self.recovered.drafts:
-            texts = [f"{one.case}: {' '.join(one.text[:_SHOWN].split())[:60]}" for one in drafts]
-            changes.append(f"{counted(len(drafts), 'text')} not applied in {some_of(texts, 1)}")
+        if draft := self.recovered.draft:
+            text = " ".join(draft.text[:_SHOWN].split())[:60]
+            changes.append(f"1 text not applied in {draft.case}: {text}")
         return "; ".join(changes)
 
     @property
@@ -63,9 +62,8 @@ class Offer:
 class Recovery:
     """The offers, and what is to be done with each; nothing is done before `apply`."""
 
-    def __init__(self, editing: Editing, found: list[Recovered], say: Callable[[str], None]) -> None:
-        self._editing = editing
-        self._say = say
+    def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
+        self._workbench = workbench
         self.offers = [Offer.of(one) for one in sorted(found, key=lambda one: one.when, reverse=True)]
         """The latest first."""
         self.choices: list[Choice] = []
@@ -97,15 +95,16 @@ class Recovery:
         discarded = sum(self._discard(number) for number, one in enumerate(self.choices) if one == "discard")
         done = {"recovered": len(self._recovered), "discarded": discarded}
         if settled := [f"{count} {what}" for what, count in done.items() if count]:
-            self._say(f"Unsaved changes: {', '.join(settled)}")
+            self._workbench.say(f"Unsaved changes: {', '.join(settled)}")
         return True
 
     async def _recover(self, number: int) -> bool:
-        """Brings the edits back as one step that can be undone; the file stays unsaved."""
+        """Brings the edits back as one step that can be undone, and the text into its field; the file stays
+        unsaved."""
         recovered = self.offers[number].recovered
-        if not await self._editing.restore(recovered):
+        if not await self._workbench.drafting.restore(recovered):
             return False
-        if not self._editing.recovery_problem:
+        if not self._workbench.editing.recovery_problem:
             recovered.discard()
         self._recovered.add(number)
         return True
@@ -114,6 +113,6 @@ class Recovery:
         try:
             self.offers[number].recovered.discard()
         except OSError as error:
-            self._say(f"{self.offers[number].name}: {error}")
+            self._workbench.say(f"{self.offers[number].name}: {error}")
             return False
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
@@ -55,17 +55,21 @@ class Rescoring:
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
     def score(
-        self, results: Iterable[tuple[CaseId, CaseOutcome]], opened: EvalSetFile, config: EvalConfig
+        self,
+        results: Iterable[tuple[CaseId, CaseOutcome]],
+        opened: EvalSetFile,
+        config: EvalConfig,
+        drafts: Mapping[CaseId, StoredCase],
     ) -> None:
         """Score results of the cases of a set again, soon; those that it would not change are left as they
-        are, and what was to be scored of them has been taken back."""
+        are, and what was to be scored of them has been taken back. A case with a draft is scored by that."""
         is_same, eval_set_id = SameConfig(config), opened.eval_set_id
         for case, scored in results:
             self._waiting.pop(case, None)
             self._scored.pop(case, None)
             if self._scoring == case:
                 self._scoring = None
-            stored = opened.case(case.eval_id)
+            stored = drafts.get(case) or opened.case(case.eval_id)
             is_scored = not scored.unscored and is_same(scored.config)
             if stored is not None and not (is_scored and _is_case_of(scored, stored, eval_set_id)):
                 self._waiting[case] = _Wish(scored, stored, config, eval_set_id)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from operator import is_
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.declared_tool import declared_tools
-from evaltui.core.model.problems import EvalSetError, JsonPath
+from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.editing.json_paths import Changes, field_value
 from evaltui.documents.editing.set import CaseEditor, EditBuilder, SetEditor
-from evaltui.documents.edits import EditError, PutText, alike
+from evaltui.documents.edits import Edit, EditError, PutText, alike
 from evaltui.documents.open_file import OpenFile
 from evaltui.documents.style import in_one_line, laid_out
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.fields import FieldError, Row, RowId, RowSource, object_of
+from evaltui.workbench.fields import DraftPart, Field, FieldError, Row, RowId, RowSource, object_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 
@@ -136,27 +136,12 @@ class SelectedCase:
             raise EditError("No case selected")
         return self._source
 
-    def refuses(self, build: EditBuilder) -> str | None:
-        """Why a change cannot be made, as a sentence."""
-        try:
-            build(SetEditor(self.source.editor.data, self.source.editor.config))
-        except (EditError, EvalSetError) as error:
-            return str(error)
-        return None
-
-    def place_of(self, row: Row | None, part: str) -> tuple[JsonPath, str]:
-        """What stays with a text that could not be applied: where it belongs, and which of what is there.
-
-        Without a row it belongs to the case as a whole.
-        """
-        editor = self.source.editor
-        if row is None:
-            return editor.path, part
-        words = "/".join(word for word in row.id if isinstance(word, str))
-        part = "value" if row.of("name") is row.of("value") else part
-        if row.path is not None:
-            return row.path, f"{words} {part}"
-        return (editor.path if row.turn is None else editor.turn(row.turn).path), f"{words} {part}"
+    def field(self, id: RowId, part: DraftPart) -> Field | None:
+        """The field of a row as the case has it now; None where there is no such row or field."""
+        if part == "json":
+            return self.json_field(id) if self._source is not None else None
+        row = next((row for row in self.rows if row.id == id), None)
+        return row.of(part) if row else None
 
     # As JSON
 
@@ -174,15 +159,34 @@ class SelectedCase:
         indent = _indent(written)
         return "\n".join(line.removeprefix(indent) for line in _lines(written))
 
-    def replaced(self, text: str) -> tuple[EditBuilder, str] | None:
-        """What makes a JSON text the case, and its id then; None where it says the same.
+    def json_field(self, id: RowId) -> Field | None:
+        """The arguments of the call that a row belongs to as a JSON text; of (), the case itself.
 
-        Raises FieldError and EditError for a text that cannot be the case.
+        None for other rows. Raises EditError where no case is shown.
         """
+        editor = self.source.editor
+        if not id:
+            return Field(f"change the JSON of {editor.eval_id}", self.text(), "json", self._replaced)
+        if len(id) < 4 or id[2] != "call":
+            return None
+        turn, number = int(id[1]), int(id[3])
+        call = editor.turn(turn).call(number)
+
+        def change(text: str) -> EditBuilder:
+            args = object_of(text)
+            if alike(args, call.arguments or {}):
+                return _nothing
+            return self.source.build(lambda case: case.turn(turn).call(number).replace_arguments(args))
+
+        shown = json.dumps(call.arguments or {}, ensure_ascii=False, indent=2)
+        return Field(f"change arguments of {call.name}", shown, "json", change)
+
+    def _replaced(self, text: str) -> EditBuilder:
+        """Makes a JSON text the case. Raises FieldError for a text that cannot be one."""
         editor = self.source.editor
         value = object_of(text)
         if _lines(text) == _lines(self.text()) or alike(value, editor.value):
-            return None
+            return _nothing
         new_id = field_value(value, (), "eval_id")
         if not isinstance(new_id, str):
             raise FieldError("eval_id must be a string")
@@ -195,37 +199,11 @@ class SelectedCase:
             own = _indented(text, written) if "\n" in written else in_one_line(text, written)
             return Changes([PutText(editor.path, own)], renaming.of_config)
 
-        return build, new_id
+        return build
 
-    def call_json(self, row: Row) -> tuple[str, Callable[[str], str | None]] | None:
-        """The arguments of the call that a row belongs to, and what takes them back; None elsewhere."""
-        if len(row.id) < 4 or row.id[2] != "call" or self.case is None:
-            return None
-        editor, selected = self.source.editor, self.case
-        turn, number = int(row.id[1]), int(row.id[3])
-        call = editor.turn(turn).call(number)
-        shown = json.dumps(call.arguments or {}, ensure_ascii=False, indent=2)
 
-        def apply(text: str) -> str | None:
-            try:
-                args = object_of(text)
-            except FieldError as error:
-                return str(error)
-            if alike(args, call.arguments or {}):
-                return None
-            self.follow()
-            found = self.source.editor.turn(turn).calls if self.case == selected else []
-            there = [[one.name, one.arguments] for one in found[number : number + 1]]
-            if not alike(there, [[call.name, call.arguments]]):
-                return "The call changed meanwhile; select it again"
-            self._editing.do(
-                f"change arguments of {call.name}",
-                self._sets.file_of(selected.path),
-                lambda eval_set: eval_set.case(editor.number).turn(turn).call(number).replace_arguments(args),
-            )
-            return None
-
-        return shown, apply
+def _nothing(_: SetEditor) -> list[Edit]:
+    return []
 
 
 def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,6 @@ class Step:
     """The selection after it."""
     moved: Mapping[CaseId, CaseId]
     """Cases that are called otherwise since."""
-    typing: Hashable = None
-    """Steps in a row with the same one are undone at once: texts typed into a field. None for a step of its
-    own."""
 
     @property
     def inverse(self) -> Step:
@@ -60,20 +57,15 @@ class Steps:
         """The last step, whatever came from outside since."""
         return next((item for item in reversed(self._items) if isinstance(item, Step)), None)
 
-    def typed(self, typing: Hashable) -> Step | None:
-        """The last step where it has this typing, and nothing came from outside since."""
+    @property
+    def last(self) -> Step | None:
+        """The last step where nothing came from outside since."""
         last = self._items[-1] if self._items else None
-        return last if isinstance(last, Step) and typing is not None and last.typing == typing else None
+        return last if isinstance(last, Step) else None
 
     def push(self, step: Step) -> None:
         """Put a step on top."""
         self._items.append(step)
-
-    def end_typing(self) -> None:
-        """Later texts are a step of their own."""
-        last = self._items[-1] if self._items else None
-        if isinstance(last, Step):
-            self._items[-1] = replace(last, typing=None)
 
     def pop(self) -> tuple[Step, dict[Path, CaseFile]]:
         """The last step, and of the files that changed outside since the document that it left behind.

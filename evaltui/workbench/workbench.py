@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from evaltui.runs.execution import RunService
     from evaltui.workbench.chat.controller import ChatController
     from evaltui.workbench.chat.spending import ChatSpending
+    from evaltui.workbench.draft import Draft, Drafting
     from evaltui.workbench.more_repeats import MoreRepeats
+    from evaltui.workbench.selected_case import SelectedCase
     from evaltui.workbench.sessions import ReceivedSessions
 
 Observer = Callable[[], None]
@@ -100,6 +102,26 @@ class Workbench:
             say=say,
         )
         self.runs.on_opened = self.watch.follow_opened
+
+    @cached_property
+    def drafting(self) -> Drafting:
+        """The field that is open; the first frame does not wait for what edits."""
+        from evaltui.workbench.draft import Drafting
+
+        return Drafting(self.selected, self.outcomes, self.navigation, self.editing, self._notify)
+
+    @cached_property
+    def selected(self) -> SelectedCase:
+        """The rows of the selected case."""
+        from evaltui.workbench.selected_case import SelectedCase
+
+        return SelectedCase(self.agent, self.sets, self.navigation, self.editing)
+
+    @property
+    def draft(self) -> Draft | None:
+        """The text that is typed and in no case; None where there is none."""
+        draft = self.drafting.draft if "drafting" in vars(self) else None
+        return draft if draft and draft.is_typed else None
 
     @cached_property
     def chat(self) -> ChatController:
@@ -221,8 +243,10 @@ class Workbench:
 
     async def close(self) -> None:
         """Ends what runs, the agent's processes included; what is being saved is saved."""
+        if "drafting" in vars(self):
+            # Before anything that takes time: whoever ends the process may not wait.
+            self.drafting.write()
         await self.editing.finished()
-        self.editing.write_drafts()
         if "received" in vars(self):
             await self.received.stop()
         await self.watch.stop()

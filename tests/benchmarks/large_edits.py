@@ -60,7 +60,7 @@ async def measure(agent: Path) -> dict[str, float]:
         def change(eval_set: SetEditor) -> object:
             return eval_set.case(_MIDDLE).turn(0).answer.set_text(text)
 
-        assert editing.do("answer", path, change, typing="answer")
+        assert editing.do("answer", path, change, extends=editing.last_step)
         editing.dirty_cases(path)
 
     took = {"first": _seconds(lambda: type_answer("a"))}

@@ -160,7 +160,7 @@ def test_a_file_that_is_not_this_users_is_left_alone(tmp_path, suffix):
     assert file.is_symlink()
 
 
-@pytest.mark.parametrize("damage", ["", "[]", "{", '{"version": 2}', '{"version": 1, "drafts": "x"}'])
+@pytest.mark.parametrize("damage", ["", "[]", "{", '{"version": 2}', '{"version": 1, "draft": "x"}'])
 def test_a_damaged_file_and_another_version_are_left_alone(tmp_path, damage):
     left_behind(tmp_path, written(tmp_path))
     (recovered,) = recoverable(tmp_path)
@@ -169,12 +169,12 @@ def test_a_damaged_file_and_another_version_are_left_alone(tmp_path, damage):
     assert recovered.file.read_text() == damage
 
 
-def test_drafts_are_there_with_edits_and_without(tmp_path):
-    recovery, draft = opened(tmp_path, written(tmp_path)), Draft("a", ("eval_cases", 0), "p", "{\ud83d", "x")
-    recovery.write(JsonDocument(BASE), [], [draft])
+def test_a_draft_is_there_without_edits(tmp_path):
+    recovery, draft = opened(tmp_path, written(tmp_path)), Draft("a", ("turn", 0), "value", "{\ud83d", "x")
+    recovery.write(JsonDocument(BASE), [], draft)
     recovery.lock.release()
     (recovered,) = recoverable(tmp_path)
-    assert (recovered.drafts, recovered.labels, after(recovered)) == ((draft,), (), BASE)
+    assert (recovered.draft, recovered.labels, after(recovered)) == (draft, (), BASE)
 
 
 EDITOR = """

@@ -136,7 +136,7 @@ class Program:
             self.terminal.press(key, *(["escape"] if key == "escape" else []))
 
     def leave_fields(self) -> None:
-        """To the list of cases: what is typed is applied, or kept where it cannot be."""
+        """To the list of cases: what is typed is applied."""
         self.terminal.type("\x1b[<0;4;20M\x1b[<0;4;20m")
         # In a field it is alt+?.
         self.terminal.wait_until(lambda screen: " ? help" in screen, "a field is open")
@@ -165,23 +165,20 @@ def try_one(program: Program, field: str, value: str, key: str) -> None:
         wanted = CASE
     if key == "enter" and is_text:
         program.terminal.press("backspace")
+    what = f"{value} into {field}, ended with {key}"
+    if key != "escape" and expected(field, value) is None:
+        # It cannot be applied: the field is not left before it is discarded.
+        program.terminal.type("\x1b[<0;4;20M\x1b[<0;4;20m")
+        program.terminal.wait_for("! Not applied   esc discard")
+        program.terminal.press("escape")
     program.leave_fields()
     program.save()
-    what = f"{value} into {field}, ended with {key}"
     program.terminal.wait_until(lambda _: program.case == wanted, f"{what}: the file is not what was typed")
-    # Where it could not be applied it is said to be missing, unless it was cancelled.
-    if key != "escape" and wanted == CASE and is_text and value in ("refused", "text", "long", "lines"):
-        program.terminal.wait_for("! Not applied: ")
     program.terminal.press("2")
     if wanted != CASE:
         program.terminal.press("u")
         program.save()
         program.terminal.wait_until(lambda _: program.case == CASE, f"{what}: undo does not bring it back")
-    elif is_text and key != "escape":
-        program.open(field)
-        program.empty(field)
-        program.type(json.dumps(ARGS["deep"]))
-        program.leave_fields()
     program.terminal.wait_until(lambda screen: "Turn 1" in screen, "the case is gone")
 
 

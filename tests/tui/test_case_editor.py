@@ -64,21 +64,18 @@ async def go_to(app, pilot, *id):
     assert here.row.id == id
 
 
-async def test_a_line_is_edited_in_its_place_and_the_case_follows_every_key(house):
+async def test_a_line_is_edited_in_its_place_and_the_case_gets_it_as_one_edit(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0, "call", 0, "arg", 1)
-        await pilot.press("e", "5")
-        await until(
-            pilot,
-            lambda: case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["level"] == 35,
-        )
-        await until(pilot, lambda: "      level  35" in screen_text(app))
-        await pilot.press("x")
-        await until(pilot, lambda: 'must be an integer, is the string "35x"' in screen_text(app))
-        await pilot.press("backspace", "enter")
+        await pilot.press("e", "5", "x")
+        await until(pilot, lambda: "      level  35x" in screen_text(app))
+        assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["level"] == 3
+        assert not app.workbench.editing.unsaved()
+        await pilot.press("enter")
         await until(pilot, lambda: app.screen.focused is pane(app))
+        await until(pilot, lambda: 'must be an integer, is the string "35x"' in screen_text(app))
         assert app.workbench.editing.undo_label == "change level of set_light"
         await pilot.press("u")
         args = case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
@@ -98,7 +95,7 @@ async def test_a_key_of_the_pane_is_refused_with_a_reason_in_a_line(house, key):
         assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["room"] == "hallway"
 
 
-async def test_escape_brings_the_old_value_back_and_redo_what_was_typed(house):
+async def test_escape_drops_what_was_typed_and_enter_makes_it_one_step(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:
         await in_the_case(app, pilot)
@@ -112,10 +109,14 @@ async def test_escape_brings_the_old_value_back_and_redo_what_was_typed(house):
             return case(app)["conversation"][0]["user_content"]["parts"][0]["text"]
 
         assert said() == "hello"
-        await until(pilot, lambda: "Cancelled   U redo" in screen_text(app))
+        await until(pilot, lambda: "  user         hello" in screen_text(app))
+        assert app.workbench.editing.undo_label is None
+        assert app.workbench.editing.redo_label is None
+        await pilot.press("enter", *" you", "enter", *"there", "ctrl+j")
+        assert said() == "hello you\nthere"
+        await pilot.press("u")
+        assert said() == "hello"
         await pilot.press("U")
-        assert said() == "hello you"
-        await pilot.press("u", "enter", *" you", "enter", *"there", "ctrl+j")
         assert said() == "hello you\nthere"
         assert app.screen.focused is pane(app)
         await until(pilot, lambda: "  user         hello you" in screen_text(app))
@@ -142,7 +143,7 @@ async def test_a_text_that_was_changed_much_is_asked_about_before_it_is_discarde
         assert case(app)["conversation"][0]["user_content"]["parts"][0]["text"] == "hello"
 
 
-async def test_json_that_is_not_valid_is_said_and_kept(house):
+async def test_json_that_is_not_valid_stays_in_its_field_until_it_is_or_is_discarded(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:
         await in_the_case(app, pilot)
@@ -155,15 +156,20 @@ async def test_json_that_is_not_valid_is_said_and_kept(house):
         await pilot.press("ctrl+home", "ctrl+j")
         assert pane(app).is_editing
         assert app.focused.cursor_location == (2, 1)
-        # Another pane may be gone to; the text is still there when one comes back.
-        await pilot.press("alt+1", "2")
-        await until(pilot, lambda: "! Not applied: " in screen_text(app))
-        assert " ctrl+s save  " in screen_lines(app)[-1]
-        await pilot.press("e", "backspace")
+        # Whoever leaves it, or saves, is asked.
+        for key in ("alt+1", "alt+r", "ctrl+s"):
+            await pilot.press(key)
+            await until(pilot, lambda: "! Not applied   esc discard" in screen_text(app))
+            assert app.focused is pane(app).query_one("#case-text")
+            await pilot.press("x")
+            await until(pilot, lambda: "! Not applied" not in screen_text(app))
+            await pilot.press("backspace")
+        await pilot.press("delete")
         await until(pilot, lambda: "line 3, column 2" not in screen_text(app))
-        await pilot.press(",", "escape")
-        await until(pilot, lambda: "! Not applied: " not in screen_text(app))
+        await pilot.press(",", "alt+1", "escape")
         assert not pane(app).is_editing
+        assert args == case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
+        assert app.workbench.editing.undo_label is None
 
 
 async def test_a_nested_value_is_edited_level_by_level(house):
@@ -203,12 +209,11 @@ async def test_tab_goes_into_a_nested_value_and_a_path_typed_as_a_name_nests(hou
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0, "call", 0, "arg", 1)
         await pilot.press("e", "tab", "7")
-        await until(pilot, lambda: args()["deep"] == {"a": 7})
         assert pane(app).row.id == ("turn", 0, "call", 0, "arg", 2, "in", 0)
         await pilot.press("shift+tab")
+        await until(pilot, lambda: args()["deep"] == {"a": 7})
         await until(pilot, lambda: pane(app).row.id == ("turn", 0, "call", 0, "arg", 1))
         await pilot.press("escape", "o", *"deep.days[0]")
-        await until(pilot, lambda: args()["deep.days[0]"] == "")
         await pilot.press("enter", *"sat", "enter")
         await until(pilot, lambda: args() == {"room": "hall", "level": 3, "deep": {"a": 7, "days": ["sat"]}})
         assert app.workbench.editing.undo_label == "change [0]"
@@ -288,11 +293,11 @@ async def test_the_kind_of_a_turn_is_one_key_away_and_says_what_is_lost(house):
         assert json.loads(config.read_text())["evaltui"]["turns"] == [mark]
 
 
-async def test_the_id_is_changed_at_the_end_and_the_selection_goes_along(house):
+async def test_the_id_is_changed_and_the_selection_goes_along(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:
         await in_the_case(app, pilot)
-        await pilot.press("f2", "ctrl+u", *"other", "enter")
+        await pilot.press("f2", "ctrl+u", *"other")
         await until(pilot, lambda: "other already exists" in screen_text(app))
         await pilot.press("2", "enter")
         path = app.workbench.sets.listed[0].path
@@ -355,14 +360,14 @@ async def test_the_raw_json_is_edited_and_what_is_wrong_is_shown(house):
         await pilot.press("x", "ctrl+j")
         await until(pilot, lambda: "! line 1, column 1: " in screen_text(app))
         await pilot.press("escape")
-        await until(pilot, lambda: "Draft kept   f4 edit" in screen_text(app))
-        await pilot.press("f4")
-        await until(pilot, lambda: isinstance(app.screen, RawScreen))
-        await until(pilot, lambda: " x{" in screen_text(app))
+        await until(pilot, lambda: "1 character changed   esc discard   ctrl+j apply" in screen_text(app))
         await pilot.press("delete", "tab", "shift+tab", "ctrl+j")
         await until(pilot, lambda: not isinstance(app.screen, RawScreen))
         assert app.workbench.editing.undo_label is None
-        assert not app.workbench.editing.unapplied.now()
+        await pilot.press("f4", "x", "escape", "escape")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        assert app.workbench.draft is None
+        assert app.workbench.editing.undo_label is None
 
 
 async def test_a_case_edited_as_raw_json_is_one_step(house):

@@ -20,7 +20,7 @@ TOOLS = [
     }
 ]
 LONG = "a long text " * 12
-# What a text cannot be: the field stays open, or the text is kept beside the case.
+# What a text cannot be: the field stays open.
 REFUSED = object()
 
 
@@ -185,7 +185,6 @@ class Desk:
     async def undo_all(self):
         while self.pane.is_editing:
             await self.pilot.press("escape")
-        self.editing.unapplied.clear()
         while self.editing.undo_label:
             self.editing.undo()
 
@@ -207,16 +206,17 @@ async def try_one(desk, field, one, key, *, by_key):
     if key == "escape":
         assert desk.text == before, where
         assert not desk.pane.is_editing, where
-        assert not desk.editing.unapplied.now(), where
+        assert desk.app.workbench.draft is None, where
         assert desk.editing.undo_label is None, where
     elif wanted is None:
         assert desk.text == before, where
-        assert [left.text for left in desk.editing.unapplied.now()] == [one.text], where
+        assert desk.app.workbench.draft.text == one.text, where
+        assert desk.pane.is_editing, where
         await until(desk.pilot, lambda: "! " in screen_text(desk.app))
     else:
         assert json.loads(desk.text) == wanted, where
         assert desk.text == json.dumps(wanted), where
-        assert not desk.editing.unapplied.now(), where
+        assert desk.app.workbench.draft is None, where
         if key == "ctrl+s":
             await until(desk.pilot, lambda: not desk.editing.unsaved())
             assert json.loads(desk.path.read_text(encoding="utf-8"))["eval_cases"][0] == wanted, where

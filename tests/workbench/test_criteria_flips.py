@@ -59,7 +59,7 @@ def row_of(run, kind, name):
 
 async def scored(run):
     """What is known once everything has been scored again."""
-    run.bench.editing.end_typing()
+    run.criteria.end_move()
     await run.bench.outcomes.rescored([run.config])
     return flips_of(run.criteria)
 
@@ -102,7 +102,7 @@ async def test_a_threshold_that_is_moved_flips_cases_at_once_and_scores_none_unt
     half = next(case for case, _ in run.bench.outcomes.results.of("talk.evalset.json") if case[1] == "half")
     assert run.bench.outcomes.status(half) == "FAILED"
     assert not run.bench.outcomes.stale()
-    run.bench.editing.end_typing()
+    run.criteria.end_move()
     await run.bench.outcomes.rescored([])
     assert run.bench.outcomes.status(half) == "PASSED"
     assert sorted(scored_again) == ["both", "calls", "fine", "half", "none"]

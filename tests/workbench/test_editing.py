@@ -97,13 +97,36 @@ async def test_expectations_are_scored_as_one_types_without_the_agent(echo, unti
     agent.write_text("raise RuntimeError('nobody may run this')")
     key = CaseId(path.name, "bad")
     assert workbench.outcomes.status(key) == "FAILED"
+    drafting = opened_answer(workbench, key)
+    before = workbench.editing.document(path)
     for text in ("h", "he", "hell", "hello"):
-        assert workbench.editing.do("answer", path, answer(1, text), typing="answer of bad")
+        drafting.type(text)
     await until(lambda: workbench.outcomes.status(key) == "PASSED")
     assert workbench.outcomes.counts_of() == {"PASSED": 2}
+    assert workbench.editing.document(path) is before
+    drafting.type("goodbye")
+    await until(lambda: workbench.outcomes.status(key) == "FAILED")
+    drafting.type("hello")
+    await until(lambda: workbench.outcomes.status(key) == "PASSED")
+    drafting.drop()
+    await until(lambda: workbench.outcomes.status(key) == "FAILED")
+    assert workbench.editing.undo_label is None
+    opened_answer(workbench, key).type("hello")
+    assert drafting.apply()
+    await until(lambda: workbench.outcomes.status(key) == "PASSED")
+    assert not workbench.outcomes.is_stale(key)
     workbench.editing.undo()
     await until(lambda: workbench.outcomes.status(key) == "FAILED")
     assert workbench.editing.undo_label is None
+
+
+def opened_answer(workbench, case):
+    """The drafting of the answer of a case's first turn."""
+    workbench.navigation.select(Selection(*case))
+    workbench.selected.follow()
+    row = ("turn", 0, "answer", 0)
+    assert workbench.drafting.open(row, "value", workbench.selected.field(row, "value"))
+    return workbench.drafting
 
 
 async def test_the_final_state_is_known_after_the_run(echo, until):
@@ -317,7 +340,7 @@ async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
     assert not workbench.sets.errors(workbench.sets.listed[0])
 
 
-@given(steps=st.lists(st.sampled_from(["type", "other", "undo", "redo", "save"]), max_size=25))
+@given(steps=st.lists(st.sampled_from(["move", "other", "undo", "redo", "save"]), max_size=25))
 def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("agent")
     path = folder / "a.evalset.json"
@@ -325,33 +348,24 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
     files = OpenFiles(folder, lambda path: None)
     file = files.open(path)
     here = Selection(path.name)
-    # Of each step whether what is typed next belongs to it: a step that was done again is finished.
-    texts, goes_on, back = [file.document.text], [False], []
+    texts, back, moving = [file.document.text], [], None
     for number, step in enumerate(steps):
-        if step in ("type", "other"):
-            typing = "name" if step == "type" else None
-            merges = typing is not None and goes_on[-1]
-            files.do(
-                "name" if typing else "other",
-                {path: [Put(("name",), str(number))]},
-                here,
-                here,
-                typing=typing,
-            )
-            if merges:
+        if step in ("move", "other"):
+            extends = moving if step == "move" else None
+            is_extended = extends is not None and files.last_step is extends
+            files.do(step, {path: [Put(("name",), str(number))]}, here, here, extends=extends)
+            if is_extended:
                 texts[-1] = file.document.text
             else:
                 texts.append(file.document.text)
-                goes_on.append(typing is not None)
+            moving = files.last_step if step == "move" else moving
             back.clear()
         elif step == "undo" and len(texts) > 1:
             files.undo()
             back.append(texts.pop())
-            goes_on.pop()
         elif step == "redo" and back:
             files.redo()
             texts.append(back.pop())
-            goes_on.append(False)
         elif step == "save":
             assert asyncio.run(files.save(path, pytest.fail)) is None
             assert path.read_text() == file.document.text
@@ -413,15 +427,16 @@ async def test_a_step_that_others_have_built_on_stays_and_the_one_before_can_be_
     assert answers(workbench.editing.data(path)) == ["theirs", "first"]
 
 
-async def test_typing_is_taken_back_alone_though_something_came_from_outside_meanwhile(echo):
+async def test_a_step_is_undone_alone_though_something_came_from_outside_meanwhile(echo):
     workbench, path = await opened(echo)
     workbench.editing.do("other", path, answer(0, "before"))
-    for text in ("t", "ty"):
-        workbench.editing.do("answer", path, answer(0, text), typing="field")
+    workbench.editing.do("answer", path, answer(0, "added"))
+    added = workbench.editing.last_step
     outside(path, 1, "theirs")
     await workbench.open()
-    workbench.editing.do("answer", path, answer(0, "typ"), typing="field")
-    workbench.editing.undo_typing("field")
+    assert workbench.editing.last_step is None
+    assert workbench.editing.undo_step(added)
+    assert not workbench.editing.undo_step(added)
     assert answers(workbench.editing.data(path)) == ["before", "theirs"]
 
 

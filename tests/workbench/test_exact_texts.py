@@ -5,7 +5,6 @@ import json
 import pytest
 
 from evaltui.documents.style import in_one_line, laid_out
-from evaltui.workbench.selected_case import SelectedCase
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -44,17 +43,20 @@ async def the_case(folder, text):
     workbench = Workbench(folder)
     await workbench.open()
     workbench.editing.data(path)
-    selected = SelectedCase(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
-    selected.follow()
-    return workbench, path, selected
+    workbench.selected.follow()
+    return workbench, path, workbench.selected
 
 
-async def taken(workbench, path, selected, text):
+def apply(workbench, text, row=()):
+    """Makes a text the JSON of the case, or the arguments of a call."""
+    assert workbench.drafting.open(row, "json", workbench.selected.json_field(row), text)
+    assert workbench.drafting.apply()
+
+
+async def saved(workbench, path, text):
     """The bytes on disk once the JSON of the case is this."""
-    made = selected.replaced(text)
-    if made is not None:
-        assert workbench.editing.do("change the JSON", path, made[0])
-        assert await workbench.editing.save(path)
+    apply(workbench, text)
+    assert await workbench.editing.save(path)
     return path.read_bytes()
 
 
@@ -73,9 +75,10 @@ async def test_a_set_with_odd_characters_gets_what_was_typed_and_nothing_else(wr
     shown = selected.text()
     json.loads(shown)
     assert "\r" not in shown
-    assert selected.replaced(shown) is None
-    assert selected.replaced(shown.replace("\n", "\r\n")) is None
-    after = await taken(workbench, path, selected, shown.replace('"x": 1e3,', '"new": 1,\n  "x": 1e3,'))
+    apply(workbench, shown)
+    apply(workbench, shown.replace("\n", "\r\n"))
+    assert workbench.editing.undo_label is None
+    after = await saved(workbench, path, shown.replace('"x": 1e3,', '"new": 1,\n  "x": 1e3,'))
     assert after.decode() == before.replace('"x": 1e3,', f'"new": 1,{newline}      "x": 1e3,')
     workbench.editing.undo()
     assert workbench.editing.open_file(path).document.text == before
@@ -85,7 +88,7 @@ async def test_a_key_put_first_in_a_case_on_one_line_changes_nothing_else(write_
     before = in_a_set(CASE)
     workbench, path, selected = await the_case(write_agent(ECHO), before)
     assert selected.text() == LAID_OUT
-    after = await taken(workbench, path, selected, '{ "first": 1.0,' + LAID_OUT[1:])
+    after = await saved(workbench, path, '{ "first": 1.0,' + LAID_OUT[1:])
     assert after.decode() == before.replace('{"eval_id"', '{"first": 1.0, "eval_id"')
 
 
@@ -95,11 +98,10 @@ async def test_arguments_are_compared_as_json_text_is(write_agent, other):
     turn = {"user_content": {"parts": [{"text": "hello"}]}, "intermediate_data": call}
     case = json.dumps({"eval_id": "one", "conversation": [turn]})
     workbench, path, selected = await the_case(write_agent(ECHO), in_a_set(case))
-    row = next(row for row in selected.rows if row.id == ("turn", 0, "call", 0))
-    shown, take = selected.call_json(row)
-    assert take(shown) is None
+    row = ("turn", 0, "call", 0)
+    shown = selected.json_field(row).text
+    apply(workbench, shown, row)
+    apply(workbench, json.dumps(json.loads(shown)), row)
     assert workbench.editing.undo_label is None
-    assert take(other) is None
+    apply(workbench, other, row)
     assert json.dumps(json.loads(other)) in workbench.editing.open_file(path).document.text
-    # What was shown is not there any more.
-    assert "changed meanwhile" in take('{"n": 7}')

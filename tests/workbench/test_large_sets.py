@@ -81,7 +81,8 @@ SIZE = len(json.dumps(case(100), indent=2))
 async def test_an_edit_and_its_undo_read_the_case_and_those_beside_it(opened, read):
     workbench, path = opened
     for text in ("h", "he", "hel"):
-        assert workbench.editing.do("answer", path, answer(200, text), typing="field")
+        extends = workbench.editing.last_step
+        assert workbench.editing.do("answer", path, answer(200, text), extends=extends)
         done = read()
         assert done["models"] == 1
         assert done["characters"] < 60 * SIZE

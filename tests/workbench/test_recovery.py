@@ -39,7 +39,7 @@ async def started(crashed):
     workbench = Workbench(crashed.folder)
     await workbench.open()
     found = recoverable(crashed.folder)
-    return workbench, Recovery(workbench.editing, found, workbench.say)
+    return workbench, Recovery(workbench, found)
 
 
 def answers(data):
@@ -149,7 +149,7 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     monkeypatch.chdir(crashed.folder.parent)
     workbench = Workbench(crashed.folder.relative_to(crashed.folder.parent))
     await workbench.open()
-    recovery = Recovery(workbench.editing, recoverable(crashed.folder), workbench.say)
+    recovery = Recovery(workbench, recoverable(crashed.folder))
     assert await recovery.apply()
     (path,) = workbench.editing.unsaved()
     assert path == workbench.sets.listed[0].path
@@ -157,6 +157,7 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
 
 
 ANSWER = ("conversation", 0, "final_response")
+ROW = ("turn", 0, "answer", 0)
 TEXTS = {
     "unfinished": '{"a": [1, ',
     "NUL bytes and half a character": '{"a": "\x00\ud83d"',
@@ -172,12 +173,18 @@ async def leave_texts(folder, *paths, case=0, text=TEXTS["unfinished"], edits=Fa
         if edits:
             where = ("eval_cases", case, *ANSWER, "parts", 0, "text")
             assert workbench.editing.do("change the answer", path, lambda _, at=where: [Put(at, "edited")])
-        workbench.editing.data(path)
-        at = ("eval_cases", case, *ANSWER)
-        workbench.editing.unapplied.keep(path.name, at, "answer value", text, "not JSON", "hi")
-    workbench.editing.write_drafts()
-    for path in paths:
+        type_answer(workbench, path, ("one", "two")[case], text)
         workbench.editing.open_file(path).recovery.lock.release()
+        # That of the other file goes with another process.
+        workbench.drafting.draft = None
+
+
+def type_answer(workbench, path, eval_id, text):
+    workbench.editing.data(path)
+    workbench.navigation.select(Selection(path.name, eval_id))
+    workbench.selected.follow()
+    assert workbench.drafting.open(ROW, "value", workbench.selected.field(ROW, "value"), text)
+    workbench.drafting.write()
 
 
 @pytest.fixture
@@ -187,8 +194,9 @@ def typed_in(write_agent, write_set):
     return SimpleNamespace(folder=folder, path=path)
 
 
-def texts_of(workbench):
-    return [(one.case and one.case.eval_id, one.text) for one in workbench.editing.unapplied.now()]
+def text_of(workbench):
+    draft = workbench.draft
+    return draft and (draft.case.eval_id, draft.text)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -204,17 +212,14 @@ async def test_a_text_that_is_not_applied_survives_the_process(typed_in, text, e
     assert offer.changes.startswith("1 edit: change the answer; 1 text " if edits else "1 text ")
     assert f"not applied in two: {text[:5]}" in offer.changes
     assert await recovery.apply()
-    assert texts_of(workbench) == [("two", text)]
-    (left,) = workbench.editing.unapplied.now()
-    assert left.at == ("eval_cases", 0, *ANSWER)
+    assert text_of(workbench) == ("two", text)
     assert workbench.navigation.selection == Selection(typed_in.path.name, "two")
     assert answers(workbench.editing.data(typed_in.path)) == ["edited" if edits else "hi", "hello"]
     # It survives the next end too, and goes once it is applied or dropped.
     workbench.editing.open_file(typed_in.path).recovery.lock.release()
-    assert [one.text for one in recoverable(typed_in.folder)[0].drafts] == [text]
-    workbench.editing.unapplied.drop(left.path, left.at, left.part)
+    assert recoverable(typed_in.folder)[0].draft.text == text
+    workbench.drafting.drop()
     await workbench.editing.save_all()
-    workbench.editing.write_drafts()
     assert recoverable(typed_in.folder) == []
     assert list((typed_in.folder / ".evaltui" / "unsaved").iterdir()) == []
 
@@ -232,27 +237,29 @@ async def test_a_text_whose_place_is_gone_stays_until_it_is_discarded(typed_in, 
     typed_in.path.write_text(json.dumps(data), encoding="utf-8")
     workbench, recovery = await started(typed_in)
     assert not await recovery.apply()
-    assert texts_of(workbench) == []
+    assert text_of(workbench) is None
     (stored,) = recoverable(typed_in.folder)
     assert workbench.notice.text.startswith("one: the place of a typed text was deleted; the text is in ")
     assert workbench.notice.text.endswith(stored.file.name)
-    assert json.loads(stored.file.read_text())["drafts"][0]["text"] == TEXTS["unfinished"]
+    assert json.loads(stored.file.read_text())["draft"]["text"] == TEXTS["unfinished"]
     assert recovery.choices == ["later"]
     recovery.step(0, 1)
     assert await recovery.apply()
     assert recoverable(typed_in.folder) == []
 
 
-async def test_texts_of_two_files_come_back_to_their_files(typed_in, write_set):
+async def test_texts_of_two_files_come_back_one_after_the_other(typed_in, write_set):
     other = write_set(typed_in.folder, name="other", one=("a", "b"))
     await leave_texts(typed_in.folder, typed_in.path, other)
     workbench, recovery = await started(typed_in)
     assert recovery.choices == ["recover", "recover"]
+    # The second one is recovered once the first is applied.
     assert await recovery.apply()
-    assert {one.path for one in workbench.editing.unapplied.now()} == {typed_in.path.name, other.name}
+    assert workbench.editing.undo_label == "change response"
+    assert text_of(workbench) == ("one", TEXTS["unfinished"])
 
 
-@pytest.mark.parametrize("damage", ["", "[]", '{"t": "now", "drafts": [{"at": 1}]}', '{"drafts": "x"}'])
+@pytest.mark.parametrize("damage", ["", "[]", '{"t": "now", "draft": {"row": 1}}', '{"draft": "x"}'])
 async def test_a_damaged_file_keeps_no_other_from_being_recovered(typed_in, write_set, damage):
     other = write_set(typed_in.folder, name="other", one=("a", "b"))
     await leave_texts(typed_in.folder, typed_in.path, other, edits=True)
@@ -279,9 +286,7 @@ async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_writ
     if what == "edit":
         edit("first")
     else:
-        editing.data(typed_in.path)
-        editing.unapplied.keep(typed_in.path.name, where, "value", "{", "not JSON", "hi")
-        editing.write_drafts()
+        type_answer(workbench, typed_in.path, "two", "{")
     workbench.say("Another sentence")
     assert status(workbench).startswith("! No crash recovery: File exists   ctrl+s saves")
     in_the_way.unlink()
@@ -290,7 +295,7 @@ async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_writ
     editing.open_file(typed_in.path).recovery.lock.release()
     (found,) = recoverable(typed_in.folder)
     assert answers(json.loads(after(found))) == ["second", "hi"]
-    assert len(found.drafts) == (what == "text")
+    assert (found.draft is not None) == (what == "text")
 
 
 async def test_without_unsaved_changes_nothing_can_be_lost(typed_in):

@@ -186,7 +186,7 @@ async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch
     assert {flip.case for flip in flips_of(criteria).cases} == {key(path, 0), key(path, 3)}
     assert row().trial.passing == 6
     assert (len(scores), read) == (1, [])
-    opened.editing.end_typing()
+    criteria.end_move()
     await opened.outcomes.rescored([path])
     assert {flip.case for flip in flips_of(criteria).cases} == {key(path, 0), key(path, 3)}
     assert (row().trial.passing, len(scores)) == (6, 1)

@@ -210,20 +210,20 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         return BY_ID[action_id].refusal(self._workbench)
 
     def action_save(self) -> None:
-        self._workbench.editing.end_typing()
+        self.criteria.end_move()
         self._workbench.editing.save_all()
         self.follow()
 
     def action_undo(self) -> None:
-        self._workbench.editing.end_typing()
+        self.criteria.end_move()
         self._workbench.editing.undo()
 
     def action_redo(self) -> None:
-        self._workbench.editing.end_typing()
+        self.criteria.end_move()
         self._workbench.editing.redo()
 
     def action_close_criteria(self) -> None:
-        self._workbench.editing.end_typing()
+        self.criteria.end_move()
         self.dismiss()
 
     def action_leave_effect(self) -> None:
@@ -231,7 +231,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
     @on(CriteriaDetails.Chosen)
     def _show_case(self, message: CriteriaDetails.Chosen) -> None:
-        self._workbench.editing.end_typing()
+        self.criteria.end_move()
         self.dismiss(message.case)
 
     def action_add_criterion(self) -> None:
@@ -331,14 +331,14 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
         before = text_of(row) or ""
         title, hint = _question(row)
-        self._workbench.editing.end_typing()
+        self.criteria.end_move()
         ask(self, PromptScreen(title, before, partial(self.criteria.check, row), hint), typed)
 
     # Mouse
 
     @on(CriteriaRows.Moved)
-    def _end_typing(self) -> None:
-        self._workbench.editing.end_typing()
+    def _end_move(self) -> None:
+        self.criteria.end_move()
         self.details.from_top()
         self._draw_borders()
 

@@ -39,7 +39,7 @@ from evaltui.tui.widgets.lines import OneLine, Title, rule
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.fields import FieldError, json_of
+from evaltui.workbench.draft import Draft
 from evaltui.workbench.workbench import Workbench
 
 Write = Callable[[Page], None]
@@ -142,35 +142,20 @@ class DetailsTitle(OneLine):
             column += cell_len(text)
 
 
-# Takes a text that is JSON over, or says why not.
-Apply = Callable[[str], str | None]
 _INDENT = "  "
 
 
 class RawScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Returns None once the text is applied, the text if that was cancelled.
+    """Edits the draft of a JSON text; returns the text where its case was deleted meanwhile.
 
-    `draft` is shown in place of the text, which an undo brings back; `typed` is called after each change.
-    Text that is not JSON is not applied: the cursor goes to the problem.
+    An undo brings the JSON of the case back. Text that is not JSON is not applied: the cursor goes to the
+    problem.
     """
 
-    def __init__(
-        self,
-        title: str,
-        text: str,
-        apply: Apply,
-        save: Callable[[], None],
-        *,
-        draft: str | None = None,
-        typed: Callable[[str], object] = lambda _: None,
-    ) -> None:
+    def __init__(self, title: str, workbench: Workbench) -> None:
         super().__init__()
         self._title_text = title
-        self._text = text
-        self._draft = text if draft is None else draft
-        self._apply = apply
-        self._save = save
-        self._typed = typed
+        self._workbench = workbench
 
     def compose(self) -> ComposeResult:
         with Vertical(id="raw"):
@@ -182,7 +167,7 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
                     Hint("end_text"),
                     Hint("save_field"),
                     Hint("field_in_editor"),
-                    Hint("leave_field", "cancel, keep draft"),
+                    Hint("leave_field"),
                 ]
             )
 
@@ -191,29 +176,49 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         return self.query_one(FieldText)
 
     def on_mount(self) -> None:
-        field = self._field
-        field.begin(self._text, selected=False, is_json=True)
-        if self._draft != self._text:
-            field.replace(self._draft, field.document.start, field.document.end)
+        field, draft = self._field, self._workbench.drafting.draft
+        if draft is None:
+            return
+        text = draft.text
+        field.begin(draft.base, selected=False, is_json=True)
+        if draft.is_typed:
+            field.replace(text, field.document.start, field.document.end)
         field.move_cursor((0, 0))
-        if problem := self._problem():
-            self._show(problem)
+        self._show(draft)
 
     def on_text_area_changed(self) -> None:
         if self.is_current:
-            self._typed(self._field.text)
+            self._draft()
+
+    def _draft(self) -> Draft | None:
+        """The draft, with what is in the field by now."""
+        drafting = self._workbench.drafting
+        if drafting.draft is not None and self._field.text != drafting.draft.text:
+            drafting.type(self._field.text)
+        return drafting.draft
 
     def action_end_text(self) -> None:
-        if self._applied():
+        if self._is_applied():
             self.dismiss(None)
 
     def action_save_field(self) -> None:
-        if self._applied():
-            self._save()
+        if self._is_applied():
+            self._workbench.editing.save_all()
             self.dismiss(None)
 
+    def _is_applied(self) -> bool:
+        draft = self._draft()
+        if self._workbench.drafting.apply() or draft is None:
+            return True
+        self._show(draft)
+        return False
+
     def action_leave_field(self) -> None:
-        self.dismiss(self._field.text)
+        draft = self._draft()
+        if self._workbench.drafting.cancel():
+            self.dismiss(draft.text if draft and draft.is_gone else None)
+        elif draft is not None:
+            self._say(draft.question)
 
     def action_next_field(self) -> None:
         """Indents."""
@@ -233,26 +238,12 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         except EditorError as error:
             self._say(str(error))
 
-    def _applied(self) -> bool:
-        if (problem := self._problem()) is not None:
-            self._show(problem)
-            return False
-        if reason := self._apply(self._field.text):
-            self._say(reason)
-            return False
-        return True
-
-    def _problem(self) -> FieldError | None:
-        try:
-            json_of(self._field.text)
-        except FieldError as error:
-            return error
-        return None
-
-    def _show(self, problem: FieldError) -> None:
-        if problem.place is not None:
-            self._field.move_cursor(problem.place, center=True)
-        self._say(str(problem))
+    def _show(self, draft: Draft) -> None:
+        """Shows why the text cannot be applied."""
+        if draft.problem_at is not None:
+            self._field.move_cursor(draft.problem_at, center=True)
+        if draft.problem:
+            self._say(draft.problem)
 
     def _say(self, sentence: str) -> None:
         note = self.query_one("#raw-note", Static)

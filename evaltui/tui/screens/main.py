@@ -142,14 +142,19 @@ class MainScreen(MainLinks, inherit_bindings=False):
         """Show what the layout says, and have the focus where it says."""
         self._show_places(self.size)
         if (before := self._panes.name_of(self.focused)) != self._layout.focus:
-            if before in self._panes.made:
-                self._panes.made[before].left()
+            if before is not None and not self._leaves(before):
+                self._layout.go_to(before)
+                return
             self.set_focus(self._panes.pane(self._layout.focus).entry, scroll_visible=False)
         self.draw_soon()
 
+    def _leaves(self, pane: str) -> bool:
+        """False where a pane keeps the focus."""
+        return pane not in self._panes.made or self._panes.made[pane].left()
+
     def go_to(self, pane: str) -> None:
-        if pane != self._layout.focus and self._layout.focus in self._panes.made:
-            self._panes.made[self._layout.focus].left()
+        if pane != self._layout.focus and not self._leaves(self._layout.focus):
+            return
         # The first case may be newer than what is drawn.
         self._layout.start(is_first_minute(self.workbench.sets))
         self._layout.go_to(pane)
@@ -158,7 +163,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
     def go_to_entry(self, pane: str) -> None:
         if pane == self._layout.focus and pane == self._layout.dock and self._layout.has_dock(self.size):
             # The key of the dock's tab shows the dock, and hides it.
-            self._panes.made[pane].left()
+            if not self._leaves(pane):
+                return
             self._layout.hide_dock()
             self._arrange()
             return

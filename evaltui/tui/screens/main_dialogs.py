@@ -161,8 +161,10 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         if isinstance(self.app.screen, UnsavedScreen):
             return
         await self.workbench.editing.finished()
+        if self.app.screen is self:
+            self.leave_field()
         typed = self._typed_elsewhere()
-        if self.workbench.editing.unsaved() or self.workbench.editing.unapplied.now() or typed:
+        if self.workbench.editing.unsaved() or self.workbench.draft or typed:
             self.app.push_screen(UnsavedScreen(self.workbench, typed), self._leave_as_chosen)
         else:
             self._leave()
@@ -170,8 +172,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def _typed_elsewhere(self) -> str:
         """What is typed in a field that lies over this screen, and kept nowhere else."""
         field = self.app.screen.focused
-        typed = field.typed if self.app.screen is not self and isinstance(field, TextField) else ""
-        return "" if any(one.text == typed for one in self.workbench.editing.unapplied.now()) else typed
+        is_above = self.app.screen is not self and self.workbench.draft is None
+        return field.typed if is_above and isinstance(field, TextField) else ""
 
     def _leave(self) -> None:
         self.run_worker(self.app.action_quit())
@@ -179,19 +181,14 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     async def _leave_as_chosen(self, choice: str | None) -> None:
         editing = self.workbench.editing
         if choice == "discard":
+            self.workbench.drafting.drop()
             await editing.discard()
-        elif choice is None or not await editing.save_all():
+        elif choice is None or not self.leave_field() or not await editing.save_all():
             self.next_agent = None
             return
         elif editing.unsaved():
             # Changed while the rest was saved.
             await self.action_quit()
-            return
-        elif left := editing.unapplied.now():
-            # The files are saved; that is in none of them.
-            if left[0].case is not None:
-                self.workbench.navigation.select(Selection(*left[0].case))
-                self.go_to("case")
             return
         self._leave()
 
@@ -311,9 +308,14 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             from evaltui.tui.screens.unsaved import RecoveryScreen
 
             found, self._recovered = self._recovered, []
-            self.app.push_screen(RecoveryScreen(self.workbench, found))
+            self.app.push_screen(RecoveryScreen(self.workbench, found), self._show_draft)
         else:
             self._ask_about_conflicts()
+
+    def _show_draft(self, _: object) -> None:
+        """The field of a text that was recovered."""
+        if self.workbench.draft is not None:
+            self.go_to("case")
 
     def _ask_about_conflicts(self) -> None:
         """Two versions of a file are not left alone until they are looked at once."""

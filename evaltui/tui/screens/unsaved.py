@@ -25,6 +25,8 @@ from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.workbench import Workbench
 
 _MOST_CASES = 8
+# Characters of a text from which its first words are shown.
+_SHOWN = 500
 # Rows of the notes, the keys, and blank ones between them.
 _FILES_OTHER_ROWS, _RECOVERY_OTHER_ROWS = 3, 4
 
@@ -51,7 +53,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
     @property
     def _has_files(self) -> bool:
         """Whether there is anything that a save can write."""
-        return bool(self._workbench.editing.unsaved() or self._workbench.editing.unapplied.now())
+        return bool(self._workbench.editing.unsaved() or self._workbench.draft)
 
     def on_resize(self) -> None:
         self.query_one(UnsavedFiles).write_page()
@@ -81,11 +83,10 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
                 (f"  {visible(path.parent.name)}", "muted"),
             )
             page.block([(", ".join(self._changed(path)), "muted")], 2)
-        for left in self._workbench.editing.unapplied.now():
-            file = self._workbench.sets.file_of(left.path)
-            where = visible(left.case.eval_id if left.case else file.name)
-            page.row(("! ", "error"), (where, "bold"), ("  typed, not in the case", ""))
-            page.block([(visible(str(left)), "muted")], 2)
+        if (draft := self._workbench.draft) is not None:
+            page.row(("! ", "error"), (visible(draft.case.eval_id), "bold"), ("  typed, not in the case", ""))
+            text = " ".join(draft.text[:_SHOWN].split())[:60]
+            page.block([(visible(f"{text} ({draft.problem})" if draft.problem else text), "muted")], 2)
         if self._typed:
             page.row(("! ", "error"), ("Typed in the open dialog, not saved", "bold"))
             page.block([(visible(self._typed.strip()[:60]), "muted")], 2)
@@ -132,7 +133,7 @@ class RecoveryScreen(FormScreen):
     def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
         super().__init__()
         self._workbench = workbench
-        self._recovery = Recovery(workbench.editing, found, workbench.say)
+        self._recovery = Recovery(workbench, found)
 
     def compose(self) -> ComposeResult:
         files = counted(len(self._recovery.offers), "file")

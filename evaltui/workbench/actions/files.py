@@ -15,8 +15,7 @@ _in_leaving = partial(action, where=(Scope.LEAVING,))
 
 
 def _nothing_unsaved(workbench: Workbench) -> str | None:
-    editing = workbench.editing
-    return None if editing.unsaved() or editing.unapplied.now() else "No unsaved changes"
+    return None if workbench.editing.unsaved() or workbench.draft else "No unsaved changes"
 
 
 def _no_set(workbench: Workbench) -> str | None:

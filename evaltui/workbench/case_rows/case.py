@@ -189,7 +189,7 @@ def _facts(source: RowSource) -> Iterator[Row]:
         return lambda current: current.rename_case(source.editor.number, typed)
 
     old, path = editor.eval_id, editor.field_path("eval_id")
-    field = Field("rename case", old, "line", rename, live=False)
+    field = Field("rename case", old, "line", rename)
     yield Row(("id",), "fact", "id", value=old, field=field, rename=field, path=path)
     if tags := tags_in(editor.config, editor.reference[0]).get(editor.eval_id):
         yield _tags(source, tags)
@@ -212,7 +212,7 @@ def _tags(source: RowSource, tags: Sequence[str]) -> Row:
         )
 
     shown = " ".join(tags)
-    field = Field("change tags", shown, "line", change, live=False)
+    field = Field("change tags", shown, "line", change)
     return Row(
         ("tags",), "fact", "tags", value=shown, field=field, delete=Operation("remove tags", replaced(()))
     )

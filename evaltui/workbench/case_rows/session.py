@@ -61,8 +61,6 @@ def session_rows(source: RowSource) -> Iterator[Row]:
             "",
             "line",
             lambda text: source.build(lambda case: case.session.change("user_id", text)),
-            # With the first letter there would be a session, and its rows are folded.
-            live=False,
         )
         shown = "ADK defaults, empty state"
         row_id = ("session", "user_id")

@@ -73,7 +73,7 @@ def _row(source: RowSource, turn: int | None, number: int) -> Row:
         quiet=not shown,
         turn=turn,
         field=Field("change rubric", shown, "text", change("text")),
-        rename=Field("rename rubric", name, "line", change_id, live=False),
+        rename=Field("rename rubric", name, "line", change_id),
         adds=(add_rubric(source, turn),),
         delete=Operation("delete rubric", _build(source, turn, lambda rubrics: rubrics.delete(number))),
         cycle=Operation(

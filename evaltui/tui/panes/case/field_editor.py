@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 
-from evaltui.text.keys import key_of
 from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.pages.case import OpenField
 from evaltui.tui.panes.case.navigation import CaseRows
-from evaltui.tui.panes.case.opened_field import FieldChanges, OpenedField, changed_outside
+from evaltui.tui.panes.case.opened_field import OpenedField
 from evaltui.tui.widgets.fields import FieldLine, FieldText, as_one_line
-from evaltui.workbench.fields import Field, Operation, Part, Row, RowId
+from evaltui.workbench.draft import Draft
+from evaltui.workbench.fields import Field, Operation, Part, Row
+from evaltui.workbench.steps import Step
 from evaltui.workbench.workbench import Workbench
 
 _TALLEST = 12
+# Characters. Who has changed more is asked before that is discarded.
+_MOST_DISCARDED = 200
 
 
 class FieldEditor:
@@ -29,8 +32,6 @@ class FieldEditor:
         self.text = FieldText(id="case-text")
         self._pane = pane
         self._workbench = workbench
-        self._changes = FieldChanges(pane, workbench)
-        self._opened_times = 0
         self._width = 0
 
     # Opening
@@ -40,175 +41,183 @@ class FieldEditor:
         if operation is None:
             self._pane.refuse_row(otherwise)
             return
-        typing = self._new_typing(operation.then or ()) if operation.opens else None
         before = self._pane.row
-        if self._pane.do(operation, typing=typing) and operation.opens:
-            self.edit(operation.opens, typing=typing, fresh=operation.make is not None)
-            if self.opened is not None and self.opened.fresh and before is not None:
+        if self._pane.do(operation) and operation.opens:
+            is_new = operation.make is not None
+            step = self._workbench.editing.last_step if is_new else None
+            self.edit(operation.opens, selected=is_new, step=step)
+            if self.opened is not None and is_new and before is not None:
                 self.opened.added_from = before.id
         if operation.opens and self.opened is None:
             self._pane.refuse_row(None)
 
-    def edit(
-        self, part: Part, *, typing: Hashable = None, fresh: bool = False, selected: bool = False
-    ) -> None:
-        """Opens the value or the name of the current row, if it has one."""
+    def edit(self, part: Part, *, selected: bool = False, step: Step | None = None) -> None:
+        """Opens the value or the name of the current row, if it has one; `step` has added the row."""
         row = self._pane.row
         field = row.of(part) if row else None
         if row is not None and field is not None:
             # Names complete from what it declares.
             self._workbench.agent.learn_tools()
-            self.open(row, part, field, typing, fresh=fresh, selected=selected or fresh)
+            draft = self._workbench.drafting.open(row.id, part, field, step=step)
+            if draft is not None:
+                self._show(OpenedField(draft, self._widget_for(field)), selected=selected)
             self._pane.show_soon()
 
-    def open(
-        self,
-        row: Row,
-        part: Part,
-        field: Field,
-        typing: Hashable = None,
-        *,
-        fresh: bool = False,
-        selected: bool = False,
-        adds: dict[str, Callable[[], None]] | None = None,
-    ) -> None:
-        """Opens a field in its row. With `adds` it chooses what to add there.
+    def choose(self, row: Row, field: Field, adds: dict[str, Callable[[], None]]) -> None:
+        """Opens a field below a row that chooses what to add there."""
+        case = self._pane.selected.case
+        if case is not None and self._workbench.navigation.leave():
+            draft = Draft(case, row.id, "value", field, "", "")
+            self._show(OpenedField(draft, self.line, choice=0, adds=adds), selected=False)
 
-        `typing` joins what is typed with an undo step; `fresh` is a field of something added by that step.
-        """
-        self.close(keep=True)
-        path = self._workbench.navigation.selection.path
-        left = None
-        if path is not None and adds is None:
-            left = self._workbench.editing.unapplied.at(path, *self._pane.selected.place_of(row, part))
-        text, problem = (left.text, left.problem) if left else (field.text, "")
-        if left is not None and left.base != field.text:
-            problem = changed_outside(field.text)
-        widget = self.text if field.kind in ("text", "json") else self.line
-        self.line.one_line = field.kind == "line"
-        self.opened = OpenedField(
-            row.id,
-            part,
-            field,
-            field.kind,
-            widget,
-            typing or self._new_typing(row.id),
-            handled=text,
-            seen=field.text,
-            base=field.text,
-            fresh=fresh,
-            done=fresh,
-            problem=problem,
-            choice=None if adds is None else 0,
-            chosen_from=field.completions,
-            adds=adds,
-        )
+    def _widget_for(self, field: Field) -> FieldText:
+        return self.text if field.kind in ("text", "json") else self.line
+
+    def _show(self, opened: OpenedField, *, selected: bool) -> None:
+        self._close()
+        self.opened, widget = opened, opened.widget
         for one in (self.line, self.text):
             one.display = one is widget
-        widget.begin(text, selected=selected, is_json=field.kind == "json")
+        draft, kind, is_typed = opened.draft, opened.draft.field.kind, opened.draft.is_typed
+        self.line.one_line = kind == "line"
+        widget.begin(draft.text, selected=selected, is_json=kind == "json")
         # What the widget makes of a text, nobody has typed.
-        self.opened.handled = widget.typed
+        draft.text = widget.typed
+        if not is_typed:
+            draft.base = draft.text
         self._pane.follow()
         # At once, not soon: what is typed right behind the key is meant for the field.
         self._pane.screen.set_focus(widget, scroll_visible=False)
 
-    def _new_typing(self, row: RowId) -> Hashable:
-        self._opened_times += 1
-        return "field of a case", self._workbench.navigation.selection.case, row, self._opened_times
-
     # Typing
 
     def typed(self) -> None:
-        """Applies what is in the field, as far as it is valid."""
-        field = self.opened
-        if field is None or field.widget.typed == field.handled:
-            return
-        field.handled = field.widget.typed
-        field.choose_best_match()
-        if field.is_gone:
-            return
-        if field.field.live:
-            self._changes.apply(field)
+        """Drafts what is in the field."""
+        if self.opened is not None and self._draft(self.opened):
+            self._pane.show_soon()
+
+    def _draft(self, opened: OpenedField) -> bool:
+        """Whether something was typed since the last time."""
+        draft, text = opened.draft, opened.widget.typed
+        if text == draft.text:
+            return False
+        if opened.adds is None:
+            self._workbench.drafting.type(text)
         else:
-            self._changes.keep_unapplied(field)
-        self._pane.show_soon()
+            draft.text, draft.problem = text, ""
+        opened.choose_best_match()
+        return True
 
     # Closing
 
     def follow(self) -> None:
-        """Takes over what an undo, or somebody else, has changed in the row that is open."""
-        if self.opened is not None and not self._changes.take_over(self.opened):
-            self._close_from_outside()
+        """Opens what was recovered, closes what was applied elsewhere, and takes over what was changed."""
+        drafting, opened = self._workbench.drafting, self.opened
+        if opened is None:
+            if (draft := drafting.draft) is not None and draft.part != "json" and self._pane.rows:
+                self._pane.move_to_id(draft.row)
+                self._show(OpenedField(draft, self._widget_for(draft.field)), selected=False)
+            return
+        if opened.adds is not None:
+            return
+        if drafting.draft is not opened.draft:
+            self._close()
+            return
+        self._draft(opened)
+        before = opened.draft.text
+        if not drafting.follow():
+            self._close_from_outside(opened)
+        elif opened.draft.text != before or opened.widget is not self._widget_for(opened.draft.field):
+            self._show(replace(opened, widget=self._widget_for(opened.draft.field)), selected=False)
 
-    def _close_from_outside(self) -> None:
+    def _close_from_outside(self, opened: OpenedField) -> None:
         """Closes the field; what the user goes on typing is no command."""
-        was_typing = self.opened is not None and self.opened.widget.has_focus
-        self.close(keep=True)
-        app = self._pane.app
+        app, was_typing = self._pane.app, opened.widget.has_focus
+        self._workbench.drafting.drop()
+        self._close()
+        if opened.draft.is_typed:
+            app.copy_to_clipboard(opened.draft.text)
+            self._workbench.say("The case was deleted; its text is in the clipboard")
+        elif was_typing:
+            self._workbench.say("Field closed: its line was changed outside")
         if was_typing and isinstance(app, KeysInOrder):
             app.swallow_typing()
-            self._workbench.say("Field closed: its line was changed outside")
 
-    def close(self, *, keep: bool) -> None:
-        """Leaves the field. What is not valid is kept for later with `keep`, else dropped."""
-        field = self.opened
-        if field is None:
+    def _close(self) -> None:
+        opened, self.opened = self.opened, None
+        if opened is None:
             return
-        if not keep:
-            self._changes.drop_unapplied(field)
-        self.opened = None
-        if field.widget.has_focus:
+        if opened.widget.has_focus:
             self._pane.screen.set_focus(self._pane, scroll_visible=False)
         self.line.display = self.text.display = False
-        self._workbench.editing.end_typing()
 
-    def left(self) -> None:
-        """Closes the field when another pane gets the focus: what is typed counts, but no completion."""
-        if self.opened is not None:
-            self.opened.choice = None
-            self._finished()
-            self.close(keep=True)
-            self._pane.show_soon()
+    def left(self) -> bool:
+        """Applies and closes the field when another pane gets the focus, but takes no completion.
+
+        False where what is typed cannot be applied: the field asks, and keeps the focus.
+        """
+        opened = self.opened
+        if opened is None:
+            return True
+        self._draft(opened)
+        if opened.adds is not None or self._workbench.drafting.leave():
+            self._close()
+        else:
+            self._pane.screen.set_focus(opened.widget, scroll_visible=False)
+        self._pane.show_soon()
+        return self.opened is None
 
     def save(self) -> None:
-        """Closes the field if all is applied, and saves every file."""
-        if self._finished():
-            self.close(keep=True)
-        self._pane.show_soon()
-        self._workbench.editing.save_all()
+        """Applies and closes the field, and saves every file."""
+        opened = self.opened
+        if opened is not None and opened.adds is None:
+            self._complete(opened)
+        if self.left():
+            self._workbench.editing.save_all()
 
-    def _finished(self) -> bool:
-        return self.opened is None or self._changes.finish(self.opened)
+    def _complete(self, opened: OpenedField) -> None:
+        """Drafts what is in the field; a selected completion counts as typed."""
+        matches = opened.matches()
+        if opened.choice is not None and opened.choice < len(matches):
+            opened.widget.begin(matches[opened.choice].text, selected=False)
+            opened.choice = None
+        self._draft(opened)
+
+    def _is_applied(self, opened: OpenedField) -> bool:
+        self._complete(opened)
+        if self._workbench.drafting.apply():
+            self._pane.follow()
+            return True
+        if opened.draft.problem_at is not None:
+            opened.widget.move_cursor(opened.draft.problem_at)
+        self._pane.show_soon()
+        return False
 
     def end(self) -> None:
         """Applies and closes the field, and goes on to what comes after it."""
-        field = self.opened
-        if field is None:
+        opened = self.opened
+        if opened is None:
             return
-        if field.adds is not None:
-            self._add_chosen(field)
-            return
-        if not self._finished():
-            if field.problem_at is not None:
-                field.widget.move_cursor(field.problem_at)
-            self._pane.show_soon()
-            return
-        self._go_on(field, self._following(field))
+        if opened.adds is not None:
+            self._add_chosen(opened)
+        elif self._is_applied(opened):
+            self._go_on(opened, self._following(opened))
 
-    def _following(self, field: OpenedField) -> Operation | None:
+    def _following(self, opened: OpenedField) -> Operation | None:
         """What comes after a field: its value after the name of something new, arguments after a call."""
-        now = self._changes.now(field)
-        then = now.then if now else None
-        if then is None or (then.if_changed and not field.fresh and field.widget.typed == field.base):
+        draft, is_new = opened.draft, opened.added_from is not None
+        field = self._pane.selected.field(draft.row, draft.part)
+        then = field.then if field else None
+        if then is None or (then.if_changed and not is_new and not draft.is_typed):
             return None
-        return then if then.make is not None or field.fresh else None
+        return then if then.make is not None or is_new else None
 
-    def _go_on(self, field: OpenedField, then: Operation | None) -> None:
-        """Closes a field in which all is well, and does what comes after it."""
+    def _go_on(self, opened: OpenedField, then: Operation | None) -> None:
+        """Closes a field that was applied, and does what comes after it."""
         if then is not None and then.make is not None:
             # A call, its name and the arguments that it needs are one step.
-            self._pane.do(replace(then, then=None), typing=field.typing)
-        self.close(keep=True)
+            self._pane.do(replace(then, then=None), extends=opened.draft.step)
+        self._close()
         if then is not None and then.then is not None:
             self._pane.move_to_id(then.then)
         self._pane.show_soon()
@@ -216,66 +225,66 @@ class FieldEditor:
             self.edit(then.opens, selected=True)
             if self.opened is None:
                 # It could not be made: what is typed next is typed where the cursor was.
-                self._pane.move_to_id(field.row)
-                self.edit(field.part)
+                self._open_again(opened)
 
-    def _add_chosen(self, field: OpenedField) -> None:
-        matches = field.matches()
-        chosen = matches[field.choice].text if field.choice is not None and matches else self.line.typed
-        add = (field.adds or {}).get(chosen)
+    def _open_again(self, opened: OpenedField) -> None:
+        self._pane.move_to_id(opened.draft.row)
+        self.edit("name" if opened.draft.part == "name" else "value")
+
+    def _add_chosen(self, opened: OpenedField) -> None:
+        matches = opened.matches()
+        chosen = matches[opened.choice].text if opened.choice is not None and matches else self.line.typed
+        add = (opened.adds or {}).get(chosen)
         if add is None:
-            field.problem = "Nothing of this kind to add here"
+            opened.draft.problem = "Nothing of this kind to add here"
             self._pane.show_soon()
             return
-        self.close(keep=False)
+        self._close()
         self._pane.show_soon()
         add()
 
     def cancel(self) -> None:
         """Closes the completions, else the field: the old value is back. A long text is asked about first."""
-        field = self.opened
-        if field is None:
+        opened = self.opened
+        if opened is None:
             return
-        if field.choice is not None and field.adds is None and field.matches():
-            field.choice, field.hides_choices = None, True
-        elif not field.asks_to_discard():
-            self._changes.restore(field)
-            if field.done:
-                self._workbench.say(f"Cancelled   {key_of('redo')} redo")
-            self.close(keep=False)
-            if field.added_from is not None:
-                self._pane.move_to_id(field.added_from)
+        self._draft(opened)
+        if opened.choice is not None and opened.adds is None and opened.matches():
+            opened.choice, opened.hides_choices = None, True
+        elif opened.adds is not None or self._workbench.drafting.cancel(_MOST_DISCARDED):
+            self._close()
+            self._pane.follow()
+            if opened.added_from is not None:
+                self._pane.move_to_id(opened.added_from)
         self._pane.show_soon()
 
     def step(self, step: int) -> None:
-        """Ends the field and edits the next (1) or the one before (-1); the last one is not left.
+        """Applies the field and edits the next (1) or the one before (-1); the last one is not left.
 
         A completion that is ready is taken first, and the field stays open.
         """
-        field = self.opened
-        if field is None:
+        opened = self.opened
+        if opened is None:
             return
-        if field.adds is not None:
+        if opened.adds is not None:
             self.end()
             return
-        if step > 0 and field.completes():
-            field.widget.begin(field.matches()[field.choice or 0].text, selected=False)
+        if step > 0 and opened.completes():
+            opened.widget.begin(opened.matches()[opened.choice or 0].text, selected=False)
             self.typed()
             return
-        if not self._finished():
-            self._pane.show_soon()
+        if not self._is_applied(opened):
             return
-        then = self._following(field) if step > 0 else None
+        then = self._following(opened) if step > 0 else None
         if then is not None:
-            self._go_on(field, then)
+            self._go_on(opened, then)
             return
         following = self._pane.next_field(step)
+        self._go_on(opened, None)
         if following is None:
-            apply = key_of("end_text" if field.is_text else "end_field")
-            self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {apply} apply")
-            self._pane.show_soon()
+            self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {opened.draft.apply_key} apply")
+            self._open_again(opened)
             return
-        self._go_on(field, None)
         self._pane.move_to_id(following)
         self._pane.show_soon()
         self.edit("value", selected=True)
@@ -311,7 +320,8 @@ class FieldEditor:
         field = self.opened
         if field is None or field.adds is not None:
             return
-        suffix = ".json" if field.kind == "json" else ".txt"
+        kind = field.draft.field.kind
+        suffix = ".json" if kind == "json" else ".txt"
         before = field.widget.typed
         try:
             changed = edit_outside(self._pane.app, before, suffix)
@@ -319,8 +329,8 @@ class FieldEditor:
             self._workbench.say(str(error))
             return
         if changed != before:
-            changed = as_one_line(changed) if field.kind == "line" else changed
-            field.widget.begin(changed, selected=False, is_json=field.kind == "json")
+            changed = as_one_line(changed) if kind == "line" else changed
+            field.widget.begin(changed, selected=False, is_json=kind == "json")
         self.typed()
 
     # Where the field is on the page
@@ -331,15 +341,15 @@ class FieldEditor:
         field = self.opened
         if field is None:
             return None
-        adding = field.adds is not None or field.is_gone
+        draft, row = field.draft, self._pane.row
+        adding = field.adds is not None or draft.is_gone
         chosen = None if field.choice is None else field.choice - field.first_choice
-        row = self._pane.row
-        remark = row.declared if row and field.part == "value" and not field.is_text else ""
+        remark = row.declared if row and draft.part == "value" and not draft.is_text else ""
         return OpenField(
-            field.row,
-            field.part,
+            row.id if row and draft.is_gone else draft.row,
+            "name" if draft.part == "name" else "value",
             self.height(),
-            field.is_text,
+            draft.is_text,
             field.choice_lines(),
             chosen,
             field.lines_below(),
@@ -347,23 +357,13 @@ class FieldEditor:
             adding,
         )
 
-    def shown_state(self) -> object:
-        """What of the field the page around it shows."""
-        field = self.opened
-        if field is None:
-            return None
-        typed = (field.handled, field.chosen_from) if field.chosen_from or field.adds else None
-        height = self.height(), self._pane.size.height
-        texts = field.problem, field.question
-        return field.row, field.part, texts, field.choice, field.hides_choices, height, typed
-
     def height(self) -> int:
         """The lines that the field takes."""
         field, size = self.opened, self._pane.size
         if field is None:
             return 1
         width = self._width or max(10, min(size.width - 3, 110) - 16)
-        least = 2 if field.is_text else 1
+        least = 2 if field.draft.is_text else 1
         most = max(least, min(_TALLEST, size.height - 6))
         return max(least, field.widget.height_at(width, most))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from evaltui.core.model.problems import EvalSetError
 from evaltui.tui.action_screen import KeysInOrder, draw_screen_of
 from evaltui.tui.panes.case.page import CasePage
@@ -11,6 +9,7 @@ from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case_rows.expected import expected_row
 from evaltui.workbench.fields import Operation, Row, RowId
 from evaltui.workbench.state import Selection
+from evaltui.workbench.steps import Step
 from evaltui.workbench.workbench import Workbench
 
 # Members of an object or array that `tab` goes through.
@@ -26,11 +25,6 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
         self._went_to: Selection | None = None
 
     # The cursor
-
-    def read_rows(self) -> None:
-        """Reads the rows after a change of the case."""
-        self.selected.follow()
-        self.rows = self.selected.rows
 
     def find_current(self) -> None:
         """Keeps the cursor on its row, or at its index where the row is gone."""
@@ -245,14 +239,14 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
         if isinstance(self.app, KeysInOrder):
             self.app.ignore_typed_ahead()
 
-    def do(self, operation: Operation, *, typing: Hashable = None) -> bool:
+    def do(self, operation: Operation, extends: Step | None = None) -> bool:
         """Does an operation and moves to the row it leads to; False where it is refused."""
         file = self._workbench.navigation.file
         if file is None:
             return False
         done = True
         if operation.make is not None:
-            done = self._workbench.editing.do(operation.label, file, operation.make, typing=typing)
+            done = self._workbench.editing.do(operation.label, file, operation.make, extends=extends)
         if done:
             self.follow()
             if operation.then is not None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich.cells import cell_len
 
 from evaltui.core.compare.turn_verdicts import turn_status
-from evaltui.core.model.problems import Problem, Severity
 from evaltui.documents.edits import alike
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells
@@ -18,11 +16,8 @@ from evaltui.tui.page_pane import PagePane
 from evaltui.tui.pages.case import OpenField, Placed, write_rows
 from evaltui.tui.pages.selected import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.fields import Part, Row
-from evaltui.workbench.selected_case import SelectedCase
+from evaltui.workbench.fields import Row
 from evaltui.workbench.workbench import Workbench
-
-_PARTS: tuple[Part, ...] = ("value", "name")
 
 
 class CasePage(PagePane, can_focus=True, inherit_bindings=False):
@@ -30,7 +25,7 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self.selected = SelectedCase(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
+        self.selected = workbench.selected
         self.rows: list[Row] = []
         self.current = 0
         """Index of the row that the cursor is on."""
@@ -113,10 +108,7 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
             page.text([(visible(reason), "warning")])
             page.blank()
         opened = self.page_field
-        rows = [
-            row if opened and opened.row == row.id else self._with_unapplied_text(row) for row in self.rows
-        ]
-        self.placed = write_rows(page, rows, opened, self._outcomes())
+        self.placed = write_rows(page, self.rows, opened, self._outcomes())
 
     def _outcomes(self) -> dict[int, Span]:
         """The glyphs of the turns that were run, as long as their result is that of now."""
@@ -128,18 +120,6 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
             [turn_status(scored.shown, turn) for turn in range(len(scored.shown.turns))] if scored else []
         )
         return {turn: glyph(status) for turn, status in enumerate(statuses) if status}
-
-    def _with_unapplied_text(self, row: Row) -> Row:
-        """The row with texts that were typed and are not in the case yet."""
-        path = self._workbench.navigation.selection.path
-        if path is None:
-            return row
-        parts = dict.fromkeys(self.selected.place_of(row, part) for part in _PARTS if row.of(part))
-        places = [*parts, self.selected.place_of(None, "raw")] if row.id == ("id",) else [*parts]
-        unapplied = self._workbench.editing.unapplied
-        left = [found for at, name in places if (found := unapplied.at(path, at, name))]
-        problems = [Problem(Severity.ERROR, (), f"Not applied: {one}") for one in left]
-        return replace(row, findings=(*problems, *row.findings)) if problems else row
 
     def line(self, number: int) -> Line:
         line = self._with_key(number)

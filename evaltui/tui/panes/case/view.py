@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from textual import events
 from textual.app import ComposeResult
 
-from evaltui.core.model.case_id import CaseId
-from evaltui.documents.edits import EditError
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
@@ -35,131 +32,57 @@ from evaltui.workbench.case_rows.turn_source import ADD_ROW
 from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.editors import place_of_tool
 from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Row
-from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 
-@dataclass
-class CaseDraft:
-    """A JSON text that is to replace a case."""
-
-    case: CaseId
-    base: str
-    """The case when the text was begun."""
-    shown: str
-    """The case as the user last saw it."""
-
-
-class OutsideEditing:
-    """Replaces the case of a pane, or a part of it, with a text that was edited as a whole."""
+class JsonEditing:
+    """Edits the case of a pane, or the arguments of a call, as JSON in a dialog."""
 
     def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
         self._pane = pane
         self._workbench = workbench
+        self._is_shown = False
 
-    def edit_raw(self, text: str | None = None) -> None:
-        """Opens the JSON of the case, or `text` in its place, in a dialog."""
-        row, case = self._pane.ready_row(), self._workbench.navigation.selection.case
-        if row is None or case is None:
+    def edit_case(self) -> None:
+        """Opens the JSON of the case."""
+        field = self._pane.selected.json_field(())
+        if field is not None and self._workbench.drafting.open((), "json", field):
+            self.show()
+
+    def show(self) -> None:
+        """Opens the draft, as of an earlier session, unless it is open."""
+        draft = self._workbench.drafting.draft
+        if draft is None or draft.part != "json" or self._is_shown:
             return
-        place = self._pane.selected.place_of(None, "raw")
-        left = self._workbench.editing.unapplied.at(case.path, *place) if text is None else None
-        now = self._pane.selected.text()
-        draft = CaseDraft(case, left.base if left else now, left.base if left else now)
-        screen = RawScreen(
-            f"JSON of {case.eval_id}",
-            now,
-            partial(self._replace_case, draft),
-            self._save,
-            draft=left.text if left else text,
-            typed=partial(self._raw_typed, draft),
-        )
-        ask(self._pane, screen, partial(self._raw_left, draft))
+        self._is_shown = True
+        title = "Arguments" if draft.row else f"JSON of {draft.case.eval_id}"
+        self._pane.app.push_screen(RawScreen(title, self._workbench), self._left)
 
-    def _replace_case(self, draft: CaseDraft, text: str) -> str | None:
-        """Makes a JSON text the case; returns why it cannot be.
-
-        A case that was changed since the text was begun is replaced once the user was told so.
-        """
-        selected = self._pane.selected
-        if not self._is_there(draft.case):
-            return "The case was deleted"
-        now = selected.text()
-        try:
-            if text == draft.base:
-                text = now
-            if now not in (text, draft.shown):
-                draft.shown = now
-                replaces, leaves = key_of("end_text"), key_of("leave_field")
-                return f"The case was changed elsewhere   {replaces} replace it   {leaves} keep draft"
-            made = selected.replaced(text)
-        except (FieldError, EditError) as error:
-            return str(error)
-        self._workbench.editing.unapplied.drop(draft.case.path, *selected.place_of(None, "raw"))
-        if made is None:
-            return None
-        make, new_id = made
-        case, renamed = draft.case, CaseId(draft.case.path, new_id)
-        moved = {case: renamed} if renamed != case else None
-        label = f"change the JSON of {case.eval_id}"
-        file = self._workbench.sets.file_of(case.path)
-        self._workbench.editing.do(label, file, make, moved=moved, after=Selection(*renamed))
-        self._pane.show_soon()
-        return None
-
-    def _is_there(self, case: CaseId) -> bool:
-        """Whether the case is the selected one still."""
-        self._pane.selected.follow()
-        return self._pane.selected.case == case and bool(self._pane.selected.rows)
-
-    def _save(self) -> None:
-        self._workbench.editing.save_all()
-
-    def _raw_typed(self, draft: CaseDraft, text: str) -> bool:
-        """Keeps a JSON text that is not what the case says; False where the case is gone."""
-        if not self._is_there(draft.case):
-            return False
-        place, unapplied = self._pane.selected.place_of(None, "raw"), self._workbench.editing.unapplied
-        if text in (draft.base, self._pane.selected.text()):
-            unapplied.drop(draft.case.path, *place)
-        else:
-            problem = f"draft   {key_of('raw_case')} edit"
-            unapplied.keep(draft.case.path, *place, text, problem, draft.base)
-        return True
-
-    def _raw_left(self, draft: CaseDraft, text: str) -> None:
-        if not self._raw_typed(draft, text):
+    def _left(self, text: str | None) -> None:
+        self._is_shown = False
+        if text is not None:
             self._pane.app.copy_to_clipboard(text)
             self._workbench.say("The case was deleted; its JSON is in the clipboard")
-            return
-        if text not in (draft.base, self._pane.selected.text()):
-            self._workbench.say(f"Draft kept   {key_of('raw_case')} edit")
         self._pane.show_soon()
-
-    def _arguments_left(self, text: str) -> None:
-        self._pane.app.copy_to_clipboard(text)
-        self._workbench.say("Arguments not applied; their JSON is in the clipboard")
 
     def edit_in_editor(self, row: Row) -> None:
         """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
-        arguments = self._pane.selected.call_json(row)
-        case, whole = self._workbench.navigation.selection.case, self._pane.selected.text()
-        if case is None:
+        selected, drafting = self._pane.selected, self._workbench.drafting
+        arguments = selected.json_field(row.id)
+        place, field = (row.id, arguments) if arguments else ((), selected.json_field(()))
+        if field is None:
             return
-        text, replace_text = arguments or (whole, partial(self._replace_case, CaseDraft(case, whole, whole)))
         try:
-            changed = edit_outside(self._pane.app, text, ".json")
+            changed = edit_outside(self._pane.app, field.text, ".json")
         except EditorError as error:
             self._workbench.say(str(error))
             return
-        if changed == text:
+        if changed == field.text or drafting.open(place, "json", field, changed) is None:
             return
-        reason = replace_text(changed)
-        if reason and arguments:
-            self._workbench.say(reason)
-            ask(self._pane, RawScreen("Arguments", changed, replace_text, self._save), self._arguments_left)
-        elif reason:
-            self.edit_raw(changed)
+        if drafting.apply():
+            self._pane.show_soon()
+        else:
+            self.show()
 
 
 class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
@@ -170,7 +93,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._editor = FieldEditor(self, workbench)
-        self._outside = OutsideEditing(self, workbench)
+        self._json = JsonEditing(self, workbench)
+        self._version = -1
 
     def source(self) -> SourcePlace | None:
         """Of the tool that a call is of."""
@@ -192,11 +116,15 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     # Following the workbench
 
     def follow(self) -> None:
-        if self.selected.follow():
+        self.selected.follow()
+        if self.selected.version != self._version:
+            self._version = self.selected.version
             self.rows = self.selected.rows
             self.find_current()
-        self._editor.follow()
         self.go_to_selection()
+        self._editor.follow()
+        if self.is_attached and self.screen.is_active:
+            self._json.show()
         self.write_page()
         self._editor.place()
 
@@ -208,8 +136,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             selection.path,
             selection.case,
             opened if not self.rows else None,
-            self._editor.shown_state(),
-            tuple(self._workbench.editing.unapplied.now()),
+            self.page_field,
             selection.case and self._outcomes(),
         )
 
@@ -229,8 +156,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     # Focus and mouse
 
-    def left(self) -> None:
-        self._editor.left()
+    def left(self) -> bool:
+        return self._editor.left()
 
     def on_focus(self) -> None:
         if self._editor.opened is not None and self.screen.focused is self:
@@ -238,14 +165,13 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         field = self._editor.opened
-        if event.widget in (self._editor.line, self._editor.text) or (field and field.is_gone):
+        if event.widget in (self._editor.line, self._editor.text) or (field and field.draft.is_gone):
             return
         line = self.scroll_offset.y + event.y
         if self._editor.choose_at(line):
             return
-        self._editor.left()
         number = self.row_at(line)
-        if number is None or line >= len(self.page.lines):
+        if not self._editor.left() or number is None or line >= len(self.page.lines):
             return
         self.move_by(number - self.current)
         if event.chain == 2:
@@ -356,8 +282,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if row.turn is not None:
             adds["attach file to user message"] = partial(self._ask_for_file, row.turn)
         choices = tuple(Completion(label) for label in adds)
-        field = Field("", "", "line", _changes_nothing, choices, live=False)
-        self._editor.open(row, "value", field, adds=adds)
+        self._editor.choose(row, Field("", "", "line", _changes_nothing, choices), adds)
         self.show_soon()
 
     def _ask_for_file(self, turn: int) -> None:
@@ -376,7 +301,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._workbench.say(file.notice)
 
     def action_raw_case(self) -> None:
-        self._outside.edit_raw()
+        if self.ready_row() is not None:
+            self._json.edit_case()
 
     def action_external_editor(self) -> None:
         """Edits the text of this row in the user's editor; where it has none, the whole case."""
@@ -387,7 +313,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._editor.edit("value")
             self._editor.edit_outside()
         else:
-            self._outside.edit_in_editor(row)
+            self._json.edit_in_editor(row)
 
     # Keys in a field
 

@@ -68,8 +68,9 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def beside(self) -> Beside:
         return self._inspector
 
-    def left(self) -> None:
+    def left(self) -> bool:
         self._inspector.left()
+        return True
 
     def below(self) -> Widget | None:
         return self._message

@@ -84,8 +84,9 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def beside(self) -> Beside:
         return self._inspector
 
-    def left(self) -> None:
+    def left(self) -> bool:
         self._inspector.left()
+        return True
 
     @property
     def entry(self) -> Widget:
