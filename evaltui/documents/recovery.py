@@ -116,8 +116,8 @@ def _write(path: Path, text: str) -> None:
     """A kill leaves the old text or the new one; a power cut may leave neither."""
     new = path.with_suffix(".new")
     try:
-        with open(new, "w", encoding="utf-8", newline="", opener=private) as file:
-            file.write(text)
+        with open(new, "wb", opener=private) as file:
+            file.write(text.encode())
         new.replace(path)
     except OSError:
         with suppress(OSError):

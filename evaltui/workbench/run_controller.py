@@ -79,8 +79,9 @@ class RunController:
         self._last: tuple[str, Chosen, Repeated | None] | None = None
 
     async def warm_up(self) -> None:
-        """Loads the models in a thread, so that showing and running the first case does not wait for them."""
-        await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
+        """Loads in a thread what showing, running and editing the first case would wait for."""
+        for name in ("evaltui.workbench.running", "evaltui.documents.open_file", "filelock"):
+            await asyncio.to_thread(importlib.import_module, name)
 
     @property
     def is_running(self) -> bool:

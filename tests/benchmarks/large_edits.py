@@ -8,7 +8,6 @@ that the process ever had.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import resource
 import sys
@@ -50,7 +49,7 @@ def _peak() -> float:
 async def measure(agent: Path) -> dict[str, float]:
     workbench = Workbench(agent)
     await workbench.open()
-    await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
+    await workbench.runs.warm_up()
     path = workbench.sets.listed[0].path
     while workbench.sets.opened(path) is None:
         await asyncio.sleep(0.05)
