@@ -71,9 +71,11 @@ class RunStore:
 
     @property
     def title(self) -> str:
-        """`agents/desk`, `agents/desk in out/agents/desk`: of what runs are looked for, and where."""
+        """`agents/desk`, `desk.agent (agents/desk)`, `agents/desk in out/agents/desk`: of what runs are looked
+        for, and where."""
         place = f" in {seen_from_here(self.folder)}" if self.results_dir is not None else ""
-        return f"{self.agent_dir}{place}"
+        agent = self.url or self.module
+        return f"{agent} ({self.agent_dir}){place}" if agent else f"{self.agent_dir}{place}"
 
     @cached_property
     def folder_of_user(self) -> Path:
