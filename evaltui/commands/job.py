@@ -298,7 +298,8 @@ class Job:
         gc.set_threshold(_GARBAGE)
         gc.enable()
         self._selected = selected
-        for problem in (one for info in selected.sets if info.defaulted for one in info.problems):
+        configs = (one.config_in_use for one in selected.plan.sets)
+        for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
         announce(selected.plan.checks, self._required)
         if self._ending.baseline is not None and self._ending.fail_on_regression:

@@ -17,7 +17,7 @@ from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.tag_totals import tag_lines
 from evaltui.runs.logged_results import those_at
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
@@ -44,10 +44,10 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     if report.python:
         yield from wrap([("python  ", "muted"), (visible(report.python), "muted")], width)
     yield from _settings_line(report.settings, width)
-    for info, cases in report.by_set():
-        summaries = report.summaries_of_set(info)
-        yield cut(_set_header(info, summaries, report), width)
-        yield [(f"config  {config_text(info)}", "muted")]
+    for eval_set, cases in report.by_set():
+        summaries = report.summaries_of_set(eval_set)
+        yield cut(_set_header(eval_set, summaries, report), width)
+        yield [(f"config  {config_text(eval_set)}", "muted")]
         listed = _listed(cases, summaries)
         yield from case_lines(listed, width)
         if len(listed) < len(cases):
@@ -102,7 +102,7 @@ def _not_listed(summaries: Sequence[CaseSummary]) -> str:
     return " and ".join(parts)
 
 
-def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
+def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
     number = counted(len(summaries), "case")
     most, runs = "", 1
     for case in summaries:
@@ -111,7 +111,7 @@ def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunRepo
     each = f"{most}{counted(runs, 'run')} each"
     recordings = f"recordings {report.settings.record}, " if report.uses_recordings else ""
     return [
-        (visible(report.name_of(info)), "bold"),
+        (visible(report.name_of(eval_set)), "bold"),
         (f" ({number}, {each}, {recordings}{report.settings.parallel} at once)", ""),
     ]
 

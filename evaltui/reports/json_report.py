@@ -21,7 +21,7 @@ from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.core.statistics.estimates import Rate
 from evaltui.reports.model import RunReport, count
 from evaltui.reports.tag_totals import tag_totals
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.values import valid_json
 
@@ -80,15 +80,10 @@ class EvalSet:
     config: Config
 
     @classmethod
-    def of(cls, info: SetInfo) -> EvalSet:
-        path, above = info.config_path, info.passed_over
-        config = Config(
-            None if path is None else str(path),
-            info.effective,
-            info.defaulted,
-            "" if above is None else str(above),
-        )
-        return cls(info.eval_set_id, str(info.path), config)
+    def of(cls, eval_set: SelectedSet) -> EvalSet:
+        effective = eval_set.config or {"criteria": {}}
+        config = Config(eval_set.config_path, effective, eval_set.defaulted or (), eval_set.not_used or "")
+        return cls(eval_set.eval_set_id, eval_set.file or eval_set.path, config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +158,7 @@ def json_report(report: RunReport) -> Iterator[str]:
         sets=tuple(map(EvalSet.of, report.sets)),
     )
     compared = comparison_json(report.comparison) if report.comparison else None
-    tags = {info.known_as: info.tags for info in report.sets}
+    tags = {eval_set.path: eval_set.tags for eval_set in report.sets}
     cases = (
         case_result_json(replace(case, tags=tags[case.id.path].get(case.eval_id, ())))
         for case in report.result.cases

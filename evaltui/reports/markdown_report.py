@@ -104,10 +104,10 @@ class _Page:
 def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
     """Those that ran come first."""
     for has_run in (True, False):
-        for info, cases in report.by_set():
+        for eval_set, cases in report.by_set():
             for number, one in enumerate(summaries_of(cases)):
                 if not one.passes and bool(one.runs) is has_run:
-                    yield f"{report.name_of(info)}:{one.eval_id}", cases[number]
+                    yield f"{report.name_of(eval_set)}:{one.eval_id}", cases[number]
 
 
 def _head(report: RunReport, not_passed: int) -> str:

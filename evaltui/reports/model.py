@@ -22,7 +22,7 @@ from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.logged_results import by_path, costs_of, summaries_of
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 
 EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
 """What happened in a case, by repeat from 0; empty where nobody knows."""
@@ -61,7 +61,7 @@ class RunReport:
     agent: str
     started: datetime
     seconds: float | None
-    sets: tuple[SetInfo, ...]
+    sets: tuple[SelectedSet, ...]
     log: str | None = None
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
@@ -103,9 +103,9 @@ class RunReport:
             found.setdefault(one.id.path, []).append(one)
         return found
 
-    def summaries_of_set(self, info: SetInfo) -> Sequence[CaseSummary]:
+    def summaries_of_set(self, eval_set: SelectedSet) -> Sequence[CaseSummary]:
         """Those of the cases of a set, in their order there."""
-        return self._summaries_by_path.get(info.known_as, ())
+        return self._summaries_by_path.get(eval_set.path, ())
 
     @cached_property
     def _totals(self) -> tuple[RunningTotal, Mapping[str, SetTotal]]:
@@ -123,9 +123,9 @@ class RunReport:
         """What all cases cost; None where nobody knows."""
         return self._totals[0].value
 
-    def total_of(self, info: SetInfo) -> SetTotal:
+    def total_of(self, eval_set: SelectedSet) -> SetTotal:
         """What the cases of a set come to."""
-        return self._totals[1].get(info.known_as) or SetTotal()
+        return self._totals[1].get(eval_set.path) or SetTotal()
 
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:
@@ -134,15 +134,15 @@ class RunReport:
         may_have = (self.result.cases[number] for one, number in cases if Status.ERROR in one.outcomes)
         return Counter(kind for case in may_have for kind in case.error_kinds if kind)
 
-    def by_set(self) -> list[tuple[SetInfo, Sequence[CaseResult]]]:
+    def by_set(self) -> list[tuple[SelectedSet, Sequence[CaseResult]]]:
         """Each set with its cases."""
-        infos = {one.known_as: one for one in self.sets}
-        return [(infos[path], found) for path, found in by_path(self.result.cases, infos).items()]
+        sets = {one.path: one for one in self.sets}
+        return [(sets[path], found) for path, found in by_path(self.result.cases, sets).items()]
 
-    def name_of(self, info: SetInfo) -> str:
+    def name_of(self, eval_set: SelectedSet) -> str:
         """The id of a set, with its file where another set of the run has the same id."""
-        shared = sum(one.eval_set_id == info.eval_set_id for one in self.sets) > 1
-        return f"{info.eval_set_id} ({info.known_as})" if shared else info.eval_set_id
+        shared = sum(one.eval_set_id == eval_set.eval_set_id for one in self.sets) > 1
+        return f"{eval_set.eval_set_id} ({eval_set.path})" if shared else eval_set.eval_set_id
 
 
 def verdict(case: CaseResult) -> Status:

@@ -47,7 +47,7 @@ class TagTotal:
 def tag_totals(report: RunReport) -> list[TagTotal]:
     """The tags of the cases, sorted; none where no case has one."""
     found: dict[str, list[CaseSummary]] = {}
-    tags = {info.known_as: info.tags for info in report.sets}
+    tags = {eval_set.path: eval_set.tags for eval_set in report.sets}
     for case in report.summaries:
         for tag in tags[case.id.path].get(case.eval_id, ()):
             found.setdefault(tag, []).append(case)

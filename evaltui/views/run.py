@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.core.model.outcome import CaseResult
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN
 from evaltui.text.lines import Span
 from evaltui.text.outcomes import glyph
@@ -17,17 +17,17 @@ def outcome_span(case: CaseResult) -> Span:
     return f"{mark}{several}", role
 
 
-def config_text(info: SetInfo) -> str:
+def config_text(eval_set: SelectedSet) -> str:
     """The config of a set, and the criteria that it has by default: `defaults: response_match_score 0.8`."""
-    criteria = info.effective.get("criteria", {})
-    defaults = ", ".join(_criterion(name, criteria.get(name)) for name in info.defaulted)
-    if not info.knows_file:
+    criteria = (eval_set.config or {}).get("criteria", {})
+    if eval_set.defaulted is None:
         logged = ", ".join(_criterion(name, criterion) for name, criterion in criteria.items())
         return f"as in the run log: {logged or UNKNOWN}"
-    if info.config_path is None:
-        unused = f"; not used: {visible(str(info.passed_over))}" if info.passed_over else ""
+    defaults = ", ".join(_criterion(name, criteria.get(name)) for name in eval_set.defaulted)
+    if eval_set.config_path is None:
+        unused = f"; not used: {visible(eval_set.not_used)}" if eval_set.not_used else ""
         return f"defaults: {defaults}{unused}" if defaults else "none"
-    path = visible(str(info.config_path))
+    path = visible(eval_set.config_path)
     return f"{path}, by default: {defaults}" if defaults else path
 
 

@@ -34,7 +34,7 @@ class Bodies:
     def __init__(self, report: RunReport) -> None:
         self._report = report
         self._template = environment().get_template("case.html.j2")
-        self._names = {info.known_as: report.name_of(info) for info in report.sets}
+        self._names = {eval_set.path: report.name_of(eval_set) for eval_set in report.sets}
         self.html: dict[str, Any] = {}
         self.places: dict[str, str] = {}
         """`2.17`: the number of a block, and of a case in it."""

@@ -28,7 +28,7 @@ def html_report(report: RunReport) -> Iterator[str]:
     script, style = own_text("report.js"), own_text("report.css")
     in_sets = Counter(one.status for listed in sets for one in listed.summaries)
     tags = Counter(
-        tag for one in sets for case in one.summaries for tag in one.info.tags.get(case.eval_id, ())
+        tag for one in sets for case in one.summaries for tag in one.eval_set.tags.get(case.eval_id, ())
     )
     return (
         environment()

@@ -16,7 +16,7 @@ from evaltui.reports.html.case_view import first_user_text
 from evaltui.reports.html.painting import Verdict
 from evaltui.reports.model import RunReport
 from evaltui.runs.logged_results import summaries_of, those_at
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Span
 from evaltui.text.outcomes import COUNTED
@@ -55,7 +55,7 @@ class ListedSet:
     """An eval set and those of its cases that the page lists."""
 
     name: str
-    info: SetInfo
+    eval_set: SelectedSet
     counts: tuple[tuple[Verdict, int], ...]
     """Of all of its cases."""
     left_out: str
@@ -67,7 +67,7 @@ class ListedSet:
 
     @property
     def config(self) -> str:
-        return f"config {config_text(self.info)}"
+        return f"config {config_text(self.eval_set)}"
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
     is_large = len(report.summaries) > MOST_ROWS
     room = MOST_ROWS
     sets = []
-    for info, cases in report.by_set():
-        name, summaries = report.name_of(info), tuple(summaries_of(cases))
+    for eval_set, cases in report.by_set():
+        name, summaries = report.name_of(eval_set), tuple(summaries_of(cases))
         counts = status_counts(Counter(one.status for one in summaries))
         left_out = ""
         if is_large:
@@ -112,7 +112,7 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
             left_out = _left_out(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
             cases, summaries = those_at(cases, numbers), tuple(summaries[number] for number in numbers)
         anchors = tuple(_anchor(f"{name}:{one.eval_id}", taken) for one in summaries)
-        sets.append(ListedSet(name, info, counts, left_out, cases, summaries, anchors))
+        sets.append(ListedSet(name, eval_set, counts, left_out, cases, summaries, anchors))
     return tuple(sets)
 
 
@@ -153,5 +153,5 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             change=change.kind if change and change.kind != "unchanged" else "",
             is_regression=case.id in changes.regressions,
             needs_attention=not case.passed,
-            tags=listed.info.tags.get(case.eval_id, ()),
+            tags=listed.eval_set.tags.get(case.eval_id, ()),
         )
