@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -12,14 +12,14 @@ from pydantic import TypeAdapter
 
 from evaltui.core.compare.rates import Rates
 from evaltui.core.compare.run_comparison import CaseChange, Comparison
-from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.totals import Totals as RunTotals
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, Seconds
-from evaltui.core.model.outcome import CaseResult, Outcome, Status
+from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Outcome
 from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.core.statistics.estimates import Rate
-from evaltui.reports.model import RunReport, count
+from evaltui.reports.model import RunReport
 from evaltui.reports.tag_totals import tag_totals
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.json_pieces import json_pieces
@@ -144,9 +144,12 @@ def json_report(report: RunReport) -> Iterator[str]:
         agent=report.agent,
         started=_utc(report.started),
         seconds=report.seconds,
-        totals=Totals(**_totals(report.summaries)),
+        totals=Totals(**_by_status(report.totals)),
         rates=report.rates,
-        tags={one.tag: TagTotals(**_totals(one.cases), rate=one.rate) for one in tag_totals(report)},
+        tags={
+            tag: TagTotals(**_by_status(totals), rate=totals.case_rate)
+            for tag, totals in tag_totals(report).items()
+        },
         record=report.settings.record,
         model_calls=Calls(calls.live, calls.replayed),
         judge_calls=Calls(calls.judge_live, calls.judge_replayed),
@@ -167,11 +170,11 @@ def json_report(report: RunReport) -> Iterator[str]:
     return json_pieces({**document, "comparison": compared, "cases": cases})
 
 
-def _totals(cases: Sequence[CaseSummary]) -> dict[str, int]:
-    return {"cases": len(cases)} | {
-        status.value.lower(): count(cases, status)
-        for status in (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
-    }
+def _by_status(totals: RunTotals) -> dict[str, int]:
+    """Those without a result are not evaluated here."""
+    counts = {status.value.lower(): totals.counts.get(status, 0) for status in WORST_FIRST}
+    counts["not_evaluated"] += totals.open_cases
+    return {"cases": totals.cases + totals.open_cases, **counts}
 
 
 def case_result_json(case: CaseResult) -> Json:

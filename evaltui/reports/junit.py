@@ -41,11 +41,10 @@ def junit_report(report: RunReport) -> Iterator[str]:
 
 
 def _suite(eval_set: SelectedSet, cases: Sequence[CaseResult], report: RunReport) -> Iterator[str]:
-    total = report.total_of(eval_set)
     suite = ET.Element(
         "testsuite",
         name=visible(report.name_of(eval_set)),
-        time=f"{total.seconds:.3f}",
+        time=f"{report.totals_of_set(eval_set).seconds or 0.0:.3f}",
         timestamp=report.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     )
     _count(suite, summaries_of(cases))
@@ -55,7 +54,7 @@ def _suite(eval_set: SelectedSet, cases: Sequence[CaseResult], report: RunReport
         "config": _config(eval_set),
         "defaulted": ", ".join(eval_set.defaulted or ()),
         **({"config_not_used": eval_set.not_used} if eval_set.not_used else {}),
-        **_cost(total.costs.value),
+        **_cost(report.spent_in(eval_set)),
     }
     for name, value in told.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))

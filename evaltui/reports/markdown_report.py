@@ -6,16 +6,18 @@ Texts of others are code there: no text can make a mention, a link, a cell or a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import islice
 
 from evaltui.core.compare.explain import summary
+from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.console import counts
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport
-from evaltui.reports.tag_totals import MOST_TAGS, TagTotal, tag_totals
+from evaltui.reports.tag_totals import MOST_TAGS, tag_totals
 from evaltui.runs.logged_results import summaries_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
@@ -137,9 +139,10 @@ def _row(name: str, case: CaseResult) -> str:
     return f"| {outcome_span(case)[0]} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
 
 
-def _tags(totals: Sequence[TagTotal]) -> str:
+def _tags(totals: Mapping[str, Totals]) -> str:
     rows = (
-        f"| {code(f'#{one.tag}')} | {one.in_words} | {one.rate or UNKNOWN} |\n" for one in totals[:MOST_TAGS]
+        f"| {code(f'#{tag}')} | {one.in_words} | {one.case_rate or UNKNOWN} |\n"
+        for tag, one in islice(totals.items(), MOST_TAGS)
     )
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,6 +12,7 @@ from evaltui.core.compare.rates import Rates, rates
 from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
@@ -39,15 +40,6 @@ ExpectedOfCase = Callable[[CaseId], Sequence[Invocation]]
 def nothing_expected(_: CaseId) -> Sequence[Invocation]:
     """That of a run that was not stored."""
     return ()
-
-
-@dataclass
-class SetTotal:
-    """What the cases of a set come to."""
-
-    seconds: float = 0.0
-    """Of all runs of its cases."""
-    costs: RunningTotal = field(default_factory=RunningTotal)
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ class RunReport:
     @cached_property
     def rates(self) -> Rates | None:
         """Pass rate and mean scores; None where no case was run."""
-        return rates(self.summaries)
+        return rates(self.summaries, self.totals)
 
     @cached_property
     def summaries(self) -> tuple[CaseSummary, ...]:
@@ -108,24 +100,31 @@ class RunReport:
         return self._summaries_by_path.get(eval_set.path, ())
 
     @cached_property
-    def _totals(self) -> tuple[RunningTotal, Mapping[str, SetTotal]]:
-        """What all cases cost, and what those of each file come to."""
-        spent, by_path = RunningTotal(), dict[str, SetTotal]()
-        for path, seconds, cost in costs_of(self.result.cases):
-            one = by_path.setdefault(path, SetTotal())
-            one.seconds += seconds
-            one.costs.add(cost)
+    def totals(self) -> Totals:
+        """What the cases add up to."""
+        return totals_of(self.summaries)
+
+    def totals_of_set(self, eval_set: SelectedSet) -> Totals:
+        """What the cases of a set add up to."""
+        return totals_of(self.summaries_of_set(eval_set))
+
+    @cached_property
+    def _spent(self) -> tuple[Spending | None, Mapping[str, Spending | None]]:
+        """What all cases cost, and what those of each file do."""
+        spent, by_path = RunningTotal(), defaultdict[str, RunningTotal](RunningTotal)
+        for path, cost in costs_of(self.result.cases):
+            by_path[path].add(cost)
             spent.add(cost)
-        return spent, by_path
+        return spent.value, {path: one.value for path, one in by_path.items()}
 
     @property
     def spent(self) -> Spending | None:
-        """What all cases cost; None where nobody knows."""
-        return self._totals[0].value
+        """What all cases cost, by model; None where nobody knows."""
+        return self._spent[0]
 
-    def total_of(self, eval_set: SelectedSet) -> SetTotal:
-        """What the cases of a set come to."""
-        return self._totals[1].get(eval_set.path) or SetTotal()
+    def spent_in(self, eval_set: SelectedSet) -> Spending | None:
+        """As `spent`, of the cases of a set."""
+        return self._spent[1].get(eval_set.path)
 
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:
@@ -150,7 +149,3 @@ def verdict(case: CaseResult) -> Status:
     if case.status is Status.FLAKY:
         return Status.PASSED if case.passed else Status.FAILED
     return case.status
-
-
-def count(cases: Iterable[CaseResult | CaseSummary], status: Status) -> int:
-    return sum(case.status is status for case in cases)

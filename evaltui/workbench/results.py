@@ -23,16 +23,8 @@ from evaltui.workbench.stored_results import StoredResult
 
 if TYPE_CHECKING:
     from evaltui.core.compare.judged import Finding
-    from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.model.eval_set import EvalCase
     from evaltui.core.model.outcome import CaseResult
-
-
-def needs_attention(result: CaseResult | CaseSummary) -> bool:
-    """Whether a result is one to stop at: everything but a pass, and but what the flaky policy lets pass."""
-    if result.status == "FLAKY":
-        return not result.policy_met
-    return result.status != "PASSED"
 
 
 # What the reason of a metric says where its judge cannot be asked.
@@ -193,7 +185,7 @@ class Results:
             # The last one that came is the last one.
             results.pop(case, None)
             results[case] = scored
-            (self.attention.add if needs_attention(scored.figures) else self.attention.discard)(case)
+            (self.attention.discard if scored.figures.passes else self.attention.add)(case)
             cases.append(case)
         self.note(*cases)
 
