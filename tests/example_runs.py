@@ -25,9 +25,9 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.configs import ConfigInUse
 from evaltui.files.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
-from evaltui.reports.model import RunReport
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_document import AdkResult
+from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 
 DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}

@@ -119,7 +119,7 @@ def _ended(row: RunRow) -> str:
 
 
 def _counts(row: RunRow) -> Line:
-    line = counts([Status(status) for status in Counter(row.totals.counts).elements()])
+    line = counts(row.totals.counts)
     left = row.selected - row.totals.cases
     if left:
         line += [(", ", "")] if line else []

@@ -20,7 +20,7 @@ from evaltui.core.model.outcome import (
     calls_of,
 )
 from evaltui.core.model.spending import Spending
-from evaltui.reports.model import RunReport
+from evaltui.runs.report import RunReport
 from evaltui.text.values import visible_block
 from evaltui.views.judged import answered
 

@@ -19,8 +19,7 @@ from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Outcome
 from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.core.statistics.estimates import Rate
-from evaltui.reports.model import RunReport
-from evaltui.reports.tag_totals import tag_totals
+from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.values import valid_json
@@ -147,8 +146,7 @@ def json_report(report: RunReport) -> Iterator[str]:
         totals=Totals(**_by_status(report.totals)),
         rates=report.rates,
         tags={
-            tag: TagTotals(**_by_status(totals), rate=totals.case_rate)
-            for tag, totals in tag_totals(report).items()
+            tag: TagTotals(**_by_status(totals), rate=totals.case_rate) for tag, totals in report.tags.items()
         },
         record=report.settings.record,
         model_calls=Calls(calls.live, calls.replayed),
@@ -171,9 +169,7 @@ def json_report(report: RunReport) -> Iterator[str]:
 
 
 def _by_status(totals: RunTotals) -> dict[str, int]:
-    """Those without a result are not evaluated here."""
-    counts = {status.value.lower(): totals.counts.get(status, 0) for status in WORST_FIRST}
-    counts["not_evaluated"] += totals.open_cases
+    counts = {status.value.lower(): totals.by_status.get(status, 0) for status in WORST_FIRST}
     return {"cases": totals.cases + totals.open_cases, **counts}
 
 

@@ -15,8 +15,8 @@ from evaltui.core.cost.cost_lines import estimate
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.logged_results import summaries_of
+from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import draw
 from evaltui.text.values import visible
@@ -143,7 +143,7 @@ def _testcase(eval_id: str, seconds: float, classname: str, tags: Sequence[str])
 
 def _say_why(element: ET.Element, case: CaseResult) -> None:
     """What there is to say of a case that did not simply pass."""
-    if tag := _tag(verdict(case)):
+    if tag := _tag(case.verdict):
         kind = _kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
         problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))

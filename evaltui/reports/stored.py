@@ -16,9 +16,9 @@ from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
 from evaltui.files.run_settings import RunSettings
-from evaltui.reports.model import RunReport
 from evaltui.runs.history import KeptRun, missing_in_words
 from evaltui.runs.logged_results import results_of, summaries_of
+from evaltui.runs.report import RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 

@@ -60,6 +60,11 @@ class Totals:
         return self.counts.get(Status.PASSED, 0) + self.flaky_passed
 
     @property
+    def by_status(self) -> Mapping[str, int]:
+        """Selected cases by status, those without a result as NOT_EVALUATED."""
+        return Counter(self.counts) + Counter({Status.NOT_EVALUATED.value: self.open_cases})
+
+    @property
     def evaluated(self) -> int:
         """Cases with a result that says whether they pass."""
         return self.cases - self.counts.get(Status.NOT_EVALUATED, 0)

@@ -66,6 +66,13 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
 
 
+def verdict_of(status: Status, *, is_met: bool) -> Status:
+    """The status of a case, of a flaky one PASSED where its policy is met, else FAILED."""
+    if status is not Status.FLAKY:
+        return status
+    return Status.PASSED if is_met else Status.FAILED
+
+
 @dataclass(frozen=True, slots=True)
 class InvocationScore:
     """What one metric says of one turn."""
@@ -470,7 +477,12 @@ class CaseResult:
     @property
     def passed(self) -> bool:
         """Whether it passed, a flaky one by its policy."""
-        return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)
+        return self.verdict is Status.PASSED
+
+    @property
+    def verdict(self) -> Status:
+        """The status, of a flaky case as its policy decides: PASSED or FAILED."""
+        return verdict_of(self.status, is_met=self.policy_met)
 
     @property
     def is_undecided(self) -> bool:

@@ -15,7 +15,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.rows import ListedSet
 from evaltui.reports.html.templates import environment, markup
-from evaltui.reports.model import RunReport
+from evaltui.runs.report import RunReport
 from evaltui.text.values import visible
 
 # Cases that are HTML, those that did not pass first; the others are data that is read when they are opened.

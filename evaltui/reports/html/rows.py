@@ -11,11 +11,11 @@ from evaltui.core.compare.run_comparison import CaseChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.html.case_view import first_user_text
 from evaltui.reports.html.painting import Verdict
-from evaltui.reports.model import RunReport
 from evaltui.runs.logged_results import summaries_of, those_at
+from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Span
@@ -103,7 +103,7 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
     sets = []
     for eval_set, cases in report.by_set():
         name, summaries = report.name_of(eval_set), tuple(summaries_of(cases))
-        counts = status_counts(Counter(one.status for one in summaries))
+        counts = status_counts(Counter(one.status.value for one in summaries))
         left_out = ""
         if is_large:
             not_passed = [number for number, one in enumerate(summaries) if not one.passes]
@@ -131,9 +131,8 @@ def _anchor(name: str, taken: set[str]) -> str:
     return anchor
 
 
-def status_counts(counts: Mapping[Status, int]) -> tuple[tuple[Verdict, int], ...]:
-    known = {status.value: number for status, number in counts.items()}
-    return tuple((Verdict(status), known[status]) for status in COUNTED if known.get(status))
+def status_counts(counts: Mapping[str, int]) -> tuple[tuple[Verdict, int], ...]:
+    return tuple((Verdict(status), counts[status]) for status in COUNTED if counts.get(status))
 
 
 def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:

@@ -133,6 +133,16 @@ class RunReport:
         may_have = (self.result.cases[number] for one, number in cases if Status.ERROR in one.outcomes)
         return Counter(kind for case in may_have for kind in case.error_kinds if kind)
 
+    @cached_property
+    def tags(self) -> Mapping[str, Totals]:
+        """What the cases with each tag add up to, sorted by tag; empty where no case has one."""
+        found: dict[str, list[CaseSummary]] = {}
+        tags = {eval_set.path: eval_set.tags for eval_set in self.sets}
+        for case in self.summaries:
+            for tag in tags[case.id.path].get(case.eval_id, ()):
+                found.setdefault(tag, []).append(case)
+        return {tag: totals_of(found[tag]) for tag in sorted(found)}
+
     def by_set(self) -> list[tuple[SelectedSet, Sequence[CaseResult]]]:
         """Each set with its cases."""
         sets = {one.path: one for one in self.sets}
@@ -142,10 +152,3 @@ class RunReport:
         """The id of a set, with its file where another set of the run has the same id."""
         shared = sum(one.eval_set_id == eval_set.eval_set_id for one in self.sets) > 1
         return f"{eval_set.eval_set_id} ({eval_set.path})" if shared else eval_set.eval_set_id
-
-
-def verdict(case: CaseResult) -> Status:
-    """A case's status, a flaky one as its policy decides: PASSED or FAILED."""
-    if case.status is Status.FLAKY:
-        return Status.PASSED if case.passed else Status.FAILED
-    return case.status
