@@ -2,10 +2,10 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.run_result import RunResult
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import (
@@ -22,11 +22,13 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.text_diff import AuthoredText, ResponseDiff
 from evaltui.core.secrets import Secrets
+from evaltui.files.configs import ConfigInUse
 from evaltui.files.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
-from evaltui.reports.model import RunReport
+from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_document import AdkResult
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.report import RunReport
+from evaltui.runs.run_header import SelectedSet
 
 DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
 
@@ -125,12 +127,17 @@ def flaky(eval_id="movie_mode", *, met=False, policy="all"):
 
 def report(*cases, **fields):
     """A run of one set with the default config."""
-    info = SetInfo(
-        "thermostat", Path("home/thermostat.evalset.json"), None, DEFAULTS, tuple(DEFAULTS["criteria"])
+    eval_set = SelectedSet(
+        "thermostat",
+        "thermostat",
+        (),
+        DEFAULTS,
+        file="home/thermostat.evalset.json",
+        defaulted=tuple(DEFAULTS["criteria"]),
     )
     result = RunResult(cases, worst_status(one.status for one in cases))
     started = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    usual = {"result": result, "agent": "home", "started": started, "seconds": 6.2, "sets": (info,)}
+    usual = {"result": result, "agent": "home", "started": started, "seconds": 6.2, "sets": (eval_set,)}
     return RunReport(**{**usual, "settings": RunSettings(parallel=1), **fields})
 
 
@@ -146,9 +153,10 @@ def mixed():
     )
 
 
-def adk_document(info, cases, created):
+def adk_document(eval_set_id, cases, created, *, expected=(), config=None):
     """What is kept for google-adk of cases of an agent `home`."""
-    result = AdkResult(info, Secrets())
+    in_use = ConfigInUse(None, EvalConfig.model_validate(config or {}))
+    result = AdkResult(SetPlan(eval_set_id, eval_set_id, tuple(expected), in_use), Secrets())
     for one in cases:
         result.add(one)
     result_id, text = result.document("home", created)

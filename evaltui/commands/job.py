@@ -29,7 +29,6 @@ from evaltui.files.folders import case_path
 from evaltui.files.run_settings import ConfigChoice
 from evaltui.files.settings import secrets_of
 from evaltui.reports.matrix_report import changes_in
-from evaltui.reports.model import RunReport
 from evaltui.reports.stored import stored_report
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.starting import StartedHost
@@ -38,6 +37,7 @@ from evaltui.runs.baselines import LaterRun
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import KeptRun, run_in
+from evaltui.runs.report import RunReport
 from evaltui.runs.resuming import begun_with, read_resumption, read_selection
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
@@ -298,7 +298,8 @@ class Job:
         gc.set_threshold(_GARBAGE)
         gc.enable()
         self._selected = selected
-        for problem in (one for info in selected.sets if info.defaulted for one in info.problems):
+        configs = (one.config_in_use for one in selected.plan.sets)
+        for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
         announce(selected.plan.checks, self._required)
         if self._ending.baseline is not None and self._ending.fail_on_regression:

@@ -25,6 +25,7 @@ from evaltui.commands.output import (
 )
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary
+from evaltui.core.compare.totals import totals_of
 from evaltui.core.model.problems import SelectionError
 from evaltui.files.folders import agent_file, may_be_agent
 from evaltui.files.settings import secrets_of
@@ -139,7 +140,7 @@ def _begin(store: RunStore, header: RunHeader) -> RunWriter:
 
 
 def _sum(run: RunSummary, merged: MergedRun, log: Path, logs: int) -> Line:
-    head = counts([one.status for one in run.cases.values()]) or [("no case run", "warning")]
+    head = counts(totals_of(run.cases.values()).by_status) or [("no case run", "warning")]
     took = f" in {show_duration(merged.seconds)}" if merged.seconds is not None else ""
     tail: Line = [(f"{took} · {counted(logs, 'run')}", ""), (f" · log {visible(str(log))}", "muted")]
     return [*head, *tail]

@@ -26,7 +26,7 @@ from evaltui.text.values import did_you_mean, without_commands
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.files.agent_address import AgentAddress
-    from evaltui.reports.model import RunReport
+    from evaltui.runs.report import RunReport
     from evaltui.text.lines import Line
 
 

@@ -119,8 +119,8 @@ def _ended(row: RunRow) -> str:
 
 
 def _counts(row: RunRow) -> Line:
-    line = counts([Status(status) for status in Counter(row.totals.counts).elements()])
-    left = row.selected - row.totals.done
+    line = counts(row.totals.counts)
+    left = row.selected - row.totals.cases
     if left:
         line += [(", ", "")] if line else []
         line.append((f"{left} not finished", "warning"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
@@ -208,8 +209,9 @@ class _Lines:
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench
         results = (workbench.outcomes.get(case) for case in workbench.sets.every_case())
-        statuses = [scored.status for scored in results if scored is not None]
-        line = counts(statuses) or [("no case run", "warning")]
+        line = counts(Counter(scored.status for scored in results if scored is not None)) or [
+            ("no case run", "warning")
+        ]
         yield [*line, (f"  {when}", "muted")]
         yield from self._stale()
 

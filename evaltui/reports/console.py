@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -14,24 +14,21 @@ from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
-from evaltui.reports.model import RunReport, verdict
-from evaltui.reports.tag_totals import tag_lines
 from evaltui.runs.logged_results import those_at
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.report import RunReport
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
-from evaltui.views.run import config_text
+from evaltui.views.run import Fact, config_text, run_facts, tag_lines
 
 _MIN_WIDTH = 40
 # Below it, why a case did not pass has too little room.
 _WIDTH_OF_COSTS = 80
 # Cases of a set of which those that passed are listed, too.
 _MOST_LISTED = 1000
-# Runs of cases from which on a rate says something.
-_LEAST = 2
 _COUNTED = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
 
 
@@ -41,13 +38,14 @@ def render_console(report: RunReport, *, color: bool, width: int) -> Iterator[st
 
 
 def _report(report: RunReport, width: int) -> Iterator[Line]:
-    if report.python:
-        yield from wrap([("python  ", "muted"), (visible(report.python), "muted")], width)
+    facts = run_facts(report)
+    if "python" in facts:
+        yield from wrap([("python  ", "muted"), (visible(facts["python"].text), "muted")], width)
     yield from _settings_line(report.settings, width)
-    for info, cases in report.by_set():
-        summaries = report.summaries_of_set(info)
-        yield cut(_set_header(info, summaries, report), width)
-        yield [(f"config  {config_text(info)}", "muted")]
+    for eval_set, cases in report.by_set():
+        summaries = report.summaries_of_set(eval_set)
+        yield cut(_set_header(eval_set, summaries, report), width)
+        yield [(f"config  {config_text(eval_set)}", "muted")]
         listed = _listed(cases, summaries)
         yield from case_lines(listed, width)
         if len(listed) < len(cases):
@@ -61,9 +59,11 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         yield from [*tags, []]
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
-    yield from _rates(report, width)
+    for label in ("pass rate", "mean scores"):
+        if label in facts:
+            yield from wrap([(f"{label}  ", "muted"), (visible(facts[label].text), "")], width)
     yield from cost_lines(report.spent, width)
-    yield from _sum(report, width)
+    yield from _sum(report, facts, width)
 
 
 # Other lines of the report show these.
@@ -102,7 +102,7 @@ def _not_listed(summaries: Sequence[CaseSummary]) -> str:
     return " and ".join(parts)
 
 
-def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
+def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
     number = counted(len(summaries), "case")
     most, runs = "", 1
     for case in summaries:
@@ -111,7 +111,7 @@ def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunRepo
     each = f"{most}{counted(runs, 'run')} each"
     recordings = f"recordings {report.settings.record}, " if report.uses_recordings else ""
     return [
-        (visible(report.name_of(info)), "bold"),
+        (visible(report.name_of(eval_set)), "bold"),
         (f" ({number}, {each}, {recordings}{report.settings.parallel} at once)", ""),
     ]
 
@@ -209,8 +209,7 @@ def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
 
 
 def _details(case: CaseResult, width: int) -> list[Line]:
-    passes = verdict(case) is Status.PASSED
-    return repeat_lines(case, min(width, MAX_WIDTH)) if passes else case_details(case, width)
+    return repeat_lines(case, min(width, MAX_WIDTH)) if case.passed else case_details(case, width)
 
 
 def _rule(case: CaseResult, width: int) -> Line:
@@ -222,40 +221,29 @@ def _rule(case: CaseResult, width: int) -> Line:
     return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "muted")], width)
 
 
-def counts(statuses: Sequence[Status]) -> Line:
+def counts(by_status: Mapping[str, int]) -> Line:
     """How many came out how: `4 passed, 1 error`; nothing for none."""
     line: Line = []
     for status in _COUNTED:
-        if number := statuses.count(status):
+        if number := by_status.get(status):
             line += [(", ", "")] if line else []
             line.append((counted_as(status, number), ROLES[status]))
     return line
 
 
-def _rates(report: RunReport, width: int) -> Iterator[Line]:
-    """The pass rate and the mean scores of a run; of one case run once there is nothing to say."""
-    found = report.rates
-    if found is None or (found.runs or found.cases).of < _LEAST:
-        return
-    texts = {"pass rate": found.in_words, "mean scores": found.scores_in_words}
-    for label, text in texts.items():
-        if text:
-            yield from wrap([(f"{label}  ", "muted"), (visible(text), "")], width)
-
-
-def _sum(report: RunReport, width: int) -> Iterator[Line]:
-    line = counts([case.status for case in report.summaries]) or [("no case run", "warning")]
+def _sum(report: RunReport, facts: Mapping[str, Fact], width: int) -> Iterator[Line]:
+    line = counts(report.totals.by_status) or [("no case run", "warning")]
     if report.error_kinds:
         named = ", ".join(f"{number} {kind}" for kind, number in report.error_kinds.items())
         line.append((f" ({named})", ""))
-    if report.seconds is not None:
-        line.append((f" in {show_duration(report.seconds)}", ""))
+    if "took" in facts:
+        line.append((f" in {facts['took'].text}", ""))
     if waits := [case.throttled for case in report.summaries if case.throttled]:
         each = " per case" if len(report.summaries) > 1 else ""
         line.append((f", throttled {show_duration(sum(waits) / len(waits))}{each}", ""))
-    if report.uses_recordings:
-        line.append((f" · {report.calls}", ""))
-    log: Line = [(f"log {visible(report.log)}", "muted")] if report.log else []
+    if "recordings" in facts:
+        line.append((f" · {facts['calls'].text}", ""))
+    log: Line = [(f"log {visible(facts['log'].text)}", "muted")] if "log" in facts else []
     if log and cells(line) + 3 + cells(log) <= width:
         yield [*line, (" · ", "muted"), *log]
     else:

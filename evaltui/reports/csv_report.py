@@ -20,7 +20,7 @@ from evaltui.core.model.outcome import (
     calls_of,
 )
 from evaltui.core.model.spending import Spending
-from evaltui.reports.model import RunReport
+from evaltui.runs.report import RunReport
 from evaltui.text.values import visible_block
 from evaltui.views.judged import answered
 
@@ -81,9 +81,9 @@ def csv_report(report: RunReport) -> Iterator[str]:
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for info, cases in report.by_set():
+    for eval_set, cases in report.by_set():
         for case in cases:
-            tags = " ".join(info.tags.get(case.eval_id, ()))
+            tags = " ".join(eval_set.tags.get(case.eval_id, ()))
             for row in _case_rows(case, report.expected(case.id)):
                 row["tags"] = tags
                 writer.writerow({column: cell_text(value) for column, value in row.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -12,16 +12,15 @@ from pydantic import TypeAdapter
 
 from evaltui.core.compare.rates import Rates
 from evaltui.core.compare.run_comparison import CaseChange, Comparison
-from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.totals import Totals as RunTotals
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, Seconds
-from evaltui.core.model.outcome import CaseResult, Outcome, Status
+from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Outcome
 from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.core.statistics.estimates import Rate
-from evaltui.reports.model import RunReport, count
-from evaltui.reports.tag_totals import tag_totals
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.report import RunReport
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.values import valid_json
 
@@ -80,15 +79,10 @@ class EvalSet:
     config: Config
 
     @classmethod
-    def of(cls, info: SetInfo) -> EvalSet:
-        path, above = info.config_path, info.passed_over
-        config = Config(
-            None if path is None else str(path),
-            info.effective,
-            info.defaulted,
-            "" if above is None else str(above),
-        )
-        return cls(info.eval_set_id, str(info.path), config)
+    def of(cls, eval_set: SelectedSet) -> EvalSet:
+        effective = eval_set.config or {"criteria": {}}
+        config = Config(eval_set.config_path, effective, eval_set.defaulted or (), eval_set.not_used or "")
+        return cls(eval_set.eval_set_id, eval_set.file or eval_set.path, config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +143,11 @@ def json_report(report: RunReport) -> Iterator[str]:
         agent=report.agent,
         started=_utc(report.started),
         seconds=report.seconds,
-        totals=Totals(**_totals(report.summaries)),
+        totals=Totals(**_by_status(report.totals)),
         rates=report.rates,
-        tags={one.tag: TagTotals(**_totals(one.cases), rate=one.rate) for one in tag_totals(report)},
+        tags={
+            tag: TagTotals(**_by_status(totals), rate=totals.case_rate) for tag, totals in report.tags.items()
+        },
         record=report.settings.record,
         model_calls=Calls(calls.live, calls.replayed),
         judge_calls=Calls(calls.judge_live, calls.judge_replayed),
@@ -163,7 +159,7 @@ def json_report(report: RunReport) -> Iterator[str]:
         sets=tuple(map(EvalSet.of, report.sets)),
     )
     compared = comparison_json(report.comparison) if report.comparison else None
-    tags = {info.known_as: info.tags for info in report.sets}
+    tags = {eval_set.path: eval_set.tags for eval_set in report.sets}
     cases = (
         case_result_json(replace(case, tags=tags[case.id.path].get(case.eval_id, ())))
         for case in report.result.cases
@@ -172,11 +168,9 @@ def json_report(report: RunReport) -> Iterator[str]:
     return json_pieces({**document, "comparison": compared, "cases": cases})
 
 
-def _totals(cases: Sequence[CaseSummary]) -> dict[str, int]:
-    return {"cases": len(cases)} | {
-        status.value.lower(): count(cases, status)
-        for status in (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
-    }
+def _by_status(totals: RunTotals) -> dict[str, int]:
+    counts = {status.value.lower(): totals.by_status.get(status, 0) for status in WORST_FIRST}
+    return {"cases": totals.cases + totals.open_cases, **counts}
 
 
 def case_result_json(case: CaseResult) -> Json:

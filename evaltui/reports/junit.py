@@ -15,9 +15,9 @@ from evaltui.core.cost.cost_lines import estimate
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.logged_results import summaries_of
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.report import RunReport
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import draw
 from evaltui.text.values import visible
 
@@ -36,31 +36,30 @@ def junit_report(report: RunReport) -> Iterator[str]:
         root.set("time", f"{report.seconds:.3f}")
     _count(root, report.summaries)
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
-    yield from _around(root, (_suite(info, cases, report) for info, cases in report.by_set()), "\n")
+    yield from _around(root, (_suite(eval_set, cases, report) for eval_set, cases in report.by_set()), "\n")
     yield "\n"
 
 
-def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Iterator[str]:
-    total = report.total_of(info)
+def _suite(eval_set: SelectedSet, cases: Sequence[CaseResult], report: RunReport) -> Iterator[str]:
     suite = ET.Element(
         "testsuite",
-        name=visible(report.name_of(info)),
-        time=f"{total.seconds:.3f}",
+        name=visible(report.name_of(eval_set)),
+        time=f"{report.totals_of_set(eval_set).seconds or 0.0:.3f}",
         timestamp=report.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     )
     _count(suite, summaries_of(cases))
     properties = ET.Element("properties")
     told = {
-        "eval_set": str(info.path),
-        "config": _config(info),
-        "defaulted": ", ".join(info.defaulted),
-        **({} if info.passed_over is None else {"config_not_used": str(info.passed_over)}),
-        **_cost(total.costs.value),
+        "eval_set": eval_set.file or eval_set.path,
+        "config": _config(eval_set),
+        "defaulted": ", ".join(eval_set.defaulted or ()),
+        **({"config_not_used": eval_set.not_used} if eval_set.not_used else {}),
+        **_cost(report.spent_in(eval_set)),
     }
     for name, value in told.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))
-    name = report.name_of(info)
-    elements = chain([properties], _testcases(cases, name, info))
+    name = report.name_of(eval_set)
+    elements = chain([properties], _testcases(cases, name, eval_set))
     yield from _around(suite, (_text(element, level=2) for element in elements), "\n  ")
 
 
@@ -102,10 +101,8 @@ def _cost(spent: Spending | None) -> dict[str, str]:
     return known
 
 
-def _config(info: SetInfo) -> str:
-    if not info.knows_file:
-        return "as in the run log"
-    return "defaults" if info.config_path is None else str(info.config_path)
+def _config(eval_set: SelectedSet) -> str:
+    return "as in the run log" if eval_set.defaulted is None else eval_set.config_path or "defaults"
 
 
 def _count(element: ET.Element, cases: Iterable[CaseSummary]) -> None:
@@ -120,9 +117,9 @@ def _tag(verdict: Status) -> str:
     return {Status.PASSED: "", Status.FAILED: "failure"}.get(verdict, "error")
 
 
-def _testcases(cases: Sequence[CaseResult], classname: str, info: SetInfo) -> Iterator[ET.Element]:
+def _testcases(cases: Sequence[CaseResult], classname: str, eval_set: SelectedSet) -> Iterator[ET.Element]:
     for number, summary in enumerate(summaries_of(cases)):
-        tags = info.tags.get(summary.eval_id, ())
+        tags = eval_set.tags.get(summary.eval_id, ())
         if summary.status is Status.PASSED and summary.decision is None and summary.runs == 1:
             # Nothing else is said of it: of many cases, most need not be read from the log.
             yield _testcase(summary.eval_id, summary.seconds or 0.0, classname, tags)
@@ -146,7 +143,7 @@ def _testcase(eval_id: str, seconds: float, classname: str, tags: Sequence[str])
 
 def _say_why(element: ET.Element, case: CaseResult) -> None:
     """What there is to say of a case that did not simply pass."""
-    if tag := _tag(verdict(case)):
+    if tag := _tag(case.verdict):
         kind = _kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
         problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))

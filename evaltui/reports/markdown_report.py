@@ -6,23 +6,24 @@ Texts of others are code there: no text can make a mention, a link, a cell or a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import islice
 
 from evaltui.core.compare.explain import summary
-from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
+from evaltui.core.compare.totals import Totals
+from evaltui.core.cost.cost_lines import cost_lines
 from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.console import counts
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.model import RunReport
-from evaltui.reports.tag_totals import MOST_TAGS, TagTotal, tag_totals
 from evaltui.runs.logged_results import summaries_of
+from evaltui.runs.report import RunReport
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.views.comparison import comparison_lines
-from evaltui.views.run import outcome_span
+from evaltui.views.run import MOST_TAGS, outcome_span, run_facts
 
 MARKER = "<!-- evaltui-report -->"
 """The first line, by which a job finds the comment that it wrote before."""
@@ -42,8 +43,8 @@ def markdown_report(report: RunReport) -> str:
     page = _Page()
     page.add(_head(report, count))
     shown = page.add_rows(_row(name, case) for name, case in _not_passed(report))
-    if tags := tag_totals(report):
-        page.add(_tags(tags))
+    if report.tags:
+        page.add(_tags(report.tags))
     if lines := list(cost_lines(report.spent, MAX_WIDTH)):
         page.add_block("Cost", lines)
     if report.comparison is not None:
@@ -104,10 +105,10 @@ class _Page:
 def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
     """Those that ran come first."""
     for has_run in (True, False):
-        for info, cases in report.by_set():
+        for eval_set, cases in report.by_set():
             for number, one in enumerate(summaries_of(cases)):
                 if not one.passes and bool(one.runs) is has_run:
-                    yield f"{report.name_of(info)}:{one.eval_id}", cases[number]
+                    yield f"{report.name_of(eval_set)}:{one.eval_id}", cases[number]
 
 
 def _head(report: RunReport, not_passed: int) -> str:
@@ -119,17 +120,18 @@ def _head(report: RunReport, not_passed: int) -> str:
         verdicts = f"{show_number(not_passed)} of {counted(len(cases), 'case')} did not pass"
     else:
         verdicts, mark = f"{counted(len(cases), 'case')} passed", "✓"
-    line = draw(counts([case.status for case in cases]), color=False)
-    took = f"in {show_duration(report.seconds)}" if report.seconds is not None else ""
-    calls = str(report.calls) if report.uses_recordings else ""
-    rate = f"pass rate {report.rates.in_words}" if report.rates else ""
-    spent = report.spent
-    cost = str(spent.cost) if spent is not None and is_worth_telling(spent) else ""
-    facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), rate, calls, cost)))
-    if report.rates and report.rates.scores_in_words:
-        facts += f"\n\nmean scores {code(report.rates.scores_in_words)}"
+    line = draw(counts(report.totals.by_status), color=False)
+    facts = run_facts(report)
+    took = f"in {facts['took'].text}" if "took" in facts else ""
+    parts = [" ".join(filter(None, (line, took)))]
+    shown = facts if report.uses_recordings else facts.keys() - {"calls"}
+    parts += [f"pass rate {facts['pass rate'].text}"] if "pass rate" in facts else []
+    parts += [facts[label].text for label in ("calls", "cost") if label in shown]
+    text = " · ".join(filter(None, parts))
+    if "mean scores" in facts:
+        text += f"\n\nmean scores {code(facts['mean scores'].text)}"
     notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
-    return f"{MARKER}\n## {mark} {verdicts} · {code(report.agent)}\n\n{facts}\n\n{notes}"
+    return f"{MARKER}\n## {mark} {verdicts} · {code(report.agent)}\n\n{text}\n\n{notes}"
 
 
 def _row(name: str, case: CaseResult) -> str:
@@ -137,9 +139,10 @@ def _row(name: str, case: CaseResult) -> str:
     return f"| {outcome_span(case)[0]} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
 
 
-def _tags(totals: Sequence[TagTotal]) -> str:
+def _tags(totals: Mapping[str, Totals]) -> str:
     rows = (
-        f"| {code(f'#{one.tag}')} | {one.in_words} | {one.rate or UNKNOWN} |\n" for one in totals[:MOST_TAGS]
+        f"| {code(f'#{tag}')} | {one.in_words} | {one.case_rate or UNKNOWN} |\n"
+        for tag, one in islice(totals.items(), MOST_TAGS)
     )
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"

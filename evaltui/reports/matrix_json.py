@@ -10,7 +10,8 @@ from typing import Any, Literal
 from pydantic import SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
 from evaltui.core.compare.evidence import Paired
-from evaltui.core.compare.matrix import Cell, Matrix, Row, Totals
+from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.compare.totals import Totals
 from evaltui.core.model.json_fields import Seconds
 from evaltui.core.model.outcome import Outcome
 from evaltui.core.model.spending import KnownCost

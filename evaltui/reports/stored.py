@@ -16,12 +16,11 @@ from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
 from evaltui.files.run_settings import RunSettings
-from evaltui.reports.model import RunReport
 from evaltui.runs.history import KeptRun, missing_in_words
 from evaltui.runs.logged_results import results_of, summaries_of
+from evaltui.runs.report import RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.sets import SetInfo
 
 
 def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
@@ -68,35 +67,21 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
     )
 
 
-def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[SetInfo]:
+def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[SelectedSet]:
     """Those that the header names, and those of which there are cases besides."""
     logged = header.sets if header else ()
     agent_dir = Path(header.agent_dir) if header else Path()
     for one in logged:
-        yield SetInfo(
-            one.eval_set_id,
-            _shown(one, agent_dir),
-            Path(one.config_path) if one.config_path else None,
-            one.config or {"criteria": {}},
-            one.defaulted or (),
-            case_path=one.path,
-            passed_over=Path(one.not_used) if one.not_used else None,
-            knows_file=one.defaulted is not None,
-            tags=one.tags,
-        )
+        yield one if one.file is not None else replace(one, file=_from_here(one, agent_dir))
     known = {one.path for one in logged}
     for case_path, label in dict.fromkeys((one.id.path, one.eval_set_id) for one in summaries_of(cases)):
         if case_path not in known:
-            effective: dict[str, object] = {"criteria": {}}
-            yield SetInfo(label, Path(case_path), None, effective, case_path=case_path, knows_file=False)
+            yield SelectedSet(case_path, label, ())
 
 
-def _shown(one: SelectedSet, agent_dir: Path) -> Path:
-    """Its file as the run found it, else as seen from here."""
-    if one.file is not None:
-        return Path(one.file)
+def _from_here(one: SelectedSet, agent_dir: Path) -> str:
     path = file_of(agent_dir, one.path)
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _notes(run: KeptRun, file: RunFile) -> Iterator[str]:

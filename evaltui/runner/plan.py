@@ -20,6 +20,7 @@ from evaltui.core.model.limits import CallRate
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import Problem, format_path
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
+from evaltui.core.model.tags import Tags
 from evaltui.documents.saving import Fingerprint
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse
@@ -68,6 +69,12 @@ class SetPlan:
     def eval_ids(self) -> tuple[str, ...]:
         """The ids of its cases, in order."""
         return tuple(eval_id for eval_id, _ in ids_and_turns(self.cases))
+
+    @property
+    def tags(self) -> Tags:
+        """Those of its cases, by their ids."""
+        tags = self.config.tags(self.eval_set_id)
+        return {eval_id: tags[eval_id] for eval_id in self.eval_ids if eval_id in tags} if tags else {}
 
     @property
     def case_ids(self) -> Iterator[CaseId]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -17,10 +17,11 @@ from evaltui.core.compare.judged import Finding, findings, findings_in, was_judg
 from evaltui.core.model.base_model import dump
 from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.secrets import Secrets
+from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_reader import EXPLANATION
 from evaltui.runs.adk_results import OWN_SESSIONS
-from evaltui.runs.sets import SetInfo
 from evaltui.text.values import valid_json_text
 
 Json = dict[str, Any]
@@ -51,9 +52,11 @@ class AdkResult:
     the set and its cases. `add` and `pieces` raise OSError where that file cannot be written or read.
     """
 
-    def __init__(self, info: SetInfo, secrets: Secrets) -> None:
-        self._info = info
-        self._criteria = _criteria(info)
+    def __init__(self, eval_set: SetPlan, secrets: Secrets) -> None:
+        self._eval_set_id = eval_set.eval_set_id
+        self._cases = _CasesById(eval_set.cases)
+        config = eval_set.config.scoring()
+        self._criteria: Json = config.get("criteria", {}) | config.get("evaltui", {}).get("criteria", {})
         self._secrets = secrets
         self._packed = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         # Where the entries of each case begin in it: their length, and they.
@@ -61,7 +64,7 @@ class AdkResult:
 
     def add(self, case: CaseResult) -> None:
         # Asked for once: a model of it may have to be made.
-        expected = self._info.cases.get(case.eval_id)
+        expected = self._cases.get(case.eval_id)
         entries = (self._entry(case.eval_id, expected, repeat) for repeat in case.repeats)
         packed = zlib.compress("\n".join(entries).encode(), 1)
         self._places[case.eval_id] = self._packed.seek(0, SEEK_END)
@@ -87,17 +90,17 @@ class AdkResult:
         that a file name cannot have, so that the file can be found by it. Sessions end with the agent's
         process: the session ids name none that a server could know.
         """
-        result_id = result_id_of(app_name, self._info.eval_set_id, created)
+        result_id = result_id_of(app_name, self._eval_set_id, created)
         head = {
             "eval_set_result_id": result_id,
             "eval_set_result_name": result_id,
-            "eval_set_id": self._info.eval_set_id,
+            "eval_set_id": self._eval_set_id,
         }
         return result_id, self._pieces(valid_json_text(head), created)
 
     def _pieces(self, head: str, created: float) -> Iterator[str]:
         yield f'{head[:-1]}, "eval_case_results": ['
-        order = {eval_id: number for number, eval_id in enumerate(self._info.cases)}
+        order = {eval_id: number for number, eval_id in enumerate(self._cases)}
         number = 0
         for eval_id in sorted(self._places, key=lambda eval_id: order.get(eval_id, len(order))):
             self._packed.seek(self._places[eval_id])
@@ -109,9 +112,26 @@ class AdkResult:
         yield f'], "creation_timestamp": {created}}}'
 
     def _entry(self, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> str:
-        entry = _run(self._info.eval_set_id, self._criteria, eval_id, case, repeat)
+        entry = _run(self._eval_set_id, self._criteria, eval_id, case, repeat)
         ids = {"eval_set_id": entry["eval_set_id"], "eval_id": eval_id}
         return self._secrets.in_json(valid_json_text(entry), lambda data: valid_json_text(data | ids))
+
+
+class _CasesById(Mapping[str, EvalCase]):
+    """Cases by their ids; a model of a stored one is made when it is asked for."""
+
+    def __init__(self, cases: Sequence[EvalCase]) -> None:
+        self._cases = cases
+        self._numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(cases))}
+
+    def __getitem__(self, eval_id: str) -> EvalCase:
+        return self._cases[self._numbers[eval_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
 
 def _run(eval_set_id: str, criteria: Json, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> Json:
@@ -164,12 +184,6 @@ def _metric(criteria: Json, metric: MetricResult, score: float | None, status: S
     if isinstance(criterion, dict):
         entry["criterion"] = criterion
     return entry
-
-
-def _criteria(info: SetInfo) -> Json:
-    criteria: Json = info.effective.get("criteria", {})
-    own: Json = info.effective.get("evaltui", {}).get("criteria", {})
-    return criteria | own
 
 
 def _details(metric: MetricResult) -> Json:

@@ -50,7 +50,7 @@ from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run, dumped
 from evaltui.runs.secret_pieces import SecretPieces
 from evaltui.runs.selection import RunRequest, SelectedRun, select
-from evaltui.runs.sets import SetSource, tags_of_cases
+from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
 
@@ -256,7 +256,7 @@ def _set(plan: RunPlan, one: SetPlan, secrets: Secrets) -> SelectedSet:
         one.config.scoring(),
         one.whole,
         one.places,
-        tags_of_cases(one.config, one.eval_set_id, eval_ids),
+        one.tags,
         None if plan.held is None else _conversations(plan.held, path, eval_ids),
         more,
         one.fingerprint,
@@ -372,7 +372,7 @@ class _Execution:
         # Fingerprints before the run, by the paths of the sets.
         self._recordings: Mapping[str, str] = {}
         secrets = secrets_of(selected.plan.agent_dir)
-        self._adk_results = {info.known_as: AdkResult(info, secrets) for info in selected.sets}
+        self._adk_results = {one.case_path: AdkResult(one, secrets) for one in selected.plan.sets}
         resumes = selected.request.resumes
         if resumes is not None and not resumes.of_other_variant:
             done = len(list(resumes.carried()))

@@ -27,7 +27,7 @@ from evaltui.files.remote_address import checked_url, is_url
 from evaltui.files.run_settings import COUNT, SETTINGS, ConfigChoice, Kind
 from evaltui.files.workspace import no_tag, open_workspace, select
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.sets import read_set, tags_of_cases
+from evaltui.runs.sets import read_set
 
 if TYPE_CHECKING:
     # A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data.
@@ -184,10 +184,9 @@ def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPl
         return plan
     found, known = [], set[str]()
     for one in plan.sets:
-        eval_ids = one.eval_ids
-        of_cases = tags_of_cases(one.config, one.eval_set_id, eval_ids)
+        of_cases = one.tags
         known |= {tag for of_case in of_cases.values() for tag in of_case}
-        if kept := [eval_id for eval_id in eval_ids if choice.keeps(of_cases.get(eval_id, ()))]:
+        if kept := [eval_id for eval_id in one.eval_ids if choice.keeps(of_cases.get(eval_id, ()))]:
             found.append(one.only(kept))
     if (unknown := choice.unknown(known)) is not None:
         raise SelectionError(f"{'tags' if unknown in tags else 'not_tags'}: {no_tag(unknown, known)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,13 +11,14 @@ from typing import Literal, NamedTuple
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_summary import summarize
+from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_files import FilesNow, different_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import result_of, run_id
-from evaltui.runs.run_file import RunFile, RunTotals, is_being_written
+from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import RunStore
@@ -41,7 +41,7 @@ class RunRow:
     ending: RunEnding = "over"
     status: Status | None = None
     """None where it did not come to its end."""
-    totals: RunTotals = field(default_factory=RunTotals)
+    totals: Totals = field(default_factory=Totals)
     """Totals of the cases that have a result."""
     selected: int = 0
     """How many cases it was begun with."""
@@ -177,7 +177,7 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
         run.started if run.created else _started(path),
         names=names,
         status=worst_status(statuses),
-        totals=RunTotals(Counter(status.value for status in statuses)),
+        totals=totals_of(map(summarize, run.cases)),
         selected=len(run.cases),
         sets=(SelectedSet(run.eval_set_id, run.eval_set_id, eval_ids),),
     )

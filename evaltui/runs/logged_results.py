@@ -34,7 +34,7 @@ class LoggedResults(Sequence[CaseResult]):
             yield case.summary if isinstance(case, CaseInRun) else summarize(case)
 
     @property
-    def costs(self) -> Iterator[tuple[str, float, Spending | None]]:
+    def costs(self) -> Iterator[tuple[str, Spending | None]]:
         """As `costs_of`."""
         return self._file.costs
 
@@ -73,11 +73,11 @@ def summaries_of(cases: Sequence[CaseResult]) -> Iterator[CaseSummary]:
     return cases.summaries if isinstance(cases, LoggedResults) else map(summarize, cases)
 
 
-def costs_of(cases: Sequence[CaseResult]) -> Iterator[tuple[str, float, Spending | None]]:
-    """The path, the seconds and the cost, None where nobody knows, of each case that has a result."""
+def costs_of(cases: Sequence[CaseResult]) -> Iterator[tuple[str, Spending | None]]:
+    """The path and the cost, None where nobody knows, of each case that has a result."""
     if isinstance(cases, LoggedResults):
         return cases.costs
-    return ((case.id.path, case.seconds, case.spent) for case in cases if case.repeats)
+    return ((case.id.path, case.spent) for case in cases if case.repeats)
 
 
 def those_at(cases: Sequence[CaseResult], numbers: Iterable[int]) -> Sequence[CaseResult]:

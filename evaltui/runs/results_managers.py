@@ -13,7 +13,6 @@ from evaltui.files.folders import app_name
 from evaltui.files.settings import secrets_of
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.adk_document import AdkResult
-from evaltui.runs.sets import SetInfo
 
 _GCS = "gs://"
 _NEEDS = "needs google-adk with Google Cloud's libraries. Run pip install 'google-adk[gcp]'"
@@ -61,7 +60,7 @@ def save_results(manager: ResultsManager, plan: RunPlan, result: RunResult, app:
     name = app or app_name(plan.agent_dir)
     secrets = secrets_of(plan.agent_dir)
     for one in plan.sets:
-        results = AdkResult(SetInfo.of(one), secrets)
+        results = AdkResult(one, secrets)
         for case in result.cases:
             if case.id.path == one.case_path:
                 results.add(case)

@@ -7,9 +7,9 @@ import sqlite3
 import time
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.totals import Totals
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
@@ -70,37 +71,6 @@ class Ending:
     status: Status
     seconds: float | None = None
     """Wall time; None where nobody knows."""
-
-
-@dataclass(frozen=True)
-class RunTotals:
-    """What the finished cases of a run add up to."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """Cases by status."""
-    flaky_passed: int = 0
-    """How many of the flaky ones pass by their policy."""
-    tokens: float | None = None
-    """Of all cases; None where nobody knows."""
-    cost: Cost | None = None
-    """Of all cases; None where nobody knows."""
-    case_seconds: float | None = None
-    """Median of the seconds that a run of a case took; None where nobody knows."""
-
-    @property
-    def done(self) -> int:
-        """How many cases have a result."""
-        return sum(self.counts.values())
-
-    @property
-    def evaluated(self) -> int:
-        """How many cases have a result that says whether they pass."""
-        return self.done - self.counts.get(Status.NOT_EVALUATED, 0)
-
-    @property
-    def passed(self) -> int:
-        """How many cases passed, flaky ones by their policy."""
-        return self.counts.get(Status.PASSED, 0) + self.flaky_passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,24 +234,22 @@ class RunFile:
                 raise ValueError(f"{self.path} is damaged: {result}; {copied}")
 
     @property
-    def totals(self) -> RunTotals:
-        """Totals of the cases that have a result."""
+    def totals(self) -> Totals:
+        """As `totals_of` its cases, without how each execution came out: the lists of runs need no more."""
         done = "FROM cases WHERE status IS NOT NULL"
         counts = Counter(dict(self._rows(f"SELECT status, count(*) {done} GROUP BY status")))
         flaky, tokens, all_tokens, usd, saved, unpriced, unseen, with_cost = self._row(
-            "SELECT total(status = 'FLAKY' AND policy_met), sum(tokens * runs), count(tokens) = count(*), "
-            f"sum(usd), sum(saved_usd), total(unpriced), total(unseen), count(unpriced) {done}"
+            "SELECT total(status = 'FLAKY' AND policy_met), sum(tokens * runs), "
+            "count(tokens) = count(*), sum(usd), sum(saved_usd), total(unpriced), "
+            f"total(iif(unpriced IS NULL, runs, unseen)), count(unpriced) {done}"
         )
-        # A case of unknown cost counts as unseen.
-        unseen += counts.total() - with_cost
         seconds = [value for (value,) in self._rows(f"SELECT seconds {done} AND seconds IS NOT NULL")]
-        return RunTotals(
+        return Totals(
             counts,
             int(flaky),
-            # Of some cases only it would look like little.
-            tokens if all_tokens else None,
-            Cost(usd, saved, int(unpriced), int(unseen)) if with_cost else None,
-            median(seconds) if seconds else None,
+            tokens=tokens if all_tokens else None,
+            total_cost=Cost(usd, saved, int(unpriced), int(unseen)) if with_cost else None,
+            p50=median(seconds) if seconds else None,
         )
 
     @property
@@ -398,14 +366,14 @@ class RunFile:
             yield RepeatInRun(CaseId(path, eval_id), eval_set_id, repeat, self._json(text))
 
     @property
-    def costs(self) -> Iterator[tuple[str, float, Spending | None]]:
-        """The path, the seconds and the cost, None where nobody knows, of each case that has a result."""
-        for path, seconds, texts in self._paged(
-            "SELECT id, path, total(repeats.seconds), json_group_array(result) FROM cases "
+    def costs(self) -> Iterator[tuple[str, Spending | None]]:
+        """The path and the cost, None where nobody knows, of each case that has a result."""
+        for path, texts in self._paged(
+            "SELECT id, path, json_group_array(result) FROM cases "
             "JOIN repeats ON id = case_id WHERE id > ? AND cases.status IS NOT NULL GROUP BY id ORDER BY id"
         ):
             costs = (self._json(text).get("spent") for text in self._json(texts, list))
-            yield path, seconds, total(one and self._read(_SPENDING, one) for one in costs)
+            yield path, total(one and self._read(_SPENDING, one) for one in costs)
 
     def results(self, number: int, *, with_actual: bool = True) -> list[RepeatResult]:
         """The results of the repeats of a case, by its number; `with_actual` with the turns as they ran."""

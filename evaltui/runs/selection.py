@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from evaltui.core.compare.repeat_rules import repeat_rule
@@ -31,7 +30,7 @@ from evaltui.runs.scoring import (
     paired,
     with_other_conversations,
 )
-from evaltui.runs.sets import SetInfo, SetSource, warnings_of
+from evaltui.runs.sets import SetSource, warnings_of
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
@@ -131,11 +130,6 @@ class SelectedRun:
     """The header of its file without what the plan says."""
     notes: tuple[str, ...] = ()
     """Sentences on what of the request is left out."""
-
-    @cached_property
-    def sets(self) -> tuple[SetInfo, ...]:
-        """The sets of the plan, in its order."""
-        return tuple(map(SetInfo.of, self.plan.sets))
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:

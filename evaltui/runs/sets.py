@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
-from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
-from evaltui.core.model.tags import Tags
+from evaltui.core.model.stored_cases import StoredCases
 from evaltui.documents.saving import fingerprint_of
 from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import ConfigInUse, config_file, find_config
@@ -153,71 +150,3 @@ class FileSets:
         # Logs of earlier versions may know the id only.
         by_id = select(open_workspace(self._agent_dir), [eval_set_id]) if case_path == eval_set_id else []
         return by_id[0][0].path if by_id else None
-
-
-@dataclass(frozen=True)
-class SetInfo:
-    """A set that was run, and the config it was scored by.
-
-    `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
-    no file gave. `cases` are those that were run, by id, with what they expect, `case_path` is their file as
-    in `CaseId`. `passed_over` is a config that stands above the set and was not used for it. `problems` are
-    what is to be known of the config besides. `knows_file` is False where nobody knows the config's file.
-    """
-
-    eval_set_id: str
-    path: Path
-    config_path: Path | None
-    effective: dict[str, Any]
-    defaulted: tuple[str, ...] = ()
-    cases: Mapping[str, EvalCase] = field(default_factory=dict)
-    case_path: str = ""
-    passed_over: Path | None = None
-    problems: tuple[Problem, ...] = ()
-    knows_file: bool = True
-    tags: Tags = field(default_factory=dict)
-    """Of the cases that were run, by id."""
-
-    @classmethod
-    def of(cls, one: SetPlan) -> SetInfo:
-        config, cases = one.config_in_use, CasesById(one.cases)
-        return cls(
-            eval_set_id=one.eval_set_id,
-            path=one.path or Path(one.case_path),
-            config_path=config.path,
-            effective=config.config.scoring(),
-            defaulted=tuple(DEFAULT_CRITERIA) if config.defaulted else (),
-            cases=cases,
-            case_path=one.case_path,
-            passed_over=config.passed_over,
-            problems=config.problems,
-            knows_file=not config.is_given,
-            tags=tags_of_cases(config.config, one.eval_set_id, cases),
-        )
-
-    @property
-    def known_as(self) -> str:
-        return self.case_path or self.eval_set_id
-
-
-def tags_of_cases(config: EvalConfig, eval_set_id: str, eval_ids: Iterable[str]) -> Tags:
-    """The tags of some cases of a set."""
-    tags = config.tags(eval_set_id) if config.evaltui.tags else {}
-    return {eval_id: tags[eval_id] for eval_id in eval_ids if eval_id in tags}
-
-
-class CasesById(Mapping[str, EvalCase]):
-    """Cases by their ids; a model of a stored one is made when it is asked for."""
-
-    def __init__(self, cases: Sequence[EvalCase]) -> None:
-        self._cases = cases
-        self._numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(cases))}
-
-    def __getitem__(self, eval_id: str) -> EvalCase:
-        return self._cases[self._numbers[eval_id]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)

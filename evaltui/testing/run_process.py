@@ -32,7 +32,6 @@ from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.folders import case_path
 from evaltui.files.settings import secrets_of
-from evaltui.reports.model import verdict
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
 from evaltui.runs.baselines import LaterRun
@@ -162,7 +161,7 @@ class _Run:
     def _on_result(self, result: CaseResult) -> None:
         summary = summarize(result)
         self._done += 1
-        counted_as = verdict(result)
+        counted_as = result.verdict
         is_flaky = result.status is Status.FLAKY
         finished = FinishedCase(
             self._order.key,

@@ -49,18 +49,14 @@ ROLES: Mapping[str, str] = {
 COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 
 
-# How a call or an argument differs: its mark, the role, and a note. What is expected is green, what came
+# How a call or an argument differs: its mark and the role. What is expected is green, what came
 # instead is red.
-CALL_MARKS: Mapping[str, tuple[str, str, str]] = {
-    "same": ("=", "muted", ""),
-    "changed": ("≠", "error", ""),
-    "moved": ("↕", "error", "moved"),
-    "missing": ("−", "success", "missing"),
-    "extra": ("+", "error", "extra"),
-}
-
-ROW_MARKS: Mapping[str, tuple[str, str]] = {
-    **{op: (mark, role) for op, (mark, role, _) in CALL_MARKS.items()},
+ROW_MARKS: Mapping[str, Span] = {
+    "same": ("=", "muted"),
+    "changed": ("≠", "error"),
+    "moved": ("↕", "error"),
+    "missing": ("−", "success"),
+    "extra": ("+", "error"),
     "rule": ("≃", "muted"),
     "within": ("~", "warning"),
     "made": ("→", "tool"),

@@ -70,7 +70,15 @@ class Judged:
             (f" {visible(metric.name)}", "bold"),
             (f"  {show_scores(scored.score, needs, metric.lower_is_better)}", ""),
         ]
-        return [*line, (f"  {_count(self.findings)}".rstrip(), "muted")]
+        return [*line, (f"  {self.count}".rstrip(), "muted")]
+
+    @property
+    def count(self) -> str:
+        """`2 of 3 supported`; of an answer its votes, `votes 3/5`."""
+        found = self.findings
+        if found and (word := _FULFILLED.get(found[0].subject)):
+            return f"{sum(finding.good is True for finding in found)} of {len(found)} {word}"
+        return f"votes {found[0].tally}" if len(found) == 1 and found[0].tally else ""
 
     @property
     def failed(self) -> bool:
@@ -96,13 +104,6 @@ def judged(metric: MetricResult, turn: int, *, every_vote: bool) -> Judged:
         for of_finding in rows
     ]
     return Judged(metric, metric.per_invocation[turn], found, padded)
-
-
-def _count(found: Sequence[Finding]) -> str:
-    """`2 of 3 supported`; of an answer its votes, `votes 3/5`."""
-    if found and (word := _FULFILLED.get(found[0].subject)):
-        return f"{sum(finding.good is True for finding in found)} of {len(found)} {word}"
-    return f"votes {found[0].tally}" if len(found) == 1 and found[0].tally else ""
 
 
 def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:

@@ -265,6 +265,15 @@ def common_words(expected: str, actual: str) -> Sequence[tuple[WordOp, str]]:
     return parts if actual and much_in_common(parts) else ()
 
 
+def compared_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:
+    """The rows of a turn, from 0: of its calls, of the texts before the response, and of the response."""
+    for group in call_rows(result.turns[number], number):
+        yield from group.rows
+    yield from text_rows(result, number)
+    response = scored_response(result, number)
+    yield from () if response is None else (response,)
+
+
 # State
 
 

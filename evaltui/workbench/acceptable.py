@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from evaltui.core.compare.turn_verdicts import answer_differs
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.results import calls_in, differences_of, texts_in
+from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
@@ -83,9 +82,10 @@ def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceA
     """What else of a turn there is, besides the selected difference."""
     if turn is None or turn >= len(result.turns):
         return
-    rows = {one.row for one in calls_in(result.turns[turn], turn)}
-    texts = {one.text for one in texts_in(result, turn)}
-    answer = answer_differs(result.turns[turn])
+    differences = [one for one in differences_of(result) if one.turn == turn]
+    rows = {one.row for one in differences if one.row is not None}
+    texts = {one.text for one in differences if one.text is not None}
+    answer = any(one.kind == "answer" for one in differences)
     if rows - {at.row if at else None}:
         label = f"accept calls of turn {turn + 1}"
         yield Choice("calls", "Calls of this turn", label, (case,), turn)

@@ -21,7 +21,7 @@ from evaltui.workbench.background import Lookups, Progress, in_thread
 from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
-from evaltui.workbench.results import Results, Verdicts, needs_attention
+from evaltui.workbench.results import Results, Verdicts
 from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
 from evaltui.workbench.stored_results import StoredResult
 from evaltui.workbench.traces import Trace, Traces
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evaltui.runs.history import CaseHistory
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.earlier_results import AgentNow, PastRun
-    from evaltui.workbench.set_totals import SetTotals
+    from evaltui.workbench.set_results import SetResults
 
 
 # Seconds.
@@ -81,7 +81,7 @@ class Outcomes:
         self._verdicts: dict[str, Verdicts] = {}
         self._stale = frozenset[CaseId]()
         # By set, with what they are of.
-        self._totals: dict[str, tuple[object, SetTotals]] = {}
+        self._set_results: dict[str, tuple[object, SetResults]] = {}
         self._agent = agent
         self._sets = sets
         self._run = run
@@ -266,17 +266,17 @@ class Outcomes:
         except OSError:
             return CaseHistory(case, ())
 
-    def totals(self, eval_set: EvalSetFile) -> SetTotals:
-        """Totals of the results of a set's cases."""
-        from evaltui.workbench.set_totals import totals_of
+    def results_of_set(self, eval_set: EvalSetFile) -> SetResults:
+        """What the page of a set says."""
+        from evaltui.workbench.set_results import results_of_set
 
         verdicts = self._verdicts_of(eval_set.case_path)
         version = verdicts, verdicts.changes
-        before, totals = self._totals.get(eval_set.case_path, (None, None))
-        if totals is None or before != version:
-            totals = totals_of(eval_set, self.get, self._earlier, verdicts.of_now)
-            self._totals[eval_set.case_path] = version, totals
-        return totals
+        before, results = self._set_results.get(eval_set.case_path, (None, None))
+        if results is None or before != version:
+            results = results_of_set(eval_set, self.get, self._earlier, verdicts.of_now)
+            self._set_results[eval_set.case_path] = version, results
+        return results
 
     def _earlier(self, case: CaseId) -> EarlierResult | None:
         return None if self.previous_run is not None else self._before.get(case)
@@ -306,7 +306,7 @@ class Outcomes:
             ran = (earlier.ran if earlier.unscored else None) or (earlier.stored, earlier.config)
             stored, config = (None, None) if earlier.undecided else ran
             self._before[case] = EarlierResult(earlier.status, earlier.run.name, stored, config)
-            if needs_attention(scored.figures) and not needs_attention(earlier.figures):
+            if earlier.figures.passes and not scored.figures.passes:
                 self.newly_failing.add(case)
         self.results.pending.discard(case)
         self.results.put(case, scored)
@@ -501,7 +501,7 @@ class Outcomes:
         await self.compare_recordings()
         for eval_set in self._sets.listed:
             # Before somebody looks at it, with keys in between.
-            self.totals(eval_set)
+            self.results_of_set(eval_set)
             await asyncio.sleep(0)
         kind = RunKind.of(self._agent.address)
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)

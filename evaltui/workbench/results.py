@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
+from evaltui.core.compare.turn_verdicts import response_op
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_number, show_score
 from evaltui.text.outcomes import STALE
@@ -23,16 +23,8 @@ from evaltui.workbench.stored_results import StoredResult
 
 if TYPE_CHECKING:
     from evaltui.core.compare.judged import Finding
-    from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.model.eval_set import EvalCase
-    from evaltui.core.model.outcome import CaseResult, TurnResult
-
-
-def needs_attention(result: CaseResult | CaseSummary) -> bool:
-    """Whether a result is one to stop at: everything but a pass, and but what the flaky policy lets pass."""
-    if result.status == "FLAKY":
-        return not result.policy_met
-    return result.status != "PASSED"
+    from evaltui.core.model.outcome import CaseResult
 
 
 # What the reason of a metric says where its judge cannot be asked.
@@ -59,7 +51,7 @@ def why(result: CaseResult) -> str:
     failed = [metric for metric in result.metrics if metric.status == result.status]
     ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
     if ops and any(metric.name in _CALLS for metric in failed):
-        return _calls_in_short(ops, len(list(differences_in_calls(result))))
+        return _calls_in_short(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
     metric = next(iter(failed), None)
     if metric is None or metric.score is None:
         return ""
@@ -78,26 +70,17 @@ def _calls_in_short(ops: Sequence[str], differences: int) -> str:
     return counted(differences, "difference")
 
 
-def differences_in_calls(result: CaseResult) -> Iterator[DifferenceAt]:
-    """The calls that differ, or their arguments, of all turns."""
-    for number, turn in enumerate(result.turns):
-        yield from calls_in(turn, number)
-
-
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
-    """Turn by turn the calls, or arguments of changed ones, the texts before the response, and the response;
-    then, metric by metric, what is wrong by judges; then the final state."""
+    """Those of the rows of each turn; then what is wrong by judges, by metric; then the final state."""
     from evaltui.core.compare.judged import findings
+    from evaltui.views.rows import compared_rows, state_rows
 
-    for number, turn in enumerate(result.turns):
-        yield from calls_in(turn, number)
-        yield from texts_in(result, number)
-        if answer_differs(turn):
-            yield DifferenceAt("answer", number)
+    for number in range(len(result.turns)):
+        yield from (row.at for row in compared_rows(result, number) if row.at)
     for metric in result.metrics:
         if metric.status != "INFORMATIONAL":
             yield from _places(findings(metric))
-    yield from (DifferenceAt("state", path=diff.path) for diff in result.state)
+    yield from (row.at for row in state_rows(result.state) if row.at)
 
 
 def _places(found: Iterable[Finding]) -> Iterator[DifferenceAt]:
@@ -154,25 +137,6 @@ def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[st
     return ("turn", turn)
 
 
-def calls_in(turn: TurnResult, number: int) -> Iterator[DifferenceAt]:
-    """The calls of one turn that differ."""
-    if not turn.checks_calls:
-        return
-    for row, diff in enumerate(turn.calls):
-        if diff.op == "changed":
-            differing = (arg for arg in diff.args if arg.op != "same")
-            yield from (DifferenceAt("argument", number, row, arg.path) for arg in differing)
-        elif diff.op != "same":
-            yield DifferenceAt("call", number, row)
-
-
-def texts_in(result: CaseResult, number: int) -> Iterator[DifferenceAt]:
-    """The texts before the response of one turn for which their metric failed."""
-    for place, diff in enumerate(result.turns[number].intermediate):
-        if text_differs(result, number, diff):
-            yield DifferenceAt("text", number, text=place)
-
-
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:
     """The differences without those within a threshold; these where there are no others."""
     every = list(differences_of(result))
@@ -221,7 +185,7 @@ class Results:
             # The last one that came is the last one.
             results.pop(case, None)
             results[case] = scored
-            (self.attention.add if needs_attention(scored.figures) else self.attention.discard)(case)
+            (self.attention.discard if scored.figures.passes else self.attention.add)(case)
             cases.append(case)
         self.note(*cases)
 

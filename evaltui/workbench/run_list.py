@@ -109,7 +109,7 @@ class RunList:
 
     def failures_of(self, row: RunRow) -> Sequence[FailedCase] | None:
         """The first cases that did not pass in a run; None while they are being read."""
-        return self._failures.get((row.path, row.totals.done))
+        return self._failures.get((row.path, row.totals.cases))
 
     async def close(self) -> None:
         """Ends what is read."""

@@ -44,7 +44,6 @@ from evaltui.runs.selection import SelectedRun
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.results import needs_attention
 from evaltui.workbench.state import CaseOutcome, Run, Stage
 from evaltui.workbench.stored_results import ResultInMemory, RunResults, StoredResult
 
@@ -204,7 +203,7 @@ class RunFollower:
         run.done.add(case)
         run.last_verdict_at = time.time()
         run.counts[result.status] += 1
-        if needs_attention(result):
+        if not result.passed:
             run.failures.append(case)
         stored, config = self._cases[case], self._configs[case.path]
         # Ten thousand results take hundreds of megabytes with the invocations.

@@ -5,10 +5,15 @@ import pytest
 from evaltui.core.compare.rates import rates
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.totals import totals_of
 from evaltui.core.model.outcome import Status
 from evaltui.reports.json_report import comparison_json
 from evaltui.text.lines import draw
 from evaltui.views.comparison import comparison_lines
+
+
+def rates_of(cases):
+    return rates(cases, totals_of(cases))
 
 
 def case(eval_id, passed, runs=1, **fields):
@@ -97,19 +102,19 @@ def test_a_new_case_that_fails_is_a_regression_without_a_test():
 
 
 def test_the_rates_of_a_run():
-    found = rates([case(f"c{number}", 1) for number in range(12)] + [case(f"f{n}", 0) for n in range(4)])
+    found = rates_of([case(f"c{number}", 1) for number in range(12)] + [case(f"f{n}", 0) for n in range(4)])
     assert found.in_words == "75% (51–90%) of 16 cases"
-    assert rates([case("a", 1)]).in_words == "100% (21–100%) of 1 case"
-    assert rates([]) is None
-    several = rates([case("a", 5, 5), case("b", 3, 5), case("c", 4, 5)])
+    assert rates_of([case("a", 1)]).in_words == "100% (21–100%) of 1 case"
+    assert rates_of([]) is None
+    several = rates_of([case("a", 5, 5), case("b", 3, 5), case("c", 4, 5)])
     assert several.in_words == "33% (6–79%) of 3 cases, 80% (29–98%) of 15 runs"
 
 
 def test_mean_scores_have_a_standard_error_where_cases_differ():
     scores = {"response_match_score": (0.5, 0.7, 0.9), "tool_trajectory_avg_score": (1.0, 1.0, 1.0)}
     cases = [case(f"c{n}", 1, scores={name: of[n] for name, of in scores.items()}) for n in range(3)]
-    assert rates(cases).scores_in_words == "response_match_score 0.70 ± 0.12"
-    assert rates(cases[:1]).scores_in_words == ""
+    assert rates_of(cases).scores_in_words == "response_match_score 0.70 ± 0.12"
+    assert rates_of(cases[:1]).scores_in_words == ""
 
 
 def test_the_alpha_of_a_comparison_is_in_its_json():

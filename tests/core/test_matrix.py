@@ -66,7 +66,7 @@ def test_totals_count_executions_and_what_is_unknown_stays_so():
         waits=("c",),
     )
     totals, unknown = matrix_of([timed, BASE]).totals
-    assert (totals.runs, totals.passed, totals.cases, totals.passed_cases, totals.open_cases) == (
+    assert (totals.runs, totals.passed_runs, totals.cases, totals.passed, totals.open_cases) == (
         3,
         2,
         2,

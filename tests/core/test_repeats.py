@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.compare.rates import rate_over_cases, rates
+from evaltui.core.compare.rates import rates
 from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
 from evaltui.core.compare.run_summary import summarize
+from evaltui.core.compare.totals import totals_of
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Call, RepeatResult, Status, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
@@ -16,6 +17,10 @@ from evaltui.core.statistics.pass_at_k import pass_at_k, pass_hat_k
 counts = st.integers(1, 8).flatmap(
     lambda runs: st.tuples(st.just(runs), st.integers(0, runs), st.integers(1, runs))
 )
+
+
+def rates_of(cases):
+    return rates(cases, totals_of(cases))
 
 
 @given(counts)
@@ -55,11 +60,11 @@ def test_what_is_not_evaluated_lowers_no_rate():
     assert [rate.k for rate in over(passed, not_evaluated, passed).pass_rates] == [1, 2]
     assert over(not_evaluated).pass_rates == ()
     cases = [summarize(over(one)) for one in (passed, not_evaluated, error)]
-    assert rate_over_cases(cases).rate == 0.5
-    assert rates(cases).in_words.startswith("50% ")
-    assert rates(cases[1:2]) is None
+    assert totals_of(cases).case_rate.rate == 0.5
+    assert rates_of(cases).in_words.startswith("50% ")
+    assert rates_of(cases[1:2]) is None
     several = [summarize(over(passed, not_evaluated)), summarize(over(error, error))]
-    assert (rates(several).runs.mean, rates(several).runs.of) == (0.5, 3)
+    assert (rates_of(several).runs.mean, rates_of(several).runs.of) == (0.5, 3)
 
 
 def over(*repeats, pass_if="all"):

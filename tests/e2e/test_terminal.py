@@ -100,7 +100,7 @@ def test_from_a_failure_to_its_cause(house):
     house.type("thermostat_n")
     house.wait_until(lambda screen: "movie_mode" not in screen, "the filter hides nothing")
     house.press("enter", "enter")
-    house.wait_for('✗ FAILED   Turn 2  set_temperature: degrees is "19" (string), expected 19;')
+    house.wait_for('✗ FAILED   turn 2: set_temperature: degrees is "19" (string), expected 19;')
     house.press("n", "n")
     house.wait_for("2/2")
     house.press("enter")

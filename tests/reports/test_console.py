@@ -1,6 +1,5 @@
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from example_runs import answer_metric, case, crashed, failed, flaky, mixed, passed, report, said
@@ -19,7 +18,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.console import render_console
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 
 
 def lines(run, *, color=False, width=100):
@@ -153,11 +152,11 @@ def test_colour_only_when_asked_for():
 
 
 def test_the_config_file_and_what_it_left_to_defaults():
-    info = SetInfo(
-        "thermostat", Path("t.json"), Path("test_config.json"), {"criteria": {"a": {"threshold": 0.5}}}
-    )
-    assert lines(report(passed(), sets=(info,)))[1] == "config  test_config.json"
-    some = replace(info, defaulted=("a",))
+    config = {"criteria": {"a": {"threshold": 0.5}}}
+    path = "thermostat"
+    given = SelectedSet(path, path, (), config, config_path="test_config.json", defaulted=())
+    assert lines(report(passed(), sets=(given,)))[1] == "config  test_config.json"
+    some = replace(given, defaulted=("a",))
     assert lines(report(passed(), sets=(some,)))[1] == "config  test_config.json, by default: a 0.5"
 
 

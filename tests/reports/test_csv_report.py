@@ -1,7 +1,6 @@
 import csv
 import io
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from example_runs import case, failed, mixed, passed, report, unevaluated
@@ -13,7 +12,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
 from evaltui.reports.csv_report import csv_report
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 
 
 def rows(run):
@@ -33,7 +32,7 @@ async def scored(expected, actual, **criteria):
     wanted = EvalCase.model_validate({"eval_id": "night", "conversation": expected})
     did = [Invocation.model_validate(one) for one in actual]
     result = await score_case(wanted, did, EvalConfig(criteria=criteria), eval_set_id="home")
-    home = SetInfo("home", Path("home.evalset.json"), None, {})
+    home = SelectedSet("home", "home", ())
     return report(result, sets=(home,), expected=lambda _: wanted.conversation)
 
 
@@ -74,7 +73,7 @@ async def test_text_is_never_a_formula(text):
     run = await scored([turn(text, text, (text, {}))], [turn(text, text, (text, {}))], response_match_score=1)
     cells = {name: rows(run)[0][name] for name in ("prompt", "expected_response", "actual_tool_calls")}
     assert all(cell.startswith("'") for cell in cells.values()), cells
-    odd = report(replace(passed(text), eval_set_id=text), sets=(SetInfo(text, Path("x"), None, {}),))
+    odd = report(replace(passed(text), eval_set_id=text), sets=(SelectedSet(text, text, ()),))
     assert {row["eval_id"][0] for row in rows(odd)} == {"'"}
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import evaltui
 from evaltui.text.glyphs import ASCII, BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD, in_ascii
-from evaltui.text.outcomes import CALL_MARKS, GLYPHS
+from evaltui.text.outcomes import GLYPHS, ROW_MARKS
 
 PACKAGE = Path(evaltui.__file__).parent
 
 
 def test_every_glyph_has_an_ascii_form():
-    marks = {mark for mark, _, _ in CALL_MARKS.values()}
+    marks = {mark for mark, _ in ROW_MARKS.values()}
     drawn = {*GLYPHS.values(), *marks, *SPARKS, BAR, HALF_BAR, EMPTY_BAR, THRESHOLD}
     assert {glyph for glyph in drawn if not glyph.isascii()} <= ASCII.keys()
     assert all(form.isascii() for form in ASCII.values())

@@ -253,7 +253,7 @@ def test_what_judges_say_and_the_trace_are_there():
 def test_links_of_cases_in_sets_with_one_id_differ():
     run = many(4, 1)
     (info,) = run.sets
-    twin = replace(info, case_path="other.evalset.json")
+    twin = replace(info, path="other.evalset.json")
     cases = [replace(one, path=path) for one in run.result.cases for path in ("", "other.evalset.json")]
     twins = replace(run, result=replace(run.result, cases=tuple(cases)), sets=(info, twin))
     found = Read("".join(html_report(twins)))

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 from example_runs import DEFAULTS, case, crashed, failed, flaky, json_of, mixed, passed, report
 from hypothesis import example, given
@@ -18,7 +17,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.json_report import case_result_json
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 
 
 def test_the_start_is_told_in_utc():
@@ -37,7 +36,8 @@ def test_which_config_and_what_was_defaulted():
             "defaulted": ["tool_trajectory_avg_score", "response_match_score"],
         },
     }
-    given_config = SetInfo("thermostat", Path("t.json"), Path("test_config.json"), {"criteria": {"x": 1}})
+    path = "thermostat"
+    given_config = SelectedSet(path, path, (), {"criteria": {"x": 1}}, config_path="test_config.json")
     config = json_of(report(passed(), sets=(given_config,)))["sets"][0]["config"]
     assert config == {"path": "test_config.json", "effective": {"criteria": {"x": 1}}, "defaulted": []}
 

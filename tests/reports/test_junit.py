@@ -1,6 +1,5 @@
 import re
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from example_runs import case, crashed, failed, flaky, mixed, passed, report
@@ -11,7 +10,7 @@ from evaltui.core.compare.diff import align_calls
 from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, Status, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.junit import junit_report
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 
 
 def parsed(run):
@@ -43,11 +42,13 @@ def test_a_failure_beside_an_error_is_a_failure_that_lists_the_error():
 
 
 def test_each_set_is_a_suite_and_names_its_config():
-    infos = (
-        SetInfo("lights", Path("lights.json"), None, {}, ("response_match_score",)),
-        SetInfo("thermostat", Path("t.json"), Path("test_config.json"), {}),
+    sets = (
+        SelectedSet("lights", "lights", (), file="lights.json", defaulted=("response_match_score",)),
+        SelectedSet(
+            "thermostat", "thermostat", (), file="t.json", config_path="test_config.json", defaulted=()
+        ),
     )
-    root = parsed(report(replace(passed(), eval_set_id="lights"), flaky(), sets=infos))
+    root = parsed(report(replace(passed(), eval_set_id="lights"), flaky(), sets=sets))
     found = [
         {one.get("name"): one.get("value") for one in suite.iter("property")}
         for suite in root.iter("testsuite")

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 from example_runs import (
     adk_document,
@@ -8,7 +7,6 @@ from example_runs import (
     flaky,
     mixed,
     passed,
-    report,
     said,
     trajectory_metric,
     unevaluated,
@@ -32,15 +30,12 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.runs.adk_reader import run_from_adk
-from evaltui.runs.sets import SetInfo
 
 CREATED = 1767323045.25
 
 
 def result_of(*cases, **fields):
-    run = report(*cases, **fields)
-    ((info, found),) = run.by_set()
-    return adk_document(info, found, CREATED)
+    return adk_document("thermostat", cases, CREATED, **fields)
 
 
 def test_the_set():
@@ -86,12 +81,8 @@ def test_turns_have_both_sides_and_their_scores():
         }
     )
     criterion = {"threshold": 1.0, "match_type": "IN_ORDER"}
-    effective = {
-        "criteria": {"response_match_score": 0.8},
-        "evaltui": {"criteria": {"tool_trajectory_avg_score": criterion}},
-    }
-    info = SetInfo("thermostat", Path("t.json"), None, effective, cases={expected.eval_id: expected})
-    (entry,) = result_of(failed(), sets=(info,))["eval_case_results"]
+    config = {"criteria": {"response_match_score": 0.8, "tool_trajectory_avg_score": criterion}}
+    (entry,) = result_of(failed(), expected=[expected], config=config)["eval_case_results"]
     assert entry["user_id"] == "ada"
     first, second = entry["eval_metric_result_per_invocation"]
     assert first["expected_invocation"] == {"user_content": {"parts": [{"text": "hello"}]}}
@@ -135,8 +126,7 @@ def judged_entry(*metrics, turns=2):
     actual = tuple(said("hello") for _ in range(turns))
     repeat = RepeatResult(Status.FAILED, metrics, actual=actual)
     one = CaseResult("one", Status.FAILED, eval_set_id="thermostat", repeats=(repeat,))
-    info = SetInfo("thermostat", Path("t.json"), None, {}, cases={"one": JUDGED})
-    return result_of(one, sets=(info,))["eval_case_results"][0]
+    return result_of(one, expected=[JUDGED])["eval_case_results"][0]
 
 
 def test_rubrics_stand_at_both_levels():
@@ -196,9 +186,8 @@ def test_what_never_ran_has_no_turns():
 
 @given(st.text(st.characters(codec=None), min_size=1, max_size=20))
 def test_any_set_id_gives_a_file_name_and_valid_json(eval_set_id):
-    info = SetInfo(eval_set_id, Path("x"), None, {})
     one = CaseResult("c", Status.ERROR, eval_set_id=eval_set_id, repeats=(RepeatResult(Status.ERROR),))
-    document = adk_document(info, [one], CREATED)
+    document = adk_document(eval_set_id, [one], CREATED)
     name = document["eval_set_result_id"]
     assert not set(name) & set("/\\\x00\n")
     name.encode("utf-8")

@@ -3,7 +3,6 @@
 import json
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,6 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.sets import SetInfo
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 
@@ -80,10 +78,8 @@ async def result(tmp_path):
         Expected("lights/all", raising, config), ErrorInfo("OSError", "no", kind=None), actual, 1.0
     )
     raised = replace(failed, eval_id="raising", status=repeat.status, repeats=(repeat,))
-    effective = config.model_dump(mode="json", exclude_defaults=True)
-    cases = {case.eval_id: case for case in (failing, raising)}
-    info = SetInfo("lights/all", Path("lights.evalset.json"), None, effective, cases=cases)
-    document = adk_document(info, [failed, raised], CREATED)
+    cases = [failing, raising]
+    document = adk_document("lights/all", [failed, raised], CREATED, expected=cases, config=CONFIG)
     agent = tmp_path / "home"
     agent.mkdir()
     (agent / "agent.py").write_text("root_agent = None\n")
@@ -144,7 +140,7 @@ def test_what_judges_found_is_read():
     actual = (Invocation.model_validate(ACTUAL),)
     repeat = RepeatResult(Status.FAILED, metrics, actual=actual)
     case = CaseResult("c", Status.FAILED, eval_set_id="lights", repeats=(repeat,))
-    document = adk_document(SetInfo("lights", Path("l.json"), None, {}), [case], CREATED)
+    document = adk_document("lights", [case], CREATED)
     (entry,) = EvalSetResult.model_validate_json(json.dumps(document)).eval_case_results
     (turn,) = entry.eval_metric_result_per_invocation
     for rubrics, sentences in (entry.overall_eval_metric_results, turn.eval_metric_results):
@@ -159,8 +155,7 @@ def test_what_judges_found_is_read():
 
 def test_every_outcome_is_read():
     run = mixed()
-    info = SetInfo("thermostat", Path("t.json"), None, DEFAULTS)
-    document = adk_document(info, run.result.cases, CREATED)
+    document = adk_document("thermostat", run.result.cases, CREATED, config=DEFAULTS)
     read = EvalSetResult.model_validate_json(json.dumps(document))
     names = [case.final_eval_status.name for case in read.eval_case_results]
     flaky = ["PASSED", "FAILED", "PASSED", "FAILED", "PASSED"]

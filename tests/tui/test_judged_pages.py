@@ -109,13 +109,13 @@ def test_a_metric_says_who_judged_it():
 def test_what_passed_is_folded_and_what_failed_is_open():
     lines = drawn(page_of(*METRICS))
     assert part_of(lines, "rubric_quality")[1:] == [
-        "  Turn 1",
-        ends("    ✓ short  Is at most two sentences", "5/5"),
-        "  Turn 2",
-        ends("    ✗ polite  Says please and thank you", "1/5"),
-        "      It shouts\\x1b[2J at the user.",
-        "      ✓ yes  It is so.",
-        ends("    ✓ short  Is at most two sentences", "5/5"),
+        "  Turn 1  1 of 1 yes",
+        "    ✓ yes 5/5  short  Is at most two sentences",
+        "  Turn 2  1 of 2 yes",
+        "    ✗ no 1/5   polite  Says please and thank you",
+        "               It shouts\\x1b[2J at the user.",
+        "               ✓ yes  It is so.",
+        "    ✓ yes 5/5  short  Is at most two sentences",
     ]
     (folded,) = part_of(lines, "final_response_match")
     assert folded.startswith("▸ final_response_match ✓ 1.00")
@@ -124,7 +124,7 @@ def test_what_passed_is_folded_and_what_failed_is_open():
 def test_unfolded_shows_what_passed():
     lines = drawn(page_of(*METRICS, unfolded=True))
     (_, first, answer, *_) = part_of(lines, "final_response_match")
-    assert (first, answer.split()) == ("  Turn 1", ["✓", "valid", "It", "is", "so.", "5/5"])
+    assert (first, answer) == ("  Turn 1  votes 5/5", "    ✓ valid  It is so.")
 
 
 def test_where_all_of_the_page_fits_what_passed_is_open():
@@ -138,35 +138,36 @@ def test_where_all_of_the_page_fits_what_passed_is_open():
 def test_votes_against_open_what_passed():
     lines = drawn(page_of(judged_metric(RUBRICS, [SHORT], [SPLIT])))
     assert part_of(lines, "rubric_quality")[-3:] == [
-        ends("    ✓ kind  Is kind", "3/5"),
-        "      It greets.",
-        "      ✗ no  It does not greet.",
+        "    ✓ yes 3/5  kind  Is kind",
+        "               It greets.",
+        "               ✗ no  It does not greet.",
     ]
 
 
 def test_a_response_has_the_votes_of_both_sides():
     lines = drawn(page_of(judged_metric(ANSWERS, [AGREES], [DISAGREES])))
-    assert part_of(lines, "final_response_match")[-2:] == [
-        ends("    ✗ invalid  19 is not 21.", "1/5"),
-        "      ✓ valid  Both are cold.",
+    assert part_of(lines, "final_response_match")[-3:] == [
+        "  Turn 2  votes 1/5",
+        "    ✗ invalid  19 is not 21.",
+        "    ✓ valid    Both are cold.",
     ]
 
 
 def test_sentences_have_labels_and_evidence():
     lines = drawn(page_of(judged_metric(SENTENCES, [SUPPORTED], [SUPPORTED, INVENTED])))
     assert part_of(lines, "hallucinations")[-4:] == [
-        "    ✓ supported  The kitchen is heated.",
+        "    ✓ supported      The kitchen is heated.",
         "    ✗ contradictory  It is 30 °C there.",
-        "      The thermostat says 19.",
-        '      contradicting  {"degrees": 19}',
+        "                     The thermostat says 19.",
+        '                     contradicting  {"degrees": 19}',
     ]
 
 
 def test_the_whole_conversation_stands_behind_its_turns():
     page = page_of(*METRICS)
-    head, found = part_of(drawn(page), "multi_turn_task_success")
+    head, *found = part_of(drawn(page), "multi_turn_task_success")
     assert head.startswith("▾ multi_turn_task_success ✗ 0.00 < 0.80")
-    assert found == ends("    ✗ 0  It is cold.", "0 0")
+    assert found == ["  votes 0 0", "    ✗ 0  It is cold."]
     assert page.differences[-1].title == "whole conversation · multi_turn_task_success_v1"
 
 
@@ -192,8 +193,9 @@ def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
     )
     lines = drawn(page_of(replace(metric, status=Status.FAILED, per_invocation=(begun,)), turns=(SAME,)))
     assert part_of(lines, "per_turn_user_simulator_quality")[1:] == [
+        "  votes 5/5",
         "    first message is not the starting prompt",
-        ends("    ✓ yes  Hello", "5/5"),
+        "    ✓ yes 5/5  Hello",
     ]
 
 
@@ -202,7 +204,7 @@ def test_an_error_of_the_judge():
     failed = replace(judged_metric(RUBRICS, [LEFT_OUT]), status=Status.ERROR, error=error)
     lines = drawn(page_of(failed, turns=(SAME,)))
     assert "rubric_based_final_response_quality_v1 not judged" in lines
-    assert "    – on_topic  not judged  Stays with the thermostat" in lines
+    assert "    – not judged  on_topic  Stays with the thermostat" in lines
 
 
 def test_a_judge_that_does_not_answer_is_told_once():

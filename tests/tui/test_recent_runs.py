@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pilots import screen_text, turn, until, until_ran, write_cases
 
+from evaltui.core.compare.totals import Totals
 from evaltui.runs.listing import RunRow
-from evaltui.runs.run_file import RunTotals
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.recent_runs import RecentRun, recent_lines
@@ -22,7 +22,7 @@ def run(number, seconds, passed, failed, name="", changed=()):
     counts = {"PASSED": passed, "FAILED": failed}
     started = NOW - timedelta(seconds=seconds)
     names = (name,) if name else ()
-    row = RunRow(Path(f"{seconds}.sqlite"), started, number, names, totals=RunTotals(counts), selected=16)
+    row = RunRow(Path(f"{seconds}.sqlite"), started, number, names, totals=Totals(counts), selected=16)
     return RecentRun(row, changed)
 
 
@@ -50,12 +50,12 @@ def test_a_run_that_goes_on_is_listed_and_is_not_in_the_plot():
     lines, first = shown(11, [RecentRun(replace(row, ending="going on"), changed), *RUNS])
     assert lines[first] == "19 ◐ 0:07   ━━━─────  4/16"
     assert lines[1].endswith("7/16 passed")
-    lines, first = shown(3, [RecentRun(replace(row, ending="going on", totals=RunTotals()), changed)])
+    lines, first = shown(3, [RecentRun(replace(row, ending="going on", totals=Totals()), changed)])
     assert lines == ["19 ◐ 0:07   ──────── 0/16"]
 
 
 def test_runs_that_cannot_be_read_or_have_no_number():
-    broken = replace(RUNS[0].row, problem="is damaged", totals=RunTotals())
+    broken = replace(RUNS[0].row, problem="is damaged", totals=Totals())
     of_adk = replace(RUNS[1].row, path=Path("a.evalset_result.json"), number=None)
     assert shown(11, [RecentRun(broken)]) == (["18 12 s ago unreadable"], 0)
     lines, first = shown(11, [RecentRun(broken), RecentRun(of_adk)])

@@ -20,7 +20,7 @@ from evaltui.tui.pages.running import FailedCase, InFlight, waiting, write_runni
 from evaltui.tui.pages.set_result import write_set_results
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.workbench.set_totals import totals_of
+from evaltui.workbench.set_results import results_of_set
 from evaltui.workbench.state import EarlierResult, Run
 from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.traffic import Traffic
@@ -155,9 +155,9 @@ class Known:
     def history(self, case):
         return None
 
-    def totals(self, eval_set):
+    def results_of_set(self, eval_set):
         of_now = {CaseId(eval_set.case_path, eval_id) for eval_id in self._found}
-        return totals_of(eval_set, self.get, self._earlier, of_now)
+        return results_of_set(eval_set, self.get, self._earlier, of_now)
 
 
 def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):

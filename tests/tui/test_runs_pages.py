@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evaltui.core.compare.totals import Totals
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
-from evaltui.runs.run_file import RunTotals
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.runs import (
@@ -54,7 +54,7 @@ def run(number, ago, passed, failed=0, error=0, flaky=0, **fields):
         NOW - ago,
         number,
         status=Status.FAILED if failed else Status.PASSED,
-        totals=RunTotals(+counts),
+        totals=Totals(+counts),
         selected=16,
         sets=SETS,
         seconds=14.5,
@@ -69,12 +69,12 @@ BASE = run(
     16,
     names=("baseline",),
     files={"agent.py": "1"},
-    totals=RunTotals({"PASSED": 16}, tokens=12_431.0, cost=Cost(0.0042, unpriced=1)),
+    totals=Totals({"PASSED": 16}, tokens=12_431.0, total_cost=Cost(0.0042, unpriced=1)),
 )
 GOING = run(19, timedelta(seconds=7), 3, 1, status=None, ending="going on", seconds=None)
 CUT = run(14, timedelta(hours=3), 2, status=None, ending="interrupted", seconds=None)
 OF_ADK = replace(
-    adding_up(BASE, cost=None), path=Path("x.evalset_result.json"), number=None, names=(), seconds=None
+    adding_up(BASE, total_cost=None), path=Path("x.evalset_result.json"), number=None, names=(), seconds=None
 )
 ROWS = [GOING, LAST, BASE, CUT, OF_ADK]
 
@@ -110,8 +110,12 @@ def test_a_pass_rate_has_its_interval_and_a_bar_where_there_is_room():
         "0  0  4/16           ━━──────        0:07         —  agent.py",
         "1   50% (27–73%)  ━━━━────      14.5 s         —  agent.py",
     ]
-    assert table(77, [adding_up(LAST, cost=Cost(0.5))])[1].endswith("50% (27–73%)       14.5 s    $0.500")
-    assert "  —              0/16 run" in table(77, [adding_up(CUT, counts=Counter(), cost=Cost(0.5))])[1]
+    assert table(77, [adding_up(LAST, total_cost=Cost(0.5))])[1].endswith(
+        "50% (27–73%)       14.5 s    $0.500"
+    )
+    assert (
+        "  —              0/16 run" in table(77, [adding_up(CUT, counts=Counter(), total_cost=Cost(0.5))])[1]
+    )
 
 
 def test_cases_that_are_not_evaluated_lower_no_rate():
@@ -162,8 +166,11 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
 
 
 def test_a_plot_of_costs_and_times_has_gaps_where_they_are_not_known():
-    dear, cheap = adding_up(LAST, cost=Cost(usd=0.04)), adding_up(BASE, cost=Cost(usd=0.02), case_seconds=3.0)
-    partly = adding_up(CUT, cost=Cost(usd=0.01, unpriced=2))
+    dear, cheap = (
+        adding_up(LAST, total_cost=Cost(usd=0.04)),
+        adding_up(BASE, total_cost=Cost(usd=0.02), p50=3.0),
+    )
+    partly = adding_up(CUT, total_cost=Cost(usd=0.01, unpriced=2))
     page = Page(104, 104)
     write_figures(page, 5, [dear, partly, cheap], dear, cheap, RunPlot.COST)
     shown = [draw(line, color=False) for line in page.lines]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from evaltui.core.compare.totals import Totals
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.plan import Scaled
 from evaltui.runs.listing import RunRow
-from evaltui.runs.run_file import RunTotals
 from evaltui.text.lines import draw
 from evaltui.tui.pages.start import write_broken
 from evaltui.tui.pages.status import header_ends, run_line, status_line
@@ -106,7 +106,7 @@ def test_the_last_run_of_an_earlier_sitting(fields, text):
     today = datetime.now().astimezone().replace(hour=14, minute=5)
     counts = {"PASSED": 7, "FAILED": 5}
     row = RunRow(
-        Path("x"), today, 18, ("baseline",), totals=RunTotals(counts), selected=16, seconds=14.5, **fields
+        Path("x"), today, 18, ("baseline",), totals=Totals(counts), selected=16, seconds=14.5, **fields
     )
     workbench = Workbench(Path("nowhere"))
     workbench.outcomes.last_run = row

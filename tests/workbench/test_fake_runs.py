@@ -137,7 +137,7 @@ async def test_a_case_that_passed_and_fails_now_is_newly_failing(begin):
     newly = workbench.outcomes.newly_failing
     assert newly == set(workbench.sets.every_case())
     (eval_set,) = workbench.sets.listed
-    changes = workbench.outcomes.totals(eval_set).changes
+    changes = workbench.outcomes.results_of_set(eval_set).changes
     moved = {(change.case, change.before.status, change.status) for change in changes}
     assert moved == {(case, "PASSED", "FAILED") for case in newly}
     assert workbench.runs.current.failures == list(workbench.sets.every_case())

@@ -562,7 +562,7 @@ def changes(workbench):
     (eval_set,) = workbench.sets.listed
     return [
         (one.case.eval_id, one.before.status, one.status)
-        for one in workbench.outcomes.totals(eval_set).changes
+        for one in workbench.outcomes.results_of_set(eval_set).changes
     ]
 
 

@@ -361,7 +361,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     workbench = await open_workbench()
     kept = RunList(lambda: RunStore(greeter.parent), lambda: None)
     (row,) = await rows(kept, until)
-    assert (row.ending, row.totals.done, row.selected) == ("interrupted", 3, 4)
+    assert (row.ending, row.totals.cases, row.selected) == ("interrupted", 3, 4)
     await kept.close()
     assert await workbench.runs.resume(log)
     await workbench.runs.finished()

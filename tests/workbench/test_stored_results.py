@@ -7,7 +7,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
 from evaltui.runs.score_table import ScoreTable
-from evaltui.workbench import set_totals
+from evaltui.workbench import set_results
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_effect import flips_of
@@ -91,7 +91,7 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
     assert list(in_order(eval_set, range(6), CaseOrder.OUTCOME, outcomes.get)) == [0, 3, 1, 2, 4, 5]
     workbench.navigation.set_filter("fail score<0.5 response_match<0.5")
     assert workbench.navigation.filtered.kept == {path.name: [0, 3]}
-    totals = outcomes.totals(eval_set)
+    totals = outcomes.results_of_set(eval_set)
     assert not read
     first = outcomes.get(key(path, 0)).result
     assert read == ["case_0"]
@@ -193,11 +193,11 @@ async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch
 
 
 async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeypatch):
-    counted = counted_calls(monkeypatch, set_totals, "totals_of")
+    counted = counted_calls(monkeypatch, set_results, "results_of_set")
     workbench = Workbench(path.parent)
     await workbench.open()
     await workbench.outcomes.restore()
-    assert workbench.outcomes.totals(workbench.sets.listed[0]).failing == [key(path, 0), key(path, 3)]
+    assert workbench.outcomes.results_of_set(workbench.sets.listed[0]).failing == [key(path, 0), key(path, 3)]
     assert len(counted) == 1
     await workbench.close()
 

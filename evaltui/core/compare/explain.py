@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, TypeVar
 
 from evaltui.core.compare.judged import Finding, findings_in, over_conversation, was_judged
@@ -57,29 +56,28 @@ class Reason:
 
 
 def sentence(result: CaseResult | RepeatResult) -> str:
-    """Why, without a full stop: the first three reasons, and how many more there are.
+    """As `why`, as text."""
+    return draw(why(result), color=False)
 
-    Of a case that passed, which differences rules allow; "" where there is nothing to say, as for one that
-    passed its only metric.
+
+def why(result: CaseResult | RepeatResult) -> Line:
+    """Why, without a full stop: the first three reasons, their values as JSON, and how many more there are.
+
+    Of a case that passed, which differences rules allow; empty where there is nothing to say, as for one
+    that passed its only metric.
     """
     if result.status is Status.PASSED:
-        passed = sum(metric.status is Status.PASSED for metric in result.metrics)
-        all_passed = f"{passed}/{counted(passed, 'metric')} passed" if passed > 1 else ""
-        return "; ".join(filter(None, (_decided(result), all_passed, summary(result))))
+        metrics = [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
+        passed = sum(metric.status is Status.PASSED for metric in metrics)
+        of_metrics = f"{passed}/{counted(len(metrics), 'metric')} passed" if len(metrics) > 1 else ""
+        repeats = _repeats(result) if isinstance(result, CaseResult) and result.decision else ""
+        text = "; ".join(filter(None, (repeats, of_metrics, summary(result))))
+        return [(text, "")] if text else []
     shown, more = first_reasons(result)
-    text = _by_turn([(reason.turn, draw(reason.text, color=False)) for reason in shown], more, result)
-    if decided := _decided(result):
-        return ": ".join(filter(None, (decided, text)))
-    if not isinstance(result, CaseResult) or len(result.repeats) < 2:
-        return text
-    return f"{_repeats(result)}, {policy_in_words(result)}: {text}"
-
-
-def _decided(result: CaseResult | RepeatResult) -> str:
-    """What a sequential test says of the repeats; "" where their number was fixed."""
-    if not isinstance(result, CaseResult) or result.decision is None:
-        return ""
-    return f"{_repeats(result)}, {policy_in_words(result)}"
+    reasons = _by_turn([(reason.turn, reason.text) for reason in shown], more, result)
+    if not isinstance(result, CaseResult) or (result.decision is None and len(result.repeats) < 2):
+        return reasons
+    return [(_repeats(result), ""), *([(": ", ""), *reasons] if reasons else [])]
 
 
 def policy_in_words(case: CaseResult) -> str:
@@ -89,8 +87,9 @@ def policy_in_words(case: CaseResult) -> str:
     return f"policy {case.policy} {'met' if case.policy_met else 'not met'}"
 
 
-def _repeats(result: CaseResult) -> str:
-    return f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed"
+def _repeats(case: CaseResult) -> str:
+    passed = f"{case.passed_repeats}/{counted(len(case.repeats), 'repeat')} passed"
+    return f"{passed}, {policy_in_words(case)}"
 
 
 def summary(result: CaseResult | RepeatResult) -> str:
@@ -102,7 +101,8 @@ def summary(result: CaseResult | RepeatResult) -> str:
         allowed, more = _first(allowed_by_rules(result))
         return f"allowed by rules: {', '.join([*allowed, *_more(more)])}" if allowed else ""
     shown, more = first_reasons(result)
-    text = _by_turn([(reason.turn, reason.short) for reason in shown], more, result)
+    shorts: list[tuple[int | None, Line]] = [(reason.turn, [(reason.short, "")]) for reason in shown]
+    text = draw(_by_turn(shorts, more, result), color=False)
     if isinstance(result, CaseResult) and result.decision and result.decision.answer == "undecided":
         return ": ".join(filter(None, ("undecided", text)))
     if isinstance(result, CaseResult) and result.status is Status.FLAKY:
@@ -110,13 +110,16 @@ def summary(result: CaseResult | RepeatResult) -> str:
     return text
 
 
-def _by_turn(texts: Sequence[tuple[int | None, str]], more: int, result: CaseResult | RepeatResult) -> str:
+def _by_turn(texts: Sequence[tuple[int | None, Line]], more: int, result: CaseResult | RepeatResult) -> Line:
     """`turn 1: a; b; turn 2: c; 2 more`"""
-    parts = [
-        (f"turn {turn}: " if turn and len(result.turns) > 1 else "") + "; ".join(text for _, text in group)
-        for turn, group in groupby(texts, key=lambda one: one[0])
-    ]
-    return "; ".join([*parts, *_more(more)])
+    parts: list[Line] = []
+    last: int | None = None
+    for turn, text in texts:
+        is_named = turn and turn != last and len(result.turns) > 1
+        parts.append([*([(f"turn {turn}: ", "bold")] if is_named else []), *text])
+        last = turn
+    rest: list[Line] = [[(text, "")] for text in _more(more)]
+    return list(_joined([*parts, *rest]))
 
 
 def _more(count: int) -> list[str]:
@@ -317,12 +320,12 @@ def _call_text(name: str, diff: CallDiff) -> Line:
         case "changed":
             shown, more = _first([arg for arg in diff.args if arg.op != "same"])
             texts = [*map(_arg_text, shown), *([(text, "")] for text in _more(more))]
-            return [(f"{name}: ", ""), *(span for text in _joined(texts) for span in text)]
+            return [(f"{name}: ", ""), *_joined(texts)]
 
 
-def _joined(texts: Sequence[Line]) -> Iterator[Line]:
+def _joined(texts: Sequence[Line]) -> Iterator[Span]:
     for number, text in enumerate(texts):
-        yield [("; ", ""), *text] if number else text
+        yield from [("; ", ""), *text] if number else text
 
 
 def _arg_text(arg: ArgDiff) -> Line:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import Status
+from evaltui.core.compare.totals import Totals
 from evaltui.core.statistics.estimates import (
     Estimate,
     Rate,
     RunsRate,
     clustered_mean,
-    clustered_rate,
-    rate_of,
 )
 from evaltui.text.figures import counted, show_score
-
-
-def rate_over_cases(cases: Collection[CaseSummary]) -> Rate | None:
-    """The rate of the cases that pass among those that were evaluated; None where none was."""
-    evaluated = sum(case.runs > 0 and case.verdict is not Status.NOT_EVALUATED for case in cases)
-    return rate_of(sum(case.passes for case in cases), evaluated)
 
 
 @dataclass(frozen=True)
@@ -52,20 +44,16 @@ class Rates:
         return ", ".join(known)
 
 
-def rates(cases: Iterable[CaseSummary]) -> Rates | None:
-    """None where no case was evaluated."""
-    known = list(cases)
-    over_cases = rate_over_cases(known)
+def rates(cases: Collection[CaseSummary], totals: Totals) -> Rates | None:
+    """Those of cases with their totals; None where no case was evaluated."""
+    over_cases = totals.case_rate
     if over_cases is None:
         return None
-    names = dict.fromkeys(name for case in known for name in case.scores)
+    scores: dict[str, list[list[float]]] = {}
+    for name, score in (score for case in cases for score in case.scores.items()):
+        scores.setdefault(name, []).append([score])
     return Rates(
         over_cases,
-        clustered_rate([(case.passed, case.evaluated) for case in known])
-        if any(case.runs > 1 for case in known)
-        else None,
-        {
-            name: clustered_mean([[case.scores[name]] for case in known if name in case.scores])
-            for name in names
-        },
+        totals.rate if totals.runs > totals.cases else None,
+        {name: clustered_mean(of_cases) for name, of_cases in scores.items()},
     )

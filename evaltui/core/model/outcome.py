@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,7 +21,6 @@ from evaltui.core.model.confidence import Decision
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import tool_calls
-from evaltui.core.model.in_words import against, metric_in_words
 from evaltui.core.model.json_fields import (
     LEFT_OUT_IF_EMPTY,
     LEFT_OUT_IF_NONE,
@@ -37,6 +36,7 @@ from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff,
 from evaltui.core.secrets import HOLDS_TEXT
 from evaltui.core.statistics.estimates import Rate, rate_of
 from evaltui.core.statistics.pass_at_k import PassRate, pass_rates
+from evaltui.text.figures import show_scores
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Intermediate, Invocation
@@ -64,6 +64,13 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     """The worst of the verdicts; informational ones say nothing, and nothing is NOT_EVALUATED."""
     present = set(statuses)
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
+
+
+def verdict_of(status: Status, *, is_met: bool) -> Status:
+    """The status of a case, of a flaky one PASSED where its policy is met, else FAILED."""
+    if status is not Status.FLAKY:
+        return status
+    return Status.PASSED if is_met else Status.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,21 @@ class MetricResult:
         return self.is_optional and self.status is Status.NOT_EVALUATED
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {metric_in_words(self)}; {self.status}>"
+        return f"<{type(self).__name__} {self.in_words}; {self.status}>"
+
+    @property
+    def in_words(self) -> str:
+        """`response_match_score 0.62 < 0.80`"""
+        return f"{self.name} {show_scores(self.score, self.threshold, self.lower_is_better)}"
+
+
+def _against(result: CaseResult | RepeatResult) -> Iterator[str]:
+    """What speaks against a result, in a few words each."""
+    if result.error is not None:
+        yield str(result.error)
+    for metric in result.metrics:
+        if metric.status not in (Status.PASSED, Status.INFORMATIONAL):
+            yield metric.in_words
 
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]
@@ -269,7 +290,7 @@ class RepeatResult:
         return tuple(dict.fromkeys(one.kind for one in self.errors))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {'; '.join((self.status, *against(self.error, self.metrics)))}>"
+        return f"<{type(self).__name__} {'; '.join((self.status, *_against(self)))}>"
 
     @property
     def trajectory(self) -> Trajectory:
@@ -456,7 +477,12 @@ class CaseResult:
     @property
     def passed(self) -> bool:
         """Whether it passed, a flaky one by its policy."""
-        return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)
+        return self.verdict is Status.PASSED
+
+    @property
+    def verdict(self) -> Status:
+        """The status, of a flaky case as its policy decides: PASSED or FAILED."""
+        return verdict_of(self.status, is_met=self.policy_met)
 
     @property
     def is_undecided(self) -> bool:
@@ -478,5 +504,5 @@ class CaseResult:
     @property
     def in_words(self) -> str:
         """Its id, its status and the metrics that decide, in a line."""
-        reasons = (self.reason,) if self.reason else against(self.error, self.metrics)
+        reasons = (self.reason,) if self.reason else _against(self)
         return "; ".join((f"{self.eval_id} {self.status}", *reasons))

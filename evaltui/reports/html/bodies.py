@@ -15,7 +15,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.rows import ListedSet
 from evaltui.reports.html.templates import environment, markup
-from evaltui.reports.model import RunReport
+from evaltui.runs.report import RunReport
 from evaltui.text.values import visible
 
 # Cases that are HTML, those that did not pass first; the others are data that is read when they are opened.
@@ -34,7 +34,7 @@ class Bodies:
     def __init__(self, report: RunReport) -> None:
         self._report = report
         self._template = environment().get_template("case.html.j2")
-        self._names = {info.known_as: report.name_of(info) for info in report.sets}
+        self._names = {eval_set.path: report.name_of(eval_set) for eval_set in report.sets}
         self.html: dict[str, Any] = {}
         self.places: dict[str, str] = {}
         """`2.17`: the number of a block, and of a case in it."""

@@ -11,12 +11,12 @@ from evaltui.core.compare.run_comparison import CaseChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.html.case_view import first_user_text
 from evaltui.reports.html.painting import Verdict
-from evaltui.reports.model import RunReport
 from evaltui.runs.logged_results import summaries_of, those_at
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.report import RunReport
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Span
 from evaltui.text.outcomes import COUNTED
@@ -55,7 +55,7 @@ class ListedSet:
     """An eval set and those of its cases that the page lists."""
 
     name: str
-    info: SetInfo
+    eval_set: SelectedSet
     counts: tuple[tuple[Verdict, int], ...]
     """Of all of its cases."""
     left_out: str
@@ -67,7 +67,7 @@ class ListedSet:
 
     @property
     def config(self) -> str:
-        return f"config {config_text(self.info)}"
+        return f"config {config_text(self.eval_set)}"
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
     is_large = len(report.summaries) > MOST_ROWS
     room = MOST_ROWS
     sets = []
-    for info, cases in report.by_set():
-        name, summaries = report.name_of(info), tuple(summaries_of(cases))
-        counts = status_counts(Counter(one.status for one in summaries))
+    for eval_set, cases in report.by_set():
+        name, summaries = report.name_of(eval_set), tuple(summaries_of(cases))
+        counts = status_counts(Counter(one.status.value for one in summaries))
         left_out = ""
         if is_large:
             not_passed = [number for number, one in enumerate(summaries) if not one.passes]
@@ -112,7 +112,7 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
             left_out = _left_out(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
             cases, summaries = those_at(cases, numbers), tuple(summaries[number] for number in numbers)
         anchors = tuple(_anchor(f"{name}:{one.eval_id}", taken) for one in summaries)
-        sets.append(ListedSet(name, info, counts, left_out, cases, summaries, anchors))
+        sets.append(ListedSet(name, eval_set, counts, left_out, cases, summaries, anchors))
     return tuple(sets)
 
 
@@ -131,9 +131,8 @@ def _anchor(name: str, taken: set[str]) -> str:
     return anchor
 
 
-def status_counts(counts: Mapping[Status, int]) -> tuple[tuple[Verdict, int], ...]:
-    known = {status.value: number for status, number in counts.items()}
-    return tuple((Verdict(status), known[status]) for status in COUNTED if known.get(status))
+def status_counts(counts: Mapping[str, int]) -> tuple[tuple[Verdict, int], ...]:
+    return tuple((Verdict(status), counts[status]) for status in COUNTED if counts.get(status))
 
 
 def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
@@ -153,5 +152,5 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             change=change.kind if change and change.kind != "unchanged" else "",
             is_regression=case.id in changes.regressions,
             needs_attention=not case.passed,
-            tags=listed.info.tags.get(case.eval_id, ()),
+            tags=listed.eval_set.tags.get(case.eval_id, ()),
         )

@@ -12,7 +12,7 @@ from evaltui.core.trace.spans import Span, SpanTree
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
-from evaltui.text.outcomes import CALL_MARKS
+from evaltui.text.outcomes import ROW_MARKS
 
 # The log has them all.
 _MOST_ROWS = 1_000
@@ -134,7 +134,7 @@ def _mark(span: Span, turns: Sequence[TurnResult]) -> tuple[str, str]:
     made = [diff.op for diff in turn.calls if diff.actual is not None]
     if not turn.checks_calls or span.call >= len(made) or made[span.call] == "same":
         return "", ""
-    return CALL_MARKS[made[span.call]][:2]
+    return ROW_MARKS[made[span.call]]
 
 
 def _spent(tree: SpanTree) -> Iterator[tuple[str, str, str]]:

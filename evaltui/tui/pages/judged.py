@@ -9,7 +9,6 @@ from evaltui.core.compare.explain import error_text
 from evaltui.core.compare.judged import (
     Finding,
     findings,
-    findings_in,
     over_conversation,
     was_judged,
 )
@@ -21,13 +20,12 @@ from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
 from evaltui.tui.pages.verdict import ROOMY, short_names
 from evaltui.tui.pages.writer import Folding, Page
-from evaltui.views.judged import answered, judge_line, mark, shown, vote_against
+from evaltui.views.judged import answered, judge_line, judged, mark, shown
 from evaltui.views.result import gating
 
 _WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 # What their failures come from stands in the turns, or in the final state.
 _SHOWN_ELSEWHERE = ("tool_trajectory_avg_score", "response_match_score")
-_LONGEST_EXCERPT = 300
 
 
 def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: bool) -> None:
@@ -80,19 +78,22 @@ def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding,
     _head(page, metric, name, key, is_open=is_open, right=_judge(page, metric))
     if not is_open:
         return
-    numbers = [number for number, turn in enumerate(metric.per_invocation) if turn.judgements or turn.reason]
-    for number in numbers:
-        scored, found = metric.per_invocation[number], findings_in(metric, number)
-        whole = over_conversation(metric.name)
-        if len(metric.per_invocation) > 1 and not whole:
-            page.row((f"  Turn {number + 1}", "muted"))
-        if scored.reason and not any(one.needs_attention for one in found):
+    whole = over_conversation(metric.name)
+    for number, scored in enumerate(metric.per_invocation):
+        if not scored.judgements and not scored.reason:
+            continue
+        turn = judged(metric, number, every_vote=False)
+        name = f"Turn {number + 1}" if len(metric.per_invocation) > 1 and not whole else ""
+        if heading := "  ".join(filter(None, (name, turn.count))):
+            page.row((f"  {heading}", "muted"))
+        if scored.reason and not turn.needs_attention:
             page.block([(visible(scored.reason), "muted")], 4)
         where = "whole conversation" if whole else f"turn {number + 1}"
-        for finding in found:
+        for finding, rows in zip(turn.findings, turn.rows, strict=True):
             here = page.finding(f"{where} · {finding.name}", metric, finding)
             with here if finding.needs_attention else nullcontext():
-                _write_finding(page, finding)
+                for head, text in rows:
+                    page.text(text, [("    ", ""), *head])
     if metric.reason and metric.status not in (Status.PASSED, Status.FAILED):
         page.block([(visible(metric.reason), "muted")], 4)
 
@@ -104,36 +105,6 @@ def _judge(page: Page, metric: MetricResult) -> Line:
         return []
     told = page.width >= ROOMY or judge.answered < judge.asked or judge.replayed
     return [(f"judge {visible(judge.model)}{f', {answered(judge)}' if told else ''}", "muted")]
-
-
-def _write_finding(page: Page, finding: Finding) -> None:
-    """A row; of what failed, or was disputed, all of it with the reason of the votes that decided."""
-    judgement = finding.judgement
-    head: Line = [("    ", ""), mark(finding.good), (" ", "")]
-    if judgement.id:
-        head += [(finding.name, "key"), ("  ", "")]
-    if finding.subject != "rubric" or finding.good is None:
-        head += [(finding.word, "bold" if finding.needs_attention else ""), ("  ", "")]
-    # A response stands in its turn; what is said of it is worth more here.
-    of_response = finding.subject in ("answer", "score")
-    subject = shown(finding.why if of_response else judgement.subject, _LONGEST)
-    votes: Line = [(finding.tally, "warning" if finding.is_contradictory else "muted")]
-    one_line = " ".join(subject.split())
-    page.ends([*head, (one_line, "")], votes)
-    if not finding.needs_attention:
-        return
-    if cells([*head, (one_line, "")]) + cells(votes) + 2 > page.width:
-        page.block([(subject, "")], 6)
-    if finding.why and not of_response:
-        page.block([(shown(finding.why, _LONGEST_WHY), "muted")], 6)
-    if (vote := vote_against(finding)) is not None:
-        page.text(
-            [(shown(vote.rationale, _LONGEST_WHY), "muted")],
-            [("      ", ""), mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}  ", "")],
-        )
-    for evidence in judgement.evidence:
-        excerpt = shown(evidence.text, _LONGEST_EXCERPT)
-        page.text([(excerpt, "")], [(f"      {visible(evidence.kind)}  ", "muted")])
 
 
 def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:
@@ -156,7 +127,6 @@ def ways(metric: MetricResult) -> Iterator[tuple[str, str]]:
             yield from ((f"  {way} ", "muted"), glyph(Status.PASSED if passes else Status.FAILED))
 
 
-_LONGEST_WHY = 2_000
 _LONGEST = 20_000
 
 

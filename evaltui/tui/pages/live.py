@@ -13,7 +13,7 @@ from evaltui.core.model.events import Event, output_text
 from evaltui.core.model.outcome import Call, CallDiff, calls_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span, cut
-from evaltui.text.outcomes import CALL_MARKS, NOT_RUN, RUNNING, glyph
+from evaltui.text.outcomes import NOT_RUN, ROW_MARKS, RUNNING, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.pages.rows import argument_lines, prose
@@ -157,8 +157,7 @@ def _mark(diffs: Sequence[CallDiff], events: Sequence[Event], *, is_current: boo
     """Of a turn that is over, whether its calls are as expected: the verdict comes later."""
     if is_current or not events:
         return glyph(RUNNING if is_current else NOT_RUN)
-    mark, role, _ = CALL_MARKS["same" if all(diff.op == "same" for diff in diffs) else "changed"]
-    return mark, role
+    return ROW_MARKS["same" if all(diff.op == "same" for diff in diffs) else "changed"]
 
 
 def _streamed(events: Sequence[Event]) -> str:

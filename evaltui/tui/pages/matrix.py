@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.matrix import Cell, Matrix, Row, Totals
+from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.compare.totals import Totals
 from evaltui.core.model.outcome import Status
 from evaltui.text.figures import (
     UNKNOWN,

@@ -8,7 +8,7 @@ from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
 from evaltui.text.figures import counted, show_duration, show_scores
 from evaltui.text.lines import Line, cells, cut, wrap_behind
-from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
+from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
@@ -107,10 +107,10 @@ def _did(repeat: RepeatResult, width: int) -> list[Line]:
 
 
 def _call(diff: CallDiff) -> tuple[Line, Line]:
-    mark, role, _ = CALL_MARKS[diff.op]
+    mark: Line = [ROW_MARKS[diff.op], (" ", "")]
     if diff.op == "same":
-        return [(f"{mark} ", role)], [(call_name(diff), "bold"), (f"  {call_args(diff)}", "muted")]
-    return [(f"{mark} ", role)], [(describe_call(diff), "")]
+        return mark, [(call_name(diff), "bold"), (f"  {call_args(diff)}", "muted")]
+    return mark, [(describe_call(diff), "")]
 
 
 def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:

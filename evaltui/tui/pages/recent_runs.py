@@ -96,5 +96,5 @@ def _short(at: datetime, now: datetime) -> str:
 def _figures(row: RunRow) -> str:
     """`7/16`: passed of all, or done of all while it goes on."""
     if row.ending == "going on":
-        return f"{show_number(row.totals.done)}/{show_number(row.selected)}"
-    return f"{show_number(row.totals.passed)}/{show_number(row.totals.done)}"
+        return f"{show_number(row.totals.cases)}/{show_number(row.selected)}"
+    return f"{show_number(row.totals.passed)}/{show_number(row.totals.cases)}"

@@ -65,7 +65,7 @@ class Columns(NamedTuple):
         )
         room = width - 2 - (_RUN + 2) - (_WHEN + 2) - len(_TABLED) * (digits + 1) - 1 - (_RATE + 2) - _TIME
         wanted = {"name": _within(names, *_NAME)}
-        wanted |= {"cost": _COST} if {row.totals.cost for row in rows} - {None, _FREE} else {}
+        wanted |= {"cost": _COST} if {row.totals.total_cost for row in rows} - {None, _FREE} else {}
         wanted |= {"changed": _CHANGED, "interval": _INTERVAL, "what": _within(whats, *_WHAT)}
         wanted |= {"bar": _BAR, "cost": _COST}
         found = {}
@@ -135,7 +135,7 @@ def run_line(row: RunRow, columns: Columns, now: datetime, changed: Sequence[str
 
 
 def _cost(row: RunRow, width: int) -> Span:
-    cost = row.totals.cost
+    cost = row.totals.total_cost
     known = cost is not None and cost.usd is not None
     return f"  {cost.short if cost else UNKNOWN:>{width}}", "muted" if known else "faint"
 
@@ -160,7 +160,7 @@ def _counts(row: RunRow, width: int) -> Line:
 
 def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
     """` 44% (23–67%) ━━━━─────`; of a run that goes on how far it is."""
-    done, passed = row.totals.done, row.totals.passed
+    done, passed = row.totals.cases, row.totals.passed
     gap: Line = [(" " * (interval + 1 if interval else 0), "")]
     if row.ending == "going on":
         far = done / max(1, row.selected)
@@ -193,7 +193,7 @@ def _mark(row: RunRow) -> Span:
     if row.ending == "going on":
         return glyph(RUNNING)
     status = row.status
-    if status is None and row.totals.done == row.selected:
+    if status is None and row.totals.cases == row.selected:
         # It was ended before it could say so, and yet every case has its result.
         status = worst_status(Status(one) for one, number in row.totals.counts.items() if number)
     return ("–", "warning") if status is None else glyph(status)
@@ -203,7 +203,7 @@ def _lasted(row: RunRow, now: datetime) -> str:
     if row.ending == "going on":
         return show_elapsed(max(0.0, (now - row.started).total_seconds()))
     if row.ending == "interrupted":
-        return f"{row.totals.done}/{row.selected} run"
+        return f"{row.totals.cases}/{row.selected} run"
     return show_duration(row.seconds)
 
 
@@ -254,10 +254,10 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
     if failed is None:
         page.row(("Reading the run…", "muted"))
         return
-    count = row.totals.done - row.totals.passed
+    count = row.totals.cases - row.totals.passed
     if not count:
         passed = [glyph(Status.PASSED), (" All cases passed", "")]
-        page.row(*(passed if row.totals.done else [("No result yet", "muted")]))
+        page.row(*(passed if row.totals.cases else [("No result yet", "muted")]))
         return
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0
@@ -281,7 +281,7 @@ def write_run(page: Page, row: RunRow) -> None:
     if row.problem:
         page.labelled("problem", [(visible(row.problem), "error")])
         return
-    done = row.totals.done
+    done = row.totals.cases
     all_of_them = counted(row.selected, "case")
     how_many = f"{show_number(done)} of {all_of_them}" if done != row.selected else all_of_them
     rest: Line = [(f"   {key_of('resume_run')}", "bold accent"), (" resume", "muted")]
@@ -301,8 +301,8 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("agent", [(visible(", ".join(words)), "")])
     if row.totals.tokens is not None:
         page.labelled("tokens", [(show_number(round(row.totals.tokens)), "")])
-    if row.totals.cost is not None:
-        page.labelled("cost", [(str(row.totals.cost), "")])
+    if row.totals.total_cost is not None:
+        page.labelled("cost", [(str(row.totals.total_cost), "")])
     _write_criteria(page, list(_criteria(row)))
     if row.changed:
         names = some_of([visible(name) for name in row.changed])

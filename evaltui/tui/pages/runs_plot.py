@@ -33,10 +33,10 @@ def plotted(plot: RunPlot, row: RunRow) -> float | None:
         case RunPlot.RATE:
             return pass_rate(row)
         case RunPlot.COST:
-            cost = row.totals.cost
+            cost = row.totals.total_cost
             return cost.usd if cost is not None and cost.is_exact else None
         case RunPlot.LATENCY:
-            return row.totals.case_seconds
+            return row.totals.p50
 
 
 def write_figures(

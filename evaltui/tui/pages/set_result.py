@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import what_changed
+from evaltui.core.compare.totals import Totals
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem
@@ -36,7 +37,7 @@ from evaltui.tui.pages.verdict import ROOMY, chip, short_names
 from evaltui.tui.pages.writer import Link, Page
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import why
-from evaltui.workbench.set_totals import Moved, SetTotals
+from evaltui.workbench.set_results import Moved, SetResults
 
 # This page is written anew while results come in.
 _MOST_LISTED = 50
@@ -53,45 +54,45 @@ def write_set_results(
         where = errors[0].beside(eval_set.path)
         page.text([(f"Cannot run: {visible(where)}", "")], [("! error  ", "error")])
         return
-    totals = outcomes.totals(eval_set)
-    if totals.first is None:
+    results = outcomes.results_of_set(eval_set)
+    if results.first is None:
         cases = counted(len(eval_set.cases), "case")
         page.row(chip(NOT_RUN), (f"   {cases}   ", ""), (key_of("run_set"), "bold accent"), ("  Run set", ""))
         return
     now, passed = outcomes.counts_of(eval_set.case_path), outcomes.passed(eval_set.case_path)
-    _write_head(page, totals, len(eval_set.cases), now, passed)
+    _write_head(page, results, len(eval_set.cases), now, passed)
     page.blank()
     evaluated = now.total() - now[STALE] - now[Status.NOT_EVALUATED]
-    write_figures(page, list(_figures(totals, passed, evaluated, page.width)))
-    _write_failing(page, totals.failing, outcomes)
-    past = outcomes.history((totals.failing or [totals.first])[0])
-    _write_changes(page, totals.changes, past)
-    _write_metrics(page, totals.metrics)
-    _write_slowest(page, totals, outcomes)
+    write_figures(page, list(_figures(results.totals, passed, evaluated, page.width)))
+    _write_failing(page, results.failing, outcomes)
+    past = outcomes.history((results.failing or [results.first])[0])
+    _write_changes(page, results.changes, past)
+    _write_metrics(page, results.metrics)
+    _write_slowest(page, results, outcomes)
 
 
-def _write_head(page: Page, totals: SetTotals, count: int, now: Counter[str], passed: int) -> None:
+def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], passed: int) -> None:
     """`now` and `passed` are without stale results, as in the list of cases."""
     tally = now + Counter({NOT_RUN: count - now.total()})
-    status = next((status for status in _WORST if totals.statuses[status]), NOT_RUN)
+    status = next((status for status in _WORST if results.statuses[status]), NOT_RUN)
     left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
     left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts(tally)]
-    page.ends(left, [(visible(min(totals.runs)) if len(totals.runs) == 1 else "several runs", "muted")])
+    page.ends(left, [(visible(min(results.runs)) if len(results.runs) == 1 else "several runs", "muted")])
     parts = [(tally[status], ROLES[status]) for status in COUNTED]
     page.lines.append([(" ", ""), *stacked_bar(parts, count, min(page.width - 1, _MOST_BAR))])
 
 
-def _figures(totals: SetTotals, passed: int, evaluated: int, width: int) -> Iterator[Figure]:
+def _figures(totals: Totals, passed: int, evaluated: int, width: int) -> Iterator[Figure]:
     """Pass rate, time, tokens and cost."""
     room = plot_width(width)
-    timed, cost = totals.timed, totals.cost
+    cost = totals.total_cost
     if evaluated:
         share, interval = passed / evaluated, show_interval(*wilson(passed, evaluated))
         yield Figure("pass rate", show_rate(share), interval, bar(share, room, "success"))
     else:
         yield Figure("pass rate", UNKNOWN)
-    mean = f"mean {show_duration(totals.seconds / timed)}" if timed else ""
-    yield Figure("time", show_duration(totals.seconds) if timed else UNKNOWN, mean)
+    mean = f"mean {show_duration(totals.seconds / totals.timed)}" if totals.seconds is not None else ""
+    yield Figure("time", show_duration(totals.seconds), mean)
     yield Figure("tokens", show_number(round(totals.tokens) if totals.tokens is not None else None))
     saved = f"saved {show_money(cost.saved_usd)}" if cost and cost.saved_usd is not None else ""
     yield Figure("cost", UNKNOWN if cost is None else cost.short, saved)
@@ -159,10 +160,10 @@ def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
         page.ends([*left, (f"  {total.passed}/{total.cases}", "")], [(mean, "muted")])
 
 
-def _write_slowest(page: Page, totals: SetTotals, outcomes: Outcomes) -> None:
-    if totals.timed < 2:
+def _write_slowest(page: Page, results: SetResults, outcomes: Outcomes) -> None:
+    if results.totals.timed < 2:
         return
-    slowest = totals.slowest
+    slowest = results.slowest
     page.blank()
     page.row(("Slowest", "bold"))
     names = min(_MOST_NAME, max(cell_len(visible(case.eval_id)) for _, case in slowest))

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from evaltui.core.compare.explain import allowed_by_rules, first_reasons, policy_in_words
+from evaltui.core.compare.explain import why
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.runs.history import CaseHistory
-from evaltui.text.figures import counted, score_figures
+from evaltui.text.figures import score_figures
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
 from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
 from evaltui.text.plots import bar, sparkline
@@ -65,10 +65,9 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
     if note:
         page.row(*head, *note)
         head = [(" " * cells(head), "")]
-    why = _passed(result) if result.status is Status.PASSED else _reasons(result)
     drawn = Page(page.width, page.widest)
-    if why:
-        drawn.text(colored(why), head)
+    if text := why(result):
+        drawn.text(colored(text), head)
     lines = list(drawn.lines)
     most = 1 if page.width >= ROOMY else 2
     if len(lines) > most:
@@ -78,35 +77,6 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
         page.lines += lines
     elif not note:
         page.row(*head)
-
-
-def _passed(result: CaseResult) -> Line:
-    metrics = gating(result)
-    passed = sum(metric.status is Status.PASSED for metric in metrics)
-    line: Line = [(f"{passed}/{counted(len(metrics), 'metric')}", "")]
-    if result.decision is not None:
-        line += [(f"   {result.decision.in_words}", "muted")]
-    if allowed := len(allowed_by_rules(result)):
-        line += [(f"   {counted(allowed, 'difference')} allowed by rules", "muted")]
-    return line
-
-
-def _reasons(result: CaseResult) -> Line:
-    """`Turn 2  set_temperature: degrees is "19" (string), expected 19; unexpected call notify_user`"""
-    line: Line = []
-    if result.decision is not None or len(result.repeats) > 1:
-        line += [(f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed, ", "")]
-        line += [(policy_in_words(result), ""), ("   ", "")]
-    shown, more = first_reasons(result)
-    turn: int | None = None
-    for number, reason in enumerate(shown):
-        if reason.turn != turn and reason.turn is not None and len(result.turns) > 1:
-            line += [("   " if number else "", ""), (f"Turn\xa0{reason.turn}\xa0 ", "bold")]
-        elif number:
-            line += [("; ", "muted")]
-        turn = reason.turn
-        line += reason.text
-    return [*line, (f"; {more} more", "muted")] if more else line
 
 
 def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:

@@ -35,7 +35,6 @@ from evaltui.tui.widgets.fields import FieldLine, FieldText
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.chat.controller import Source
 from evaltui.workbench.chat.conversation import SessionStart
-from evaltui.workbench.results import needs_attention
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class ChatFromScreen(FormScreen):
     def _failing_turn(self) -> int:
         """The first turn that did not pass; without one, the end."""
         scored = self._workbench.outcomes.get(self._case)
-        if scored is None or not needs_attention(scored.result):
+        if scored is None or scored.figures.passes:
             return self._turns
         result = scored.shown
         wrong = (n for n in range(self._turns) if turn_status(result, n) not in (None, "PASSED"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,6 +12,7 @@ from evaltui.core.compare.rates import Rates, rates
 from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
@@ -22,7 +23,7 @@ from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.logged_results import by_path, costs_of, summaries_of
-from evaltui.runs.sets import SetInfo
+from evaltui.runs.run_header import SelectedSet
 
 EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
 """What happened in a case, by repeat from 0; empty where nobody knows."""
@@ -41,15 +42,6 @@ def nothing_expected(_: CaseId) -> Sequence[Invocation]:
     return ()
 
 
-@dataclass
-class SetTotal:
-    """What the cases of a set come to."""
-
-    seconds: float = 0.0
-    """Of all runs of its cases."""
-    costs: RunningTotal = field(default_factory=RunningTotal)
-
-
 @dataclass(frozen=True)
 class RunReport:
     """A run and its circumstances: `started` is UTC, `seconds` wall time, None where nobody knows.
@@ -61,7 +53,7 @@ class RunReport:
     agent: str
     started: datetime
     seconds: float | None
-    sets: tuple[SetInfo, ...]
+    sets: tuple[SelectedSet, ...]
     log: str | None = None
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
@@ -89,7 +81,7 @@ class RunReport:
     @cached_property
     def rates(self) -> Rates | None:
         """Pass rate and mean scores; None where no case was run."""
-        return rates(self.summaries)
+        return rates(self.summaries, self.totals)
 
     @cached_property
     def summaries(self) -> tuple[CaseSummary, ...]:
@@ -103,29 +95,36 @@ class RunReport:
             found.setdefault(one.id.path, []).append(one)
         return found
 
-    def summaries_of_set(self, info: SetInfo) -> Sequence[CaseSummary]:
+    def summaries_of_set(self, eval_set: SelectedSet) -> Sequence[CaseSummary]:
         """Those of the cases of a set, in their order there."""
-        return self._summaries_by_path.get(info.known_as, ())
+        return self._summaries_by_path.get(eval_set.path, ())
 
     @cached_property
-    def _totals(self) -> tuple[RunningTotal, Mapping[str, SetTotal]]:
-        """What all cases cost, and what those of each file come to."""
-        spent, by_path = RunningTotal(), dict[str, SetTotal]()
-        for path, seconds, cost in costs_of(self.result.cases):
-            one = by_path.setdefault(path, SetTotal())
-            one.seconds += seconds
-            one.costs.add(cost)
+    def totals(self) -> Totals:
+        """What the cases add up to."""
+        return totals_of(self.summaries)
+
+    def totals_of_set(self, eval_set: SelectedSet) -> Totals:
+        """What the cases of a set add up to."""
+        return totals_of(self.summaries_of_set(eval_set))
+
+    @cached_property
+    def _spent(self) -> tuple[Spending | None, Mapping[str, Spending | None]]:
+        """What all cases cost, and what those of each file do."""
+        spent, by_path = RunningTotal(), defaultdict[str, RunningTotal](RunningTotal)
+        for path, cost in costs_of(self.result.cases):
+            by_path[path].add(cost)
             spent.add(cost)
-        return spent, by_path
+        return spent.value, {path: one.value for path, one in by_path.items()}
 
     @property
     def spent(self) -> Spending | None:
-        """What all cases cost; None where nobody knows."""
-        return self._totals[0].value
+        """What all cases cost, by model; None where nobody knows."""
+        return self._spent[0]
 
-    def total_of(self, info: SetInfo) -> SetTotal:
-        """What the cases of a set come to."""
-        return self._totals[1].get(info.known_as) or SetTotal()
+    def spent_in(self, eval_set: SelectedSet) -> Spending | None:
+        """As `spent`, of the cases of a set."""
+        return self._spent[1].get(eval_set.path)
 
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:
@@ -134,23 +133,22 @@ class RunReport:
         may_have = (self.result.cases[number] for one, number in cases if Status.ERROR in one.outcomes)
         return Counter(kind for case in may_have for kind in case.error_kinds if kind)
 
-    def by_set(self) -> list[tuple[SetInfo, Sequence[CaseResult]]]:
+    @cached_property
+    def tags(self) -> Mapping[str, Totals]:
+        """What the cases with each tag add up to, sorted by tag; empty where no case has one."""
+        found: dict[str, list[CaseSummary]] = {}
+        tags = {eval_set.path: eval_set.tags for eval_set in self.sets}
+        for case in self.summaries:
+            for tag in tags[case.id.path].get(case.eval_id, ()):
+                found.setdefault(tag, []).append(case)
+        return {tag: totals_of(found[tag]) for tag in sorted(found)}
+
+    def by_set(self) -> list[tuple[SelectedSet, Sequence[CaseResult]]]:
         """Each set with its cases."""
-        infos = {one.known_as: one for one in self.sets}
-        return [(infos[path], found) for path, found in by_path(self.result.cases, infos).items()]
+        sets = {one.path: one for one in self.sets}
+        return [(sets[path], found) for path, found in by_path(self.result.cases, sets).items()]
 
-    def name_of(self, info: SetInfo) -> str:
+    def name_of(self, eval_set: SelectedSet) -> str:
         """The id of a set, with its file where another set of the run has the same id."""
-        shared = sum(one.eval_set_id == info.eval_set_id for one in self.sets) > 1
-        return f"{info.eval_set_id} ({info.known_as})" if shared else info.eval_set_id
-
-
-def verdict(case: CaseResult) -> Status:
-    """A case's status, a flaky one as its policy decides: PASSED or FAILED."""
-    if case.status is Status.FLAKY:
-        return Status.PASSED if case.passed else Status.FAILED
-    return case.status
-
-
-def count(cases: Iterable[CaseResult | CaseSummary], status: Status) -> int:
-    return sum(case.status is status for case in cases)
+        shared = sum(one.eval_set_id == eval_set.eval_set_id for one in self.sets) > 1
+        return f"{eval_set.eval_set_id} ({eval_set.path})" if shared else eval_set.eval_set_id

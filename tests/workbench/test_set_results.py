@@ -92,14 +92,14 @@ async def test_totals_are_of_results_of_now(opened):
         )
         code = scored.code if is_fresh else -1
         outcomes.put(case, replace(scored, ref=ResultInMemory.of(of_case), code=code))
-    totals = outcomes.totals(eval_set)
+    results = outcomes.results_of_set(eval_set)
     assert outcomes.counts_of(eval_set.case_path) == {"PASSED": 2, "FAILED": 1, "STALE": 1}
-    assert totals.failing == [failing]
-    assert totals.slowest == [(4.0, slow), (2.0, passing), (1.0, failing)]
-    assert (totals.timed, totals.seconds) == (3, 7.0)
-    total = totals.metrics["response_match_score"]
+    assert results.failing == [failing]
+    assert results.slowest == [(4.0, slow), (2.0, passing), (1.0, failing)]
+    assert (results.totals.timed, results.totals.seconds) == (3, 7.0)
+    total = results.metrics["response_match_score"]
     assert (total.cases, total.passed, total.sum) == (3, 2, 2.25)
-    assert outcomes.totals(eval_set) is totals
+    assert outcomes.results_of_set(eval_set) is results
     page = Page(100, 40)
     write_set_results(page, eval_set, (), outcomes)
     lines = ["".join(text for text, _ in line) for line in page.lines]
@@ -132,7 +132,7 @@ async def test_a_case_that_is_done_is_all_that_is_gone_through(opened, monkeypat
             outcomes.counts(), outcomes.counts_of(eval_set.case_path), outcomes.passed(eval_set.case_path)
             run_line(workbench, 80)
             if is_scored_again:
-                outcomes.totals(eval_set)
+                outcomes.results_of_set(eval_set)
 
         draw()
         looks["n"] = 0

@@ -1,4 +1,4 @@
-"""Totals of the results of a set's cases."""
+"""What the page of a set says of the results of its cases."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.core.model.spending import Cost
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.runs.run_file import MetricTotal
-from evaltui.workbench.results import needs_attention
 from evaltui.workbench.state import CaseOutcome, EarlierResult
 from evaltui.workbench.stored_results import RunResults, StoredResult
 
@@ -29,8 +28,11 @@ class Moved(NamedTuple):
 
 
 @dataclass
-class SetTotals:
-    """Of the results of now, but for `statuses`, `runs` and `first`, which stale results are in too."""
+class SetResults:
+    """What the page of a set says.
+
+    Of results of now, but for `statuses`, `runs` and `first`, which stale results are in too.
+    """
 
     statuses: Counter[str] = field(default_factory=Counter)
     runs: set[str] = field(default_factory=set)
@@ -38,14 +40,7 @@ class SetTotals:
     first: CaseId | None = None
     failing: list[CaseId] = field(default_factory=list)
     """The cases to stop at, in the order of the set."""
-    timed: int = 0
-    """How many have a known time."""
-    seconds: float = 0.0
-    """Of these, all repeats together."""
-    tokens: float | None = None
-    """Of all repeats; None where none are known."""
-    cost: Cost | None = None
-    """Of all repeats; None where nobody knows."""
+    totals: Totals = field(default_factory=Totals)
     metrics: Mapping[str, MetricTotal] = field(default_factory=dict)
     """Those that pass or fail cases, by name, in the order of the config."""
     slowest: list[tuple[float, CaseId]] = field(default_factory=list)
@@ -53,43 +48,39 @@ class SetTotals:
     changes: list[Moved] = field(default_factory=list)
 
 
-def totals_of(
+def results_of_set(
     eval_set: EvalSetFile,
     outcome: Callable[[CaseId], CaseOutcome | None],
     earlier: Callable[[CaseId], EarlierResult | None],
     of_now: Collection[CaseId],
-) -> SetTotals:
-    """Totals of a set.
+) -> SetResults:
+    """Results of a set.
 
     `earlier` is the result before the last one; `of_now` are the cases with a result of now.
     """
-    totals, results, times = SetTotals(), list[CaseOutcome](), list[tuple[float, CaseId]]()
-    costs: list[Cost] = []
+    found, results, times = SetResults(), list[CaseOutcome](), list[tuple[float, CaseId]]()
     for stored in eval_set.cases:
         case = CaseId(eval_set.case_path, stored.eval_id)
         if (scored := outcome(case)) is None:
             continue
         figures = scored.figures
-        totals.first = totals.first or case
-        totals.statuses[figures.status] += 1
-        totals.runs.add(scored.run.name)
+        found.first = found.first or case
+        found.statuses[figures.status] += 1
+        found.runs.add(scored.run.name)
         if case not in of_now:
             continue
         results.append(scored)
-        if needs_attention(figures):
-            totals.failing.append(case)
+        if not figures.passes:
+            found.failing.append(case)
         if figures.seconds:
             times.append((figures.seconds * figures.runs, case))
-        if figures.tokens is not None:
-            totals.tokens = (totals.tokens or 0.0) + figures.tokens * figures.runs
-        costs += figures.costs.values()
         before = earlier(case)
         if before is not None and before.differs(scored):
-            totals.changes.append(Moved(case, before, scored.status))
-    totals.timed, totals.seconds = len(times), sum(seconds for seconds, _ in times)
-    totals.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
-    totals.cost, totals.metrics = Cost.of_all(costs), _metrics(results)
-    return totals
+            found.changes.append(Moved(case, before, scored.status))
+    found.totals = totals_of(scored.figures for scored in results)
+    found.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
+    found.metrics = _metrics(results)
+    return found
 
 
 def _metrics(results: Iterable[CaseOutcome]) -> dict[str, MetricTotal]:

@@ -1,0 +1,171 @@
+"""What cases add up to: in a run, a set of it, a variant, or with a tag."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+
+from pydantic import computed_field
+
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.json_fields import NOT_REPORTED, keys_first
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.spending import Cost, KnownCost
+from evaltui.core.statistics.estimates import Rate, RunsRate, clustered_rate, quantile, rate_of
+from evaltui.text.figures import show_number
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What cases add up to; of those without a result only their number."""
+
+    counts: Mapping[str, int] = field(default_factory=dict, metadata=NOT_REPORTED)
+    """Cases with a result, by status."""
+    flaky_passed: int = field(default=0, metadata=NOT_REPORTED)
+    """How many of the flaky ones pass by their policy."""
+    open_cases: int = field(default=0, metadata={"serialization_alias": "unfinished_cases"})
+    """Selected cases without a result."""
+    runs: int = 0
+    """Executions of cases."""
+    passed_runs: int = 0
+    """Executions that passed."""
+    rate: RunsRate | None = field(default=None, metadata=NOT_REPORTED)
+    """The share of executions that passes, with its interval; None where there is none."""
+    seconds: float | None = field(default=None, metadata=NOT_REPORTED)
+    """Of all executions whose time is known; None where it is of none."""
+    timed: int = field(default=0, metadata=NOT_REPORTED)
+    """How many cases have a known time."""
+    p50: float | None = field(default=None, metadata={"serialization_alias": "p50_seconds"})
+    """Median of the seconds of an execution; None where nobody knows."""
+    p95: float | None = field(default=None, metadata={"serialization_alias": "p95_seconds"})
+    tokens: float | None = None
+    """Of all executions; None where they are not known of every case."""
+    total_cost: Cost | None = field(default=None, metadata=NOT_REPORTED)
+    """Of all executions, judges included; None where nobody knows of any."""
+    cost: Cost | None = field(default=None, metadata=NOT_REPORTED)
+    """What the agent cost in all of them, judges left out; None where nobody knows of any."""
+
+    @computed_field
+    @property
+    def cases(self) -> int:
+        """Cases with a result."""
+        return sum(self.counts.values())
+
+    @computed_field(alias="passed_cases")
+    @property
+    def passed(self) -> int:
+        """Cases that passed, flaky ones by their policy."""
+        return self.counts.get(Status.PASSED, 0) + self.flaky_passed
+
+    @property
+    def by_status(self) -> Mapping[str, int]:
+        """Selected cases by status, those without a result as NOT_EVALUATED."""
+        return Counter(self.counts) + Counter({Status.NOT_EVALUATED.value: self.open_cases})
+
+    @property
+    def evaluated(self) -> int:
+        """Cases with a result that says whether they pass."""
+        return self.cases - self.counts.get(Status.NOT_EVALUATED, 0)
+
+    @property
+    def case_rate(self) -> Rate | None:
+        """The share of cases that passes; None where none was evaluated."""
+        return rate_of(self.passed, self.evaluated)
+
+    @property
+    def in_words(self) -> str:
+        """`7 of 12`"""
+        return f"{show_number(self.passed)} of {show_number(self.cases + self.open_cases)}"
+
+    @computed_field(alias="cost")
+    @property
+    def known_cost(self) -> KnownCost | None:
+        """What the agent cost in all of them, judges left out; None where nobody knows of any."""
+        return KnownCost.of(self.cost)
+
+    @computed_field
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of executions that passes; None where there is none."""
+        return self.rate.mean if self.rate else None
+
+    @computed_field
+    @property
+    def interval(self) -> list[float] | None:
+        """In which the pass rate is with 95 % confidence, clustered by case: from, to."""
+        return list(self.rate.interval) if self.rate else None
+
+    @computed_field
+    @property
+    def usd_per_passed_case(self) -> float | None:
+        """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
+        cost = self.cost_per_passed
+        return None if cost is None else cost.usd
+
+    _keys = keys_first(
+        "cases",
+        "passed_cases",
+        "unfinished_cases",
+        "runs",
+        "passed_runs",
+        "pass_rate",
+        "interval",
+        "p50_seconds",
+        "p95_seconds",
+        "tokens",
+        "cost",
+    )
+
+    @property
+    def known_usd(self) -> float | None:
+        """US dollars that the agent cost; None where a part of it is not known."""
+        return self.cost.usd if self.cost is not None and self.cost.is_exact else None
+
+    @property
+    def cost_per_passed(self) -> Cost | None:
+        """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
+        known = self.cost is not None and self.cost.usd is not None and self.passed
+        return self.cost.shared_by(self.passed) if known and self.cost else None
+
+
+def totals_of(cases: Iterable[CaseSummary]) -> Totals:
+    """Those of a run that is in no file; `RunFile.totals` asks its file instead."""
+    selected = list(cases)
+    done = [case for case in selected if case.runs]
+    times = list(_times(done))
+    tokens = [case.tokens * case.runs for case in done if case.tokens is not None]
+    return Totals(
+        counts=Counter(case.status.value for case in done),
+        flaky_passed=sum(case.passes for case in done if case.status is Status.FLAKY),
+        open_cases=len(selected) - len(done),
+        runs=sum(case.runs for case in done),
+        passed_runs=sum(case.passed for case in done),
+        rate=clustered_rate([(case.passed, case.evaluated) for case in done])
+        if any(case.evaluated for case in done)
+        else None,
+        seconds=fsum(times) if times else None,
+        timed=sum(case.seconds is not None for case in done),
+        p50=quantile(times, 0.5) if times else None,
+        p95=quantile(times, 0.95) if times else None,
+        tokens=fsum(tokens) if tokens and len(tokens) == len(done) else None,
+        total_cost=_sum([case.cost for case in done], done),
+        cost=_sum([case.costs.get("agent") for case in done], done),
+    )
+
+
+def _sum(costs: Sequence[Cost | None], cases: Sequence[CaseSummary]) -> Cost | None:
+    """The cost of cases; executions of unknown cost count as unseen."""
+    if not any(costs):
+        return None
+    return Cost.of_all([cost or Cost(unseen=case.runs) for cost, case in zip(costs, cases, strict=True)])
+
+
+def _times(cases: Iterable[CaseSummary]) -> Iterator[float]:
+    """Of each execution; their mean where only that is known."""
+    for case in cases:
+        if case.times:
+            yield from case.times
+        elif case.seconds is not None:
+            yield from [case.seconds] * case.runs
