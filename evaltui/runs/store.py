@@ -71,8 +71,8 @@ class RunStore:
 
     @property
     def title(self) -> str:
-        """`agents/desk`, `desk.agent (agents/desk)`, `agents/desk in out/agents/desk`: of what runs are looked
-        for, and where."""
+        """Of what runs are looked for, and where: `agents/desk`, `desk.agent (agents/desk)`,
+        `agents/desk in out/agents/desk`."""
         place = f" in {seen_from_here(self.folder)}" if self.results_dir is not None else ""
         agent = self.url or self.module
         return f"{agent} ({self.agent_dir}){place}" if agent else f"{self.agent_dir}{place}"
