@@ -15,9 +15,9 @@ from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import new_config_text
 from evaltui.documents.editing.references import References
-from evaltui.documents.editing.set import new_set_text, set_id_problem
-from evaltui.documents.edits import Insert
+from evaltui.documents.editing.set import SetEditor, new_set_text, set_id_problem
 from evaltui.documents.saving import ChangedOutsideError, Write, add_cases, read_source, save, save_together
+from evaltui.documents.values import copy_of, edits_of
 from evaltui.files.configs import config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.eval_sets import set_name
@@ -87,7 +87,10 @@ def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
     cases = [one.case for one in drafts]
     marked = _marked_config(path, drafts)
     document = JsonDocument(new_set_text(set_name(path), time.time()))
-    document = document.edited(Insert(("eval_cases",), at, case) for at, case in enumerate(cases))
+    eval_set = SetEditor.copied(document.value)
+    for case in cases:
+        eval_set.insert_case(case)
+    document = document.edited(edits_of(eval_set.data))
     try:
         try:
             save(path, document.text, None)
@@ -110,16 +113,14 @@ def _marked_config(path: Path, drafts: Sequence[CaseDraft]) -> Write | None:
     if not any(one.marks for one in drafts):
         return None
     eval_set_id = read_eval_set_file(path, "given", path.parent).eval_set_id if path.exists() else ""
-    marks = [
-        {"set": eval_set_id or set_name(path), "case": one.case["eval_id"], "turn": turn, "mode": mode}
-        for one in drafts
-        for turn, mode in one.marks.items()
-    ]
     config = config_file(path)
     try:
         source = read_source(config) if config.exists() else None
         document = JsonDocument(source.text if source else new_config_text())
-        document = document.edited(References(document.value).append_entries("turns", marks))
+        references = References(copy_of(document.value))
+        for one in drafts:
+            references.mark_turns((eval_set_id or set_name(path), one.case["eval_id"]), one.marks)
+        document = document.edited(edits_of(references.config))
     except (OSError, ValueError) as error:
         raise UsageError(f"{config} cannot get the marks of the cases: {error}") from error
     return Write(config, document.text, source.fingerprint if source else None)

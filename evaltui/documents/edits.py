@@ -1,11 +1,11 @@
-"""What can be done to a JSON document, and what each edit means for the data."""
+"""The edits of a JSON document, and what is the same in JSON data."""
 
 from __future__ import annotations
 
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,85 +86,6 @@ class Rename:
 Edit = Put | PutText | Insert | Remove | Move | Duplicate | Rename
 
 
-def apply_to_data(data: Any, edits: Iterable[Edit]) -> Any:
-    """The data that edits make of JSON data, which itself stays as it is, as does what it shares with it.
-
-    Raises EditError.
-    """
-    for edit in edits:
-        data = _applied(_opened(data, edit.path), edit)
-    return data
-
-
-def _opened(data: Any, path: JsonPath) -> Any:
-    """The data with another object or array, to be changed, for each one on a path; all else is shared."""
-    data = inner = _shallow(data)
-    for step in path:
-        if not has_step(inner, step):
-            break
-        inner[step] = inner = _shallow(inner[step])
-    return data
-
-
-def _shallow(data: Any) -> Any:
-    return data.copy() if isinstance(data, dict | list) else data
-
-
-def _applied(data: Any, edit: Edit) -> Any:
-    match edit:
-        case Put(path, value):
-            return _put(data, path, json_value(value, path))
-        case PutText(path, text):
-            return _put(data, path, text_value(text, path))
-        case Insert(path, index, value):
-            _array(data, path, index, at_end=True).insert(index, json_value(value, path))
-        case Remove(path):
-            del _holder(data, path)[path[-1]]
-        case Move(path, index, to):
-            array = _array(data, path, index)
-            _array(data, path, to)
-            array.insert(to, array.pop(index))
-        case Duplicate(path, index):
-            array = _array(data, path, index)
-            array.insert(index + 1, json_copy(array[index]))
-        case Rename(path, key):
-            _rename(data, path, key)
-    return data
-
-
-def _put(data: Any, path: JsonPath, value: Any) -> Any:
-    if not path:
-        return value
-    holder = at_path(data, path[:-1])
-    # A member may be new; an element may not.
-    if not isinstance(holder, dict) or not isinstance(path[-1], str):
-        at_path(data, path)
-    holder[path[-1]] = value
-    return data
-
-
-def _rename(data: Any, path: JsonPath, key: str) -> None:
-    holder = _holder(data, path)
-    check_new_key(holder, path, key)
-    members = [(key if name == path[-1] else name, value) for name, value in holder.items()]
-    holder.clear()
-    holder.update(members)
-
-
-def _holder(data: Any, path: JsonPath) -> Any:
-    """The object or array that has what is at a path."""
-    check_not_root(path)
-    at_path(data, path)
-    return at_path(data, path[:-1])
-
-
-def _array(data: Any, path: JsonPath, index: int, *, at_end: bool = False) -> list[Any]:
-    array = at_path(data, path)
-    check_index(array, path, index, at_end=at_end)
-    assert isinstance(array, list)
-    return array
-
-
 def at_path(data: Any, path: JsonPath) -> Any:
     """What JSON data has at a path. Raises EditError where it has nothing there."""
     for depth, step in enumerate(path):
@@ -232,15 +153,6 @@ def json_value(value: Any, path: JsonPath) -> Any:
             raise EditError(f"{type(value).__name__} is not a JSON value", path)
 
 
-def json_copy(data: Any) -> Any:
-    """A copy of parsed JSON data; much faster than copy.deepcopy."""
-    if isinstance(data, dict):
-        return {key: json_copy(item) for key, item in data.items()}
-    if isinstance(data, list):
-        return [json_copy(item) for item in data]
-    return data
-
-
 def alike(one: Any, other: Any) -> bool:
     """Whether two JSON values are the same as JSON text: `same`, with members in the same order."""
     if isinstance(one, dict) and isinstance(other, dict):
@@ -254,10 +166,10 @@ def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are of the same types and equal; the order of members does not count."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
     if type(one) is not type(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
     if isinstance(one, float):
         # -0.0 and 0.0 are equal and yet two numbers; not-a-number is never equal.
         return repr(one) == repr(other)

@@ -11,10 +11,11 @@ from typing import Any, NewType
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.edits import Insert
+from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.files import locked, read_regular, replace_all
 from evaltui.documents.json_text import decode, parse
 from evaltui.documents.nodes import BOM
+from evaltui.documents.values import edits_of
 
 Fingerprint = NewType("Fingerprint", str)
 
@@ -152,15 +153,16 @@ def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
 
 def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
     document, cases_key = _eval_set(source)
-    ids = {case.outline.eval_id for case in document.cases}
+    eval_set = SetEditor.copied(document.value)
+    ids: set[Any] = set(eval_set.eval_ids)
     for case in added:
         eval_id = case.get(spelt("eval_id", case))
         if eval_id in ids:
             message = f"already has a case {eval_id!r}; choose another id"
             raise _unusable(source.path, (cases_key,), message)
         ids.add(eval_id)
-    count = len(document.cases)
-    return document.edited(Insert((cases_key,), count + at, case) for at, case in enumerate(added)).text
+        eval_set.insert_case(case)
+    return document.edited(edits_of(eval_set.data)).text
 
 
 def _eval_set(source: Source) -> tuple[JsonDocument, str]:

@@ -11,6 +11,7 @@ from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.json_text import duplicate_keys, locate, parse, without_comments
 from evaltui.documents.saving import Source, read_source
+from evaltui.documents.values import copy_of, edits_of
 from evaltui.files.lint import files_to_lint, is_config_by_content
 
 
@@ -36,7 +37,7 @@ def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
 def mended_file(path: Path) -> MendedFile | None:
     """A file mended; None where there is nothing to mend, or it cannot be read."""
     # Models load slowly, and reading this module must not wait for them.
-    from evaltui.documents.editing.mending import Mend, mends_of_config, mends_of_set
+    from evaltui.documents.editing.mending import mend_config, mend_set
 
     try:
         source = read_source(path)
@@ -52,11 +53,10 @@ def mended_file(path: Path) -> MendedFile | None:
     # Edits would not leave both of two members with one key.
     if duplicate_keys(text):
         return MendedFile(source, text, removed) if removed else None
-    mends_of = mends_of_config if is_config_by_content(path, text) else mends_of_set
-    document, mends = JsonDocument(text), list[Mend]()
-    while more := list(mends_of(document.value)):
-        document = document.edited(edit for mend in more for edit in mend.edits)
+    mend = mend_config if is_config_by_content(path, text) else mend_set
+    document = JsonDocument(text)
+    data, mends = copy_of(document.value), list[Problem]()
+    while more := [Problem.warning(*one) for one in mend(data)]:
         mends += more
-    problems = [Problem.warning(mend.path, mend.message) for mend in mends]
-    located = (*removed, *locate(problems, text, str(path)))
-    return MendedFile(source, document.text, located) if located else None
+    located = (*removed, *locate(mends, text, str(path)))
+    return MendedFile(source, document.edited(edits_of(data)).text, located) if located else None

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.editing.json_paths import eval_ids
-from evaltui.documents.editing.set import CaseEditor
-from evaltui.documents.edits import Edit, EditError
+from evaltui.documents.editing.set import CaseEditor, SetEditor
+from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.problems import check_new_cases
+from evaltui.documents.values import all_or_nothing, edits_of
 from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.acceptable import Choice, refuses_outcome, refuses_unread
@@ -174,7 +175,8 @@ def _propose(
     accepted: Counter[Path] = Counter()
     remarks: list[str] = []
 
-    def edits(some: Sequence[_Case]) -> Iterator[Edit]:
+    def with_accepted(document: CaseFile, some: Sequence[_Case]) -> CaseFile:
+        eval_set = SetEditor.copied(document.value)
         for case in some:
             progress.step()
             if reason := refuses_outcome(case.scored):
@@ -182,21 +184,21 @@ def _propose(
                 continue
             try:
                 actual = _actual(editing, case)
-                editor = CaseEditor(case.document.value, case.number)
-                of_case = _edits(choice, case, editor, actual)
+                with all_or_nothing(eval_set.data, (*eval_set.path, case.number)):
+                    _accept(choice, case, editor := eval_set.case(case.number), actual)
             except ValueError as error:
                 left_out.append(str(error))
                 continue
-            if of_case:
+            if edits_of(editor.value):
                 accepted[case.file] += 1
                 remarks.extend(_remarks(choice, case, editor, actual))
-            yield from of_case
+        return document.edited(edits_of(eval_set.data))
 
     try:
         changes = [
             FileChange(path, accepted[path], changed_lines(before, after), before, after)
             for path, some in by_file.items()
-            if (after := (before := some[0].document).edited(edits(some))) and accepted[path]
+            if (after := with_accepted(before := some[0].document, some)) and accepted[path]
         ]
     except EditError as error:
         return Proposal(choice, problem=str(error))
@@ -223,7 +225,7 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     return [turn.with_output for turn in actual] if scores_outputs else actual
 
 
-def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> list[Edit]:
+def _accept(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> None:
     # It builds on the models.
     from evaltui.documents.editing.accepting import Accepting
 
@@ -232,32 +234,31 @@ def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Inv
     final_state = result.repeats[case.scored.repeat].final_state
     if choice.what == "case":
         accepting.case(result.turns, actual, final_state)
-        return accepting.edits
+        return
     if choice.what == "state":
         accepting.state(choice.path, final_state or {})
-        return accepting.edits
+        return
     turn = choice.turn
     if turn >= min(len(actual), len(result.turns)):
         raise EditError(
             f"Turn {turn + 1} was not reached in {case.scored.run.name}   {key_of('run')}  Run case"
         )
-    rows, invocation = result.turns[turn].calls, actual[turn]
+    scored, invocation = result.turns[turn], actual[turn]
     match choice.what:
         case "argument":
-            accepting.argument(turn, rows, choice.row, choice.path)
+            accepting.argument(turn, scored.calls, choice.row, choice.path)
         case "call":
-            accepting.call(turn, rows, choice.row, invocation)
+            accepting.call(turn, scored.calls, choice.row, invocation)
         case "calls":
-            accepting.calls(turn, rows, invocation)
+            accepting.calls(turn, scored.calls, invocation)
         case "text":
-            accepting.text(turn, result.turns[turn].intermediate, choice.row, invocation)
+            accepting.text(turn, scored.intermediate, choice.row, invocation)
         case "texts":
-            accepting.texts(turn, result.turns[turn].intermediate, invocation)
+            accepting.texts(turn, scored.intermediate, invocation)
         case "answer":
             accepting.answer(turn, invocation)
         case "turn":
-            accepting.turn(turn, result.turns[turn], invocation)
-    return accepting.edits
+            accepting.turn(turn, scored, invocation)
 
 
 def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> Iterator[str]:

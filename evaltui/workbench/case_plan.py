@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.case_file import CaseFile
-from evaltui.documents.editing.json_paths import Changes, cases_path
-from evaltui.documents.editing.set import SetEditor, Transfer
-from evaltui.documents.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
+from evaltui.documents.editing.set import SetEditor
+from evaltui.documents.edits import Edit, EditError
 from evaltui.documents.problems import check_new_cases
+from evaltui.documents.values import edits_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
@@ -35,44 +33,25 @@ def refusing(say: Callable[[str], None]) -> Iterator[None]:
 
 
 class Plan:
-    """Edits of several files that will be one step; what follows sees what was planned before."""
+    """Copies of several sets and their configs, whose changes will be one step."""
 
     def __init__(self, editing: Editing) -> None:
         self._editing = editing
-        self._sets: dict[Path, Any] = {}
-        self._configs: dict[Path, Any] = {}
-        self.edits: dict[Path, list[Edit]] = {}
+        self._copies: dict[Path, Any] = {}
 
     def of(self, path: Path) -> SetEditor:
-        """A set and its config; sets with the same config have it as the same object."""
-        if path not in self._sets:
-            self._sets[path] = self._editing.data(path)
+        """A set and its config, to be changed; sets with the same config have it as the same object."""
         config = self._editing.sets.config_path(path)
-        if config not in self._configs:
-            self._configs[config] = self._editing.config_for_edit(path)
-        return SetEditor(self._sets[path], self._configs[config])
+        if path not in self._copies:
+            copied = self._editing.copied(path)
+            self._copies[path] = copied.data
+            self._copies.setdefault(config, copied.config)
+        return SetEditor(self._copies[path], self._copies[config])
 
-    def target(self, path: Path, source: SetEditor) -> SetEditor:
-        """As `of`; without a config it has a new one, where marks and rules might come with the cases."""
-        target = self.of(path)
-        if target.config is None and source.config is not None:
-            return replace(target, config=_new_config())
-        return target
-
-    def transfer(self, source: Path, target: Path, transfer: Transfer) -> None:
-        self.add(source, transfer.source)
-        self.add(target, transfer.target)
-
-    def add(self, path: Path, changes: Changes) -> None:
-        here = self.of(path)
-        if changes.of_set:
-            self.edits.setdefault(path, []).extend(changes.of_set)
-            self._sets[path] = _with_cases(here.data, changes.of_set)
-        if changes.of_config:
-            file = self._editing.sets.config_path(path)
-            self.edits.setdefault(file, []).extend(changes.of_config)
-            config = _new_config() if here.config is None else here.config
-            self._configs[file] = apply_to_data(config, changes.of_config)
+    @property
+    def edits(self) -> dict[Path, list[Edit]]:
+        """What the changes come to, for each file that they change."""
+        return {path: edits for path, copy in self._copies.items() if (edits := edits_of(copy))}
 
     def do(
         self,
@@ -82,16 +61,18 @@ class Plan:
         moved: Mapping[CaseId, CaseId] | None = None,
     ) -> None:
         """Does it all as one step, and calls `done` then; many edits are worked out in a thread."""
-        if sum(map(len, self.edits.values())) >= _MANY:
+        edits = self.edits
+        if sum(map(len, edits.values())) >= _MANY:
             # The edits are of the files as they are at this moment, and no later.
             with refusing(self._editing.say):
-                before = self._editing.opened(self.edits)
-                self._editing.background.start(self._do_many(before, label, after, done, moved))
-        elif self._editing.do_edits(label, self.edits, after=after, moved=moved):
+                before = self._editing.opened(edits)
+                self._editing.background.start(self._do_many(edits, before, label, after, done, moved))
+        elif self._editing.do_edits(label, edits, after=after, moved=moved):
             done()
 
     async def _do_many(
         self,
+        edits: Mapping[Path, list[Edit]],
         before: Mapping[Path, CaseFile],
         label: str,
         after: Selection,
@@ -102,45 +83,24 @@ class Plan:
         with refusing(editing.say):
             with editing.background.progress(f"{label} …"):
                 progress = Progress()
-                made = await in_thread(lambda: self._made(before, progress), progress)
+                made = await in_thread(lambda: _made(before, edits, progress), progress)
             for path, document in editing.opened(before).items():
                 if not document.has_text_of(before[path]):
                     raise EditError(f"{path.name} changed meanwhile; try again")
             if editing.do_edits(label, made, after=after, moved=moved):
                 done()
 
-    def _made(self, before: Mapping[Path, CaseFile], progress: Progress) -> dict[Path, CaseFile]:
-        """In a thread: what the edits make of files. Raises EditError."""
-        documents: dict[Path, CaseFile] = {}
-        for path, document in before.items():
-            documents[path] = document.edited(self.edits[path])
-            check_new_cases(documents[path], document.cases)
-            progress.done += len(self.edits[path])
-        return documents
 
-
-def _new_config() -> Any:
-    # It knows the metrics, which build on the models.
-    from evaltui.documents.editing.config import new_config
-
-    return new_config()
-
-
-def _with_cases(data: Any, edits: Sequence[Edit]) -> Any:
-    """A set after edits of its list of cases; the cases stay the same objects, so that it is fast."""
-    (key,) = cases_path(data)
-    found = list(list_at(data, (key,)))
-    for edit in edits:
-        match edit:
-            case Insert(_, index, value):
-                found.insert(index, value)
-            case Remove((_, int(index))):
-                del found[index]
-            case Move(_, index, to):
-                found.insert(to, found.pop(index))
-            case Put(_, list(value)):
-                found = value
-    return {**data, key: found}
+def _made(
+    before: Mapping[Path, CaseFile], edits: Mapping[Path, list[Edit]], progress: Progress
+) -> dict[Path, CaseFile]:
+    """In a thread: what edits make of files. Raises EditError."""
+    documents: dict[Path, CaseFile] = {}
+    for path, document in before.items():
+        documents[path] = document.edited(edits[path])
+        check_new_cases(documents[path], document.cases)
+        progress.done += len(edits[path])
+    return documents
 
 
 def by_file(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[str]]:

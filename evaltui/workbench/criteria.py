@@ -16,8 +16,9 @@ from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config, new_config_text
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.references import BlockList, dangling, idle_rules
-from evaltui.documents.edits import Edit, EditError
+from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
+from evaltui.documents.values import copy_of, edits_of
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.workbench.criteria_rows import (
@@ -221,28 +222,29 @@ class Criteria:
 
     def add(self, row: MetricRow, text: str = "") -> bool:
         """Ask for a metric that is not in use; `text` is the value of the option that it needs."""
-        return self._do(f"add {row.name}", lambda config: _added(config, row, text))
+        return self._do(f"add {row.name}", lambda config: _add(config, row, text))
 
     def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
         """The lines of the file that adding a metric would change; none where it is in use by now."""
-        try:
-            edits = _added(ConfigEditor(self._data()), row, "…")
-        except EditError:
-            return ()
         is_new = not self.exists
         document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path)
-        return changed_lines(document, document.edited(edits))
+        config = ConfigEditor(copy_of(document.value))
+        try:
+            _add(config, row, "…")
+        except EditError:
+            return ()
+        return changed_lines(document, document.edited(edits_of(config.config)))
 
     def add_rubric(self, metric: str, after: int, text: str) -> bool:
         """A rubric of a metric, behind the one with this index; -1 means before all."""
 
-        def edit(config: ConfigEditor) -> list[Edit]:
+        def edit(config: ConfigEditor) -> None:
             rubrics = rubrics_of(config, metric)
             ids = {field_value(rubric, (), "rubric_id") for rubric in rubrics}
             new_id = next(name for number in count(1) if (name := f"rubric_{number}") not in ids)
             rubric = {"rubric_id": new_id, "rubric_content": {"text_property": text.strip()}}
             rubrics.insert(after + 1, rubric)
-            return config.set_option(metric, _RUBRICS, rubrics)
+            config.set_option(metric, _RUBRICS, rubrics)
 
         return self._do(f"add rubric to {metric}", edit)
 
@@ -336,34 +338,34 @@ class Criteria:
     def _put_rubric(self, label: str, row: RubricRow, text: str | None) -> bool:
         """Another text for a rubric; None takes it out."""
 
-        def edit(config: ConfigEditor) -> list[Edit]:
+        def edit(config: ConfigEditor) -> None:
             rubrics = rubrics_of(config, row.metric)
             if text is None:
                 del rubrics[row.index]
             else:
                 rubrics[row.index] = _with_text(rubrics[row.index], text)
-            return config.set_option(row.metric, _RUBRICS, rubrics or None)
+            config.set_option(row.metric, _RUBRICS, rubrics or None)
 
         return self._do(label, edit)
 
     def _do(
         self,
         label: str,
-        edit: Callable[[ConfigEditor], list[Edit]],
+        change: Callable[[ConfigEditor], object],
         *,
         moves: object = None,
         scores_later: bool = False,
     ) -> bool:
         """Values of the same `moves` one after the other are one step."""
         try:
-            edits = edit(ConfigEditor(self._data()))
+            config = ConfigEditor(copy_of(self._data()))
+            change(config)
         except (EvalSetError, OSError, ValueError) as error:
             self._say(str(error))
             return False
         extends = self._moving[1] if moves is not None and moves == self._moving[0] else None
-        done = bool(edits) and self._editing.do_edits(
-            label, {self.path: edits}, extends=extends, scores_later=scores_later
-        )
+        changes = {self.path: edits} if (edits := edits_of(config.config)) else {}
+        done = self._editing.do_edits(label, changes, extends=extends, scores_later=scores_later)
         if done:
             self._moving = moves, self._editing.last_step
         return done
@@ -375,11 +377,11 @@ def needed_option(metric: MetricRow) -> OptionRow | None:
     return next((row for row in options if row.option.default is None), None)
 
 
-def _added(config: ConfigEditor, row: MetricRow, text: str) -> list[Edit]:
+def _add(config: ConfigEditor, row: MetricRow, text: str) -> None:
     """Raises EditError for a metric that cannot be added."""
     threshold, needed = DEFAULT_CRITERIA.get(row.name, first_threshold(row)), needed_option(row)
     criterion = {"threshold": threshold, needed.option.name: text} if needed else threshold
-    return config.add_metric(row.name, criterion)
+    config.add_metric(row.name, criterion)
 
 
 def _with_text(rubric: Any, text: str) -> Any:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.documents.case_file import CaseFile
-    from evaltui.documents.editing.json_paths import Changes
-    from evaltui.documents.editing.set import EditBuilder
+    from evaltui.documents.editing.set import EditBuilder, SetEditor
     from evaltui.documents.edits import Edit
     from evaltui.documents.merge import Choices, Side
     from evaltui.documents.open_file import FileConflict, OpenFile
@@ -159,28 +158,31 @@ class Editing:
         """As `do`. Raises EvalSetError, OSError and ValueError where it cannot be done."""
         if reason := self.refuses_to_edit(path):
             raise EditError(reason)
-        changes = self._changes(path, build)
-        edits: dict[Path, Sequence[Edit] | CaseFile] = {}
-        if changes.of_set:
-            edits[path] = changes.of_set
-        if changes.of_config:
-            edits[self.sets.config_path(path)] = changes.of_config
-        return self._do(label, edits, after=after, moved=moved, extends=extends)
+        return self._do(label, self._edits(path, build), after=after, moved=moved, extends=extends)
 
     def case_after(self, path: Path, number: int, build: EditBuilder) -> StoredCase:
         """The case with this number, from 0, as a change of its set would make it; nothing is changed.
 
         Raises as `change`.
         """
-        return self.document(path).edited(self._changes(path, build).of_set).cases[number]
+        return self.document(path).edited(self._edits(path, build).get(path, ())).cases[number]
 
-    def _changes(self, path: Path, build: EditBuilder) -> Changes:
+    def _edits(self, path: Path, build: EditBuilder) -> dict[Path, list[Edit]]:
         # The first frame does not wait for what edits.
-        from evaltui.documents.editing.json_paths import Changes
+        from evaltui.documents.values import edits_of
+
+        eval_set = self.copied(path)
+        build(eval_set)
+        copies = {path: eval_set.data, self.sets.config_path(path): eval_set.config}
+        return {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
+
+    def copied(self, path: Path) -> SetEditor:
+        """A copy of a set and its config, a new one where there is none. Raises OSError, EvalSetError."""
+        from evaltui.documents.editing.config import new_config
         from evaltui.documents.editing.set import SetEditor
 
-        changes = build(SetEditor(self.data(path), self.config_for_edit(path)))
-        return Changes(changes) if isinstance(changes, list) else changes
+        data, config = self.data(path), self.config_for_edit(path)
+        return SetEditor.copied(data, new_config() if config is None else config)
 
     def do_edits(
         self,

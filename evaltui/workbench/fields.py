@@ -18,10 +18,9 @@ from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem, format_path
 from evaltui.core.model.tool_values import kinds_of
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
-from evaltui.documents.edits import Edit, Remove
 from evaltui.documents.json_text import duplicate_keys, locate, parse
+from evaltui.documents.values import remove
 
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]
@@ -171,7 +170,7 @@ class RowSource:
     def tools_by_name(self) -> Mapping[str, DeclaredTool]:
         return {tool.name: tool for tool in self.tools}
 
-    def build(self, edit: Callable[[CaseEditor], Changes | list[Edit]]) -> EditBuilder:
+    def build(self, edit: Callable[[CaseEditor], object]) -> EditBuilder:
         """An edit of this case, to be made from the data that there is by then."""
         number = self.editor.number
         return lambda eval_set: edit(eval_set.case(number))
@@ -288,7 +287,7 @@ def unknown_fields(holder: Any, known: Iterable[str]) -> Iterator[tuple[str, Any
 
 
 def remove_at(path: JsonPath) -> Operation:
-    return Operation(f"remove {path[-1]}", lambda _: [Remove(path)])
+    return Operation(f"remove {path[-1]}", lambda eval_set: remove(eval_set.data, path))
 
 
 # Problems at their rows

@@ -22,8 +22,9 @@ from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.config import ConfigEditor, Rule, new_config, new_rule
-from evaltui.documents.edits import Edit, EditError, apply_to_data
+from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
+from evaltui.documents.values import copy_of, edits_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.editing import Editing
@@ -144,8 +145,7 @@ class Relaxing:
         What was run is scored again, no agent is asked. Raises EditError for what is no rule, and where the
         config has errors.
         """
-        data = self._data()
-        config = self._config(apply_to_data(data, ConfigEditor(data).put_rule(rule)))
+        config = self._config(self._changed(lambda config: config.put_rule(rule)))
         with_rule = await self._score(self.case, self._scored, config)
         effect = Effect(with_rule.result if with_rule else None)
         others = [] if rule.get("case") else [one async for one in self._others(rule)]
@@ -166,12 +166,12 @@ class Relaxing:
 
     def change(self, rule: Rule) -> tuple[LineChange, ...]:
         """The lines of the config that go and come. Raises OSError, EvalSetError, EditError."""
-        edits = ConfigEditor(self._data()).put_rule(rule)
+        data = self._changed(lambda config: config.put_rule(rule))
         if self._editing.config_data(self._sets.file_of(self.case.path)) is None:
-            text = json.dumps(apply_to_data(new_config(), edits), indent=2, ensure_ascii=False)
+            text = json.dumps(data, indent=2, ensure_ascii=False)
             return tuple(LineChange("+", number, line) for number, line in enumerate(text.splitlines(), 1))
         document = self._editing.document(self.config_path)
-        return changed_lines(document, document.edited(edits))
+        return changed_lines(document, document.edited(edits_of(data)))
 
     @property
     def scored(self) -> CaseOutcome:
@@ -228,13 +228,19 @@ class Relaxing:
         label = f"check {self._name(rule['arg'])} of {self.tool} again"
         return self._do(label, lambda config: config.remove_rule(index))
 
-    def _do(self, label: str, edit: Callable[[ConfigEditor], list[Edit]]) -> bool:
+    def _do(self, label: str, change: Callable[[ConfigEditor], None]) -> bool:
         try:
-            edits = edit(ConfigEditor(self._data()))
-        except (EditError, OSError, ValueError) as error:
+            data = self._changed(change)
+        except (OSError, ValueError) as error:
             self._say(str(error))
             return False
-        return self._editing.do_edits(label, {self.config_path: edits})
+        return self._editing.do_edits(label, {self.config_path: edits_of(data)})
+
+    def _changed(self, change: Callable[[ConfigEditor], None]) -> Any:
+        """A changed copy of the config. Raises OSError, EvalSetError, EditError."""
+        config = ConfigEditor(copy_of(self._data()))
+        change(config)
+        return config.config
 
     @staticmethod
     def _name(arg: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.declared_tool import declared_tools
 from evaltui.core.model.problems import EvalSetError
-from evaltui.documents.editing.json_paths import Changes, field_value
+from evaltui.documents.editing.json_paths import field_value
 from evaltui.documents.editing.set import CaseEditor, EditBuilder, SetEditor
-from evaltui.documents.edits import Edit, EditError, PutText, alike
+from evaltui.documents.edits import EditError, alike
 from evaltui.documents.open_file import OpenFile
 from evaltui.documents.style import in_one_line, laid_out
 from evaltui.files.eval_set_file import EvalSetFile
@@ -194,16 +194,15 @@ class SelectedCase:
             raise FieldError(problem)
         written = self._written or ""
 
-        def build(eval_set: SetEditor) -> Changes:
-            renaming = eval_set.rename_case(editor.number, new_id)
+        def build(eval_set: SetEditor) -> None:
             own = _indented(text, written) if "\n" in written else in_one_line(text, written)
-            return Changes([PutText(editor.path, own)], renaming.of_config)
+            eval_set.replace_case(editor.number, new_id, own)
 
         return build
 
 
-def _nothing(_: SetEditor) -> list[Edit]:
-    return []
+def _nothing(_: SetEditor) -> None:
+    pass
 
 
 def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:

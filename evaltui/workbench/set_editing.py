@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.documents.editing import set as eval_sets
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import EditError
 from evaltui.files.eval_sets import migrated_text, read_eval_set, set_name
@@ -110,10 +109,10 @@ def rename_case(editing: Editing, case: CaseId, number: int, wanted: str) -> boo
     moved, file = CaseId(case.path, wanted), editing.sets.file_of(case.path)
     marking = editing.navigation.marking
 
-    def rename(eval_set: SetEditor) -> Changes:
+    def rename(eval_set: SetEditor) -> None:
         if eval_set.eval_ids[number : number + 1] != [case.eval_id]:
             raise EditError(f"{file.name} changed meanwhile; select the case again")
-        return eval_set.rename_case(number, wanted)
+        eval_set.rename_case(number, wanted)
 
     label, after = f"rename {case.eval_id} to {wanted}", Selection(*moved)
     if not editing.do(label, file, rename, after=after, moved={case: moved}):
@@ -161,8 +160,8 @@ def duplicate(editing: Editing) -> None:
         for path, numbers in numbers_in_sets(editing, cases).items():
             index = numbers[-1] + 1
             here = plan.of(path)
-            plan.transfer(path, path, here.copy_to(here, numbers, index))
-            copies += keys_at(plan.of(path), editing.sets.case_path(path), index, len(numbers))
+            here.copy_to(here, numbers, index)
+            copies += keys_at(here, editing.sets.case_path(path), index, len(numbers))
 
         def done() -> None:
             editing.navigation.marking.clear()
@@ -178,7 +177,7 @@ def delete(editing: Editing) -> None:
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
         for path, numbers in numbers_in_sets(editing, cases).items():
-            plan.add(path, plan.of(path).delete_cases(numbers))
+            plan.of(path).delete_cases(numbers)
 
         def done() -> None:
             editing.navigation.marking.clear()
@@ -196,7 +195,7 @@ def move(editing: Editing, step: int) -> None:
         for path, numbers in numbers_in_sets(editing, cases).items():
             here = plan.of(path)
             shown = filtered.get(editing.sets.case_path(path)) or range(here.count)
-            plan.add(path, Changes(here.move_cases(moves(shown, set(numbers), step))))
+            here.move_cases(moves(shown, set(numbers), step))
         if not plan.edits:
             editing.say("Already the first" if step < 0 else "Already the last")
             return
@@ -244,7 +243,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
         if config_path(origin) == config_path(path):
             source = replace(source, config=plan.of(path).config)
         numbers = numbers_of(source, origin, wanted)
-        plan.transfer(origin, path, source.copy_to(plan.target(path, source), numbers, at))
+        source.copy_to(plan.of(path), numbers, at)
         at += len(numbers)
     named = _named(clipboard.cases)
     (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
@@ -264,7 +263,7 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
     at = index
     if own := origins.pop(path, None):
         # Those that were above leave their places.
-        plan.add(path, Changes(plan.of(path).move_cases(gathered(own, index))))
+        plan.of(path).move_cases(gathered(own, index))
         at = index + sum(number >= index for number in own)
     for origin, numbers in origins.items():
         if reason := editing.refuses_to_edit(origin):
@@ -272,7 +271,7 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
         source = plan.of(origin)
         left = editing.sets.case_path(origin)
         before = [CaseId(left, eval_id) for eval_id in ids_at(source, numbers)]
-        plan.transfer(origin, path, source.move_to(plan.target(path, source), numbers, at))
+        source.move_to(plan.of(path), numbers, at)
         moved.update(
             zip(before, keys_at(plan.of(path), editing.sets.case_path(path), at, len(numbers)), strict=True)
         )

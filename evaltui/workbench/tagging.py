@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from evaltui.core.model.tags import typed_tags
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.references import References
 from evaltui.text.figures import counted, some_of
 from evaltui.workbench.case_plan import Plan, ids_at, numbers_in_sets, refusing
@@ -46,5 +45,5 @@ def change_tags(editing: Editing, before: list[str], typed: str) -> None:
         for path, numbers in numbers_in_sets(editing, chosen(editing)).items():
             here = plan.of(path)
             cases = [(here.eval_set_id, eval_id) for eval_id in ids_at(here, numbers)]
-            plan.add(path, Changes([], References(here.config).change_tags(cases, added, removed)))
+            References(here.config).change_tags(cases, added, removed)
         plan.do(f"tag {named}", editing.navigation.selection, lambda: editing.say(f"Tagged {named}"))

@@ -11,6 +11,7 @@ from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_fil
 
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_rule
+from evaltui.documents.values import copy_of, edits_of
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 
@@ -48,7 +49,9 @@ def test_adk_reads_set_and_config_with_rules(tmp_path):
     document = JsonDocument(CONFIG)
     for number, match in enumerate(MATCHES):
         rule = new_rule("find", f"arg_{number}", match, ("orders", "late") if number % 2 else None)
-        document = document.edited(ConfigEditor(document.value).put_rule(rule))
+        config = ConfigEditor(copy_of(document.value))
+        config.put_rule(rule)
+        document = document.edited(edits_of(config.config))
     config_file.write_text(document.text)
     assert len(json.loads(document.text)["evaltui"]["rules"]) == len(MATCHES)
 

@@ -8,7 +8,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.tags import TagChoice, tags_in
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor
-from evaltui.documents.edits import apply_to_data
+from tests.changed_values import changed, changed_set
 
 
 def entry(case, *tags, of="orders"):
@@ -19,8 +19,9 @@ def config(*entries):
     return {"criteria": {"response_match_score": 0.5}, "evaltui": {"tags": list(entries)}}
 
 
-def tags_after(before, edits, of="orders"):
-    return tags_in(apply_to_data(before, edits), of)
+def tags_after(before, cases, added, removed):
+    after = changed(before, lambda references: references.change_tags(cases, added, removed), References)
+    return tags_in(after, "orders")
 
 
 def test_a_case_has_the_tags_of_all_its_entries_each_once():
@@ -62,20 +63,18 @@ def test_tags_have_no_part_in_scoring():
 def test_tags_are_given_and_taken():
     before = config(entry("late", "smoke", "slow"), entry("early", "slow"), entry("late", "new"))
     cases = [("orders", "late"), ("orders", "early"), ("orders", "third")]
-    edits = References(before).change_tags(cases, ["train"], {"slow"})
-    assert tags_after(before, edits) == {
+    assert tags_after(before, cases, ["train"], {"slow"}) == {
         "late": ("smoke", "new", "train"),
         "early": ("train",),
         "third": ("train",),
     }
-    assert References(before).change_tags(cases[:2], ["slow"], ()) == []
-    gone = References(before).change_tags(cases, (), {"smoke", "slow", "new"})
-    assert "tags" not in apply_to_data(before, gone)["evaltui"]
+    assert tags_after(config(entry("late", "slow")), cases[:1], ["slow"], ()) == {"late": ("slow",)}
+    assert tags_after(before, cases, (), {"smoke", "slow", "new"}) == {}
 
 
 @pytest.mark.parametrize("before", [{}, {"evaltui": {}}, {"evaltui": {"tags": None}}, {"evaltui": 1}])
 def test_lists_are_made_where_they_are_missing(before):
-    assert tags_after(before, References(before).change_tags([("orders", "a")], ["x"], ())) == {"a": ("x",)}
+    assert tags_after(before, [("orders", "a")], ["x"], ()) == {"a": ("x",)}
 
 
 def eval_set(*ids, name="orders"):
@@ -86,22 +85,17 @@ def eval_set(*ids, name="orders"):
 
 def test_tags_follow_their_cases():
     shared = config(entry("late", "smoke"), entry("early", "slow"), entry("late", "x", of="other"))
-    here = SetEditor(eval_set("late", "early"), shared)
-    assert tags_after(shared, here.rename_case(0, "later").of_config) == {
-        "later": ("smoke",),
-        "early": ("slow",),
-    }
-    assert tags_after(shared, here.rename("sent").of_config, "sent") == {
-        "late": ("smoke",),
-        "early": ("slow",),
-    }
-    assert tags_after(shared, here.delete_cases([0]).of_config) == {"early": ("slow",)}
-    copied = here.copy_to(here, [0, 1])
-    assert tags_after(shared, copied.source.of_config)["late_2"] == ("smoke",)
-    elsewhere = SetEditor(eval_set("late", name="far"), config())
-    moved = here.move_to(elsewhere, [0])
-    assert tags_after(shared, moved.source.of_config) == {"early": ("slow",)}
-    assert tags_after(config(), moved.target.of_config, "far") == {"late_2": ("smoke",)}
+
+    def tags_then(change, of="orders"):
+        return tags_in(changed_set(eval_set("late", "early"), shared, change)[1], of)
+
+    assert tags_then(lambda here: here.rename_case(0, "later")) == {"later": ("smoke",), "early": ("slow",)}
+    assert tags_then(lambda here: here.rename("sent"), "sent") == {"late": ("smoke",), "early": ("slow",)}
+    assert tags_then(lambda here: here.delete_cases([0])) == {"early": ("slow",)}
+    assert tags_then(lambda here: here.copy_to(here, [0, 1]))["late_2"] == ("smoke",)
+    elsewhere = SetEditor.copied(eval_set("late", name="far"), config())
+    assert tags_then(lambda here: here.move_to(elsewhere, [0])) == {"early": ("slow",)}
+    assert tags_in(elsewhere.config, "far") == {"late_2": ("smoke",)}
 
 
 def test_a_choice_by_tags():

@@ -16,8 +16,8 @@ from evaltui.documents.edits import (
     PutText,
     Remove,
     Rename,
-    apply_to_data,
 )
+from tests.changed_values import apply_to_data
 
 SET = """\
 {

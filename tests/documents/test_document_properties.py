@@ -17,10 +17,10 @@ from evaltui.documents.edits import (
     PutText,
     Remove,
     Rename,
-    apply_to_data,
     same,
 )
 from evaltui.documents.nodes import parse_nodes
+from tests.changed_values import apply_to_data
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
     ["a", "b", "é", "\\", '"']

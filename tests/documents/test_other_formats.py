@@ -15,11 +15,12 @@ import pytest
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.documents import formats
 from evaltui.documents.case_file import CASES, CaseFile, Chunk, is_same
-from evaltui.documents.edits import Edit, EditError, Move, Put, Remove, apply_to_data
+from evaltui.documents.edits import Edit, EditError, Put
 from evaltui.documents.recovery import recoverable
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.workbench import Workbench
+from tests.changed_values import apply_to_data
 
 TEXT = """\
 # Questions to the house.
@@ -185,8 +186,8 @@ async def test_a_case_is_edited_undone_and_saved_in_its_own_words(opened):
 
 async def test_cases_are_moved_and_removed_with_their_comments(opened):
     workbench, path = opened
-    assert workbench.editing.do("move", path, lambda _: [Move((CASES,), 1, 0)])
-    assert workbench.editing.do("remove", path, lambda _: [Remove((CASES, 1))])
+    assert workbench.editing.do("move", path, lambda one: one.move_cases([(1, 0)]))
+    assert workbench.editing.do("remove", path, lambda one: one.delete_cases([1]))
     assert await workbench.editing.save_all()
     comment, last = path.read_text().splitlines()[-2:]
     assert (comment, json.loads(last)["id"]) == ("# The last one.", "bye")
@@ -207,7 +208,7 @@ async def test_changes_outside_are_merged_by_case_and_clashes_asked(opened):
 
 async def test_what_a_case_cannot_say_is_refused(opened):
     workbench, path = opened
-    assert not workbench.editing.do("add turn", path, lambda one: one.case(0).add_turn("again"))
+    assert not workbench.editing.do("add turn", path, lambda one: one.case(0).insert_turn(1, "again"))
     assert "a question has one message and one response" in workbench.notice.text
 
 

@@ -180,7 +180,7 @@ def test_a_draft_is_there_without_edits(tmp_path):
 EDITOR = """
     import asyncio, sys
     from pathlib import Path
-    from evaltui.documents.edits import Put
+    from evaltui.documents.values import put
     from evaltui.workbench.workbench import Workbench
 
     async def main(folder):
@@ -189,7 +189,7 @@ EDITOR = """
         path = folder / "a.evalset.json"
         for number in range(1, 100_000):
             where = ("eval_cases", number % 6, "n")
-            assert workbench.editing.do("set n", path, lambda _: [Put(where, number)])
+            assert workbench.editing.do("set n", path, lambda one: put(one.data, where, number))
             print(number, flush=True)
             if number % 5 == 0:
                 assert await workbench.editing.save_all()

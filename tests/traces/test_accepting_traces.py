@@ -12,10 +12,12 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.set import CaseEditor
-from evaltui.documents.edits import EditError, apply_to_data
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import copy_of
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.pairing import aligned_events
 from evaltui.traces.reading import read_bytes
+from tests.changed_values import changed_case
 from tests.traces import written_traces
 from tests.traces.adk_spans import BARE, SPANS, run
 from tests.traces.test_score_command import COST, LAMP, THANKS, TIME, case
@@ -31,9 +33,8 @@ def accepted(expected, messages, environment):
     actual = invocations_from_events(aligned_events(said, found)[0])
     result = asyncio.run(score_case(EvalCase.model_validate(expected), actual, EvalConfig.default()))
     data = {"eval_set_id": "s", "eval_cases": [expected]}
-    accepting = Accepting(CaseEditor(data, 0))
-    accepting.case(result.turns, actual, None)
-    return apply_to_data(data, accepting.edits)["eval_cases"][0], actual, result
+    after = changed_case(data, lambda case: Accepting(case).case(result.turns, actual, None))
+    return after["eval_cases"][0], actual, result
 
 
 def test_content_that_was_not_captured_changes_no_expectation():
@@ -41,7 +42,7 @@ def test_content_that_was_not_captured_changes_no_expectation():
     after, actual, result = accepted(expected, [LAMP[0], TIME[0]], BARE)
     assert after == expected
     data = {"eval_set_id": "s", "eval_cases": [expected]}
-    accepting = Accepting(CaseEditor(data, 0))
+    accepting = Accepting(CaseEditor(copy_of(data), 0))
     with pytest.raises(EditError, match="Unknown, so nothing to accept: answers"):
         accepting.answer(0, actual[0])
     with pytest.raises(EditError, match="Unknown, so nothing to accept: arguments"):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
-from evaltui.documents.edits import Put
+from evaltui.documents.values import put
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.accept import AcceptScreen
 from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
@@ -244,7 +244,7 @@ async def test_each_key_alone_at_each_size(house, size, name):
 def edit(app, house, text):
     where = ("eval_cases", 0, "conversation", 0, "final_response", "parts", 0, "text")
     path = house / "lights.evalset.json"
-    assert app.workbench.editing.do("change the response", path, lambda _: [Put(where, text)])
+    assert app.workbench.editing.do("change the response", path, lambda one: put(one.data, where, text))
     return path
 
 
@@ -287,7 +287,7 @@ async def test_what_a_crash_left_is_there_until_it_is_confirmed(house, monkeypat
     await workbench.open()
     where = ("eval_cases", 0, "conversation", 0, "final_response", "parts", 0, "text")
     path = house / "lights.evalset.json"
-    assert workbench.editing.do("change the response", path, lambda _: [Put(where, "mine")])
+    assert workbench.editing.do("change the response", path, lambda one: put(one.data, where, "mine"))
     # The lock ends with the process; this one goes on.
     workbench.editing.open_file(path).recovery.lock.release()
     applied: list[Recovery] = []

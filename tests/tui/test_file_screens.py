@@ -7,6 +7,7 @@ from pilots import screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.documents.edits import Move, Put
 from evaltui.documents.recovery import recoverable
+from evaltui.documents.values import put
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.merge_conflict import MergeConflictScreen
 from evaltui.tui.screens.unsaved import RecoveryScreen, UnsavedScreen
@@ -29,7 +30,7 @@ def talk(parrot):
 
 def edit(workbench, path, case, answer):
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
-    assert workbench.editing.do("change the answer", path, lambda _: [Put(where, answer)])
+    assert workbench.editing.do("change the answer", path, lambda one: put(one.data, where, answer))
 
 
 def change_outside(path, case, answer):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.documents.edits import Put
+from evaltui.documents.values import put
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import (
     choices_in_list,
@@ -220,8 +220,8 @@ async def test_a_session_that_was_changed_since_the_run_is_said(house, until, wh
     session = {"app_name": "house", "user_id": "me", "state": {"room": "attic"}}
     if where == "here":
         number = workbench.sets.listed[0].number(case.eval_id)
-        put = Put(("eval_cases", number, "session_input"), session)
-        assert workbench.editing.do("change the state", path, lambda _: [put])
+        place = ("eval_cases", number, "session_input")
+        assert workbench.editing.do("change the state", path, lambda one: put(one.data, place, session))
     else:
         data = json.loads(path.read_text())
         (changed,) = [one for one in data["eval_cases"] if one["eval_id"] == case.eval_id]

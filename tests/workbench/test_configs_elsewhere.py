@@ -9,7 +9,6 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.config import ConfigEditor
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
 from evaltui.workbench.recovery import Recovery
@@ -92,9 +91,7 @@ async def test_what_both_changed_in_it_is_asked_by_member_and_its_set_waits(hous
     assert workbench.editing.do(
         "threshold",
         path,
-        lambda eval_set: Changes(
-            [], ConfigEditor(eval_set.config).set_threshold("response_match_score", 0.7)
-        ),
+        lambda eval_set: ConfigEditor(eval_set.config).set_threshold("response_match_score", 0.7),
     )
     assert rename(workbench, path)
     write_config(config, response_match_score=0.9)

@@ -10,7 +10,6 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.config import ConfigEditor
-from evaltui.documents.editing.set import CaseEditor
 from evaltui.workbench.saves import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
@@ -107,9 +106,8 @@ async def test_another_threshold_counts_at_once(greeter, until):
     async with opened(greeter) as workbench:
         workbench.runs.run_all()
         await until(lambda: not workbench.runs.is_running)
-        config = greeter / "test_config.json"
-        data = json.loads(config.read_text())
-        workbench.editing.do_edits("stricter", {config: ConfigEditor(data).set_threshold("words", 3)})
+        path = greeter / "greetings.evalset.json"
+        workbench.editing.do("stricter", path, lambda one: ConfigEditor(one.config).set_threshold("words", 3))
         good = CaseId("greetings.evalset.json", "good")
         await until(lambda: workbench.outcomes.status(good) == "FAILED")
         assert scores(workbench)["good"] == ("FAILED", 2.0)
@@ -123,8 +121,7 @@ async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
         await until(lambda: not workbench.runs.is_running)
         path = greeter / "greetings.evalset.json"
         good, other = CaseId(path.name, "good"), CaseId(path.name, "other")
-        edits = CaseEditor(json.loads(path.read_text()), 0).turn(0).answer.set_text("welcome")
-        workbench.editing.do_edits("expect else", {path: edits})
+        workbench.editing.do("expect else", path, lambda one: one.case(0).turn(0).answer.set_text("welcome"))
         await until(lambda: reason(workbench, good))
         assert reason(workbench, good) == "stale score; run again"
         assert scores(workbench)["good"] == ("PASSED", 2.0)

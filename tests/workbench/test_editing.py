@@ -14,6 +14,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import Put
 from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
+from evaltui.documents.values import put
 from evaltui.workbench import open_files, set_editing
 from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.state import Selection
@@ -320,7 +321,7 @@ async def test_what_cannot_be_done_is_said_and_changes_nothing(echo, write_set):
     old.write_text('[{"query": "hi", "expected_tool_use": [], "reference": "hi"}]')
     workbench, path = await opened(echo)
     assert not workbench.editing.do(
-        "call", path, lambda eval_set: eval_set.case(99).turn(0).add_call("nothing")
+        "call", path, lambda eval_set: eval_set.case(99).turn(0).insert_call(0, "nothing")
     )
     assert workbench.notice
     assert not workbench.editing.unsaved()
@@ -334,7 +335,7 @@ async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
     workbench.editing.do("delete", path, lambda eval_set: eval_set.delete_cases([eval_set.count - 1]))
     assert not workbench.sets.errors(workbench.sets.listed[0])
 
-    workbench.editing.do("break", path, lambda _: [Put(("eval_cases", 0, "eval_id"), "bad")])
+    workbench.editing.do("break", path, lambda one: put(one.data, ("eval_cases", 0, "eval_id"), "bad"))
     assert any("bad" in str(problem) for problem in workbench.sets.errors(workbench.sets.listed[0]))
     workbench.editing.undo()
     assert not workbench.sets.errors(workbench.sets.listed[0])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.tool_values import first_value
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.set import CaseEditor, SetEditor
+from evaltui.documents.values import edits_of
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.case_rows.turns import next_expectation, toggle_context
 from evaltui.workbench.fields import FieldError, RowSource, text_of, value_of
@@ -87,11 +87,10 @@ class Bench:
         return self.case["conversation"][number]
 
     def make(self, make):
-        changes = make(SetEditor(self.document.value, self.config.value))
-        if isinstance(changes, list):
-            changes = Changes(changes)
-        self.document = self.document.edited(changes.of_set)
-        self.config = self.config.edited(changes.of_config)
+        eval_set = SetEditor.copied(self.document.value, self.config.value)
+        make(eval_set)
+        self.document = self.document.edited(edits_of(eval_set.data))
+        self.config = self.config.edited(edits_of(eval_set.config))
 
     def type(self, id, text, part="value"):
         self.make(self.rows[id].of(part).change(text))

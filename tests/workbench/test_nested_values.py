@@ -6,8 +6,8 @@ import pytest
 
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.set import CaseEditor, SetEditor
+from evaltui.documents.values import edits_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case_rows import expected
 from evaltui.workbench.case_rows.case import case_rows
@@ -68,8 +68,9 @@ class Bench:
         return self.rows[(*self.row, *(part for step in steps for part in ("in", step)))]
 
     def make(self, make):
-        changes = make(SetEditor(self.document.value))
-        self.document = self.document.edited(changes.of_set if isinstance(changes, Changes) else changes)
+        eval_set = SetEditor.copied(self.document.value)
+        make(eval_set)
+        self.document = self.document.edited(edits_of(eval_set.data))
 
     @property
     def value(self):

@@ -5,9 +5,9 @@ import pytest
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.tool_values import first_value, inlined, member_schema
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.edits import EditError
+from evaltui.documents.values import edits_of
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.fields import RowSource
 
@@ -54,8 +54,9 @@ class Bench:
             opened |= closed
 
     def make(self, make):
-        changes = make(SetEditor(self.document.value))
-        self.document = self.document.edited(changes.of_set if isinstance(changes, Changes) else changes)
+        eval_set = SetEditor.copied(self.document.value)
+        make(eval_set)
+        self.document = self.document.edited(edits_of(eval_set.data))
 
     @property
     def args(self):

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.documents.edits import Put
 from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
+from evaltui.documents.values import put
 from evaltui.tui.pages.status import status_line
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.state import Selection
@@ -25,12 +25,16 @@ async def crashed(write_agent, write_set):
     return SimpleNamespace(folder=folder, path=path, before=before)
 
 
+def putting(where, value):
+    return lambda eval_set: put(eval_set.data, where, value)
+
+
 async def edit(folder, path, case, answer):
     """Edits in a session that ends without saving."""
     workbench = Workbench(folder)
     await workbench.open()
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
-    assert workbench.editing.do("change the answer", path, lambda _: [Put(where, answer)])
+    assert workbench.editing.do("change the answer", path, putting(where, answer))
     # The lock ends with the process; this one goes on.
     workbench.editing.open_file(path).recovery.lock.release()
 
@@ -172,7 +176,7 @@ async def leave_texts(folder, *paths, case=0, text=TEXTS["unfinished"], edits=Fa
     for path in paths:
         if edits:
             where = ("eval_cases", case, *ANSWER, "parts", 0, "text")
-            assert workbench.editing.do("change the answer", path, lambda _, at=where: [Put(at, "edited")])
+            assert workbench.editing.do("change the answer", path, putting(where, "edited"))
         type_answer(workbench, path, ("one", "two")[case], text)
         workbench.editing.open_file(path).recovery.lock.release()
         # That of the other file goes with another process.
@@ -281,7 +285,7 @@ async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_writ
     where, editing = ("eval_cases", 0, *ANSWER, "parts", 0, "text"), workbench.editing
 
     def edit(answer):
-        assert editing.do("change the answer", typed_in.path, lambda _: [Put(where, answer)])
+        assert editing.do("change the answer", typed_in.path, putting(where, answer))
 
     if what == "edit":
         edit("first")
@@ -303,7 +307,7 @@ async def test_without_unsaved_changes_nothing_can_be_lost(typed_in):
     workbench = Workbench(typed_in.folder)
     await workbench.open()
     where = ("eval_cases", 0, *ANSWER, "parts", 0, "text")
-    assert workbench.editing.do("change the answer", typed_in.path, lambda _: [Put(where, "edited")])
+    assert workbench.editing.do("change the answer", typed_in.path, putting(where, "edited"))
     workbench.editing.undo()
     assert "No crash recovery" not in status(workbench)
     workbench.editing.redo()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from evaltui.documents import open_file, recovery
 from evaltui.documents.edits import Put
 from evaltui.documents.recovery import recoverable
+from evaltui.documents.values import put
 from evaltui.workbench import background, open_files
 from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.saves import SavedSets
@@ -238,7 +239,7 @@ def held(monkeypatch):
 
 def say(workbench, path, text, case=0):
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
-    assert workbench.editing.do("answer", path, lambda _: [Put(where, text)])
+    assert workbench.editing.do("answer", path, lambda one: put(one.data, where, text))
 
 
 def answers(path):

@@ -10,8 +10,7 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import SIMULATED_USER
-from evaltui.documents.editing.json_paths import Changes
-from evaltui.documents.edits import Put
+from evaltui.documents.values import put
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.chat import saving
 from evaltui.workbench.state import Selection
@@ -53,8 +52,8 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
     # In the console there is what the agent printed.
     assert [line.text for line in desk.console if line.source == SIMULATED_USER] == []
 
-    expects_other = Put(("eval_cases", 1, "final_session_state", "reserved"), "Emma")
-    assert desk.editing.do("change the state", desk.navigation.file, lambda _: Changes([expects_other]))
+    where = ("eval_cases", 1, "final_session_state", "reserved")
+    assert desk.editing.do("change the state", desk.navigation.file, lambda one: put(one.data, where, "Emma"))
     await until(lambda: desk.outcomes.get(chosen) is not before)
     after = desk.outcomes.get(chosen)
     assert after.result.status == "FAILED"

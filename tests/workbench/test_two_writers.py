@@ -16,8 +16,9 @@ from processes_at_once import let_go
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.set import SetEditor
-from evaltui.documents.edits import Move, Put
+from evaltui.documents.edits import Put
 from evaltui.documents.merge import Choices
+from evaltui.documents.values import put
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -125,7 +126,7 @@ class Program:
         if (number := self._case()) is not None:
             where = ("eval_cases", number, "conversation", 0, "user_content", "parts", 0, "text")
             word = self.word()
-            self.editing.do("edit", self.path, lambda _: [Put(where, word)])
+            self.editing.do("edit", self.path, lambda one: put(one.data, where, word))
 
     def add(self) -> None:
         word = self.word()
@@ -134,7 +135,7 @@ class Program:
     def move(self) -> None:
         if (number := self._case()) is not None:
             to = self._rng.randrange(len(SetEditor(self.set_data()).eval_ids))
-            self.editing.do("move", self.path, lambda _: [Move(("eval_cases",), number, to)])
+            self.editing.do("move", self.path, lambda one: one.move_cases([(number, to)]))
 
     def rename(self) -> None:
         if (number := self._case()) is not None:

@@ -122,9 +122,9 @@ def _eval_id_of(case: Any) -> str | None:
 
 def eval_ids_of(cases: Sequence[Any]) -> list[str | None]:
     """The ids of cases, which are JSON values, in order; None for those that have none."""
-    if isinstance(cases, CaseList):
-        return [case.outline.eval_id for case in cases.stored]
-    return [_eval_id_of(case) for case in cases]
+    # Of a list, stored cases as they are: none is parsed for its id.
+    items = list.__iter__(cases) if isinstance(cases, list) else cases
+    return [case.outline.eval_id if isinstance(case, StoredCase) else _eval_id_of(case) for case in items]
 
 
 class StoredCases(Sequence["EvalCase"]):

@@ -11,7 +11,6 @@ response where the case keeps responses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from evaltui.core.model.arg_rule import parse_arg_path
@@ -27,13 +26,14 @@ from evaltui.documents.editing.json_paths import field_value, in_style
 from evaltui.documents.editing.set import CaseEditor
 from evaltui.documents.editing.texts_before import all_texts, insert_text, text_as_answer
 from evaltui.documents.editing.turn import TurnEditor
-from evaltui.documents.edits import Edit, EditError, Put, Remove, alike, apply_to_data
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import put
 
 Rows = Sequence[CallDiff]
 
 
 class Accepting:
-    """Edits of one case, each made for what the ones before it left.
+    """Changes of a copy of one case.
 
     A turn is named by its number, `rows` are its calls as they were scored, `row` is the index of one of
     them, `actual` is what was done in the turn. `thoughts` says whether they are scored, as in ADK. Raises
@@ -41,30 +41,13 @@ class Accepting:
     """
 
     def __init__(self, case: CaseEditor, *, thoughts: bool = False) -> None:
-        self._path = case.path
+        self._case = case
+        self._data = case.data
         self._thoughts = thoughts
-        # As a set may be large, this one has the case alone.
-        self._data: Any = {**case.data, case.path[0]: [case.value]}
-        self._case = CaseEditor(self._data, 0)
-        self._turns: dict[int, TurnEditor] = {}
-        self._edits: list[Edit] = []
-
-    @property
-    def edits(self) -> list[Edit]:
-        """As edits of the whole set."""
-        return [replace(edit, path=(*self._path, *edit.path[len(self._path) :])) for edit in self._edits]
-
-    def _apply(self, edits: Sequence[Edit]) -> None:
-        if edits:
-            self._data = apply_to_data(self._data, edits)
-            self._case = CaseEditor(self._data, 0)
-            self._turns.clear()
-            self._edits += edits
 
     def _turn(self, turn: int) -> TurnEditor:
-        if turn not in self._turns:
-            self._turns[turn] = self._case.turn(turn)
-        return self._turns[turn]
+        """As it is by now."""
+        return self._case.turn(turn)
 
     # What can be accepted
 
@@ -93,9 +76,9 @@ class Accepting:
             case "extra":
                 self._insert(turn, after, actual_calls(actual)[made_before])
             case "missing" if number is not None:
-                self._apply(self._turn(turn).call(number).delete())
+                self._turn(turn).call(number).delete()
             case "moved" if number is not None:
-                self._apply(self._turn(turn).call(number).move(after - (number < after)))
+                self._turn(turn).call(number).move(after - (number < after))
             case "changed" if number is not None:
                 self._change(turn, number, rows[row], actual_calls(actual)[made_before])
 
@@ -105,9 +88,9 @@ class Accepting:
         numbers = _numbers(rows, self._turn(turn).calls)
         for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
             if diff.op == "missing" and missing is not None:
-                self._apply(self._turn(turn).call(missing).delete())
+                self._turn(turn).call(missing).delete()
         for start, to in _moves(rows, numbers):
-            self._apply(self._turn(turn).call(start).move(to))
+            self._turn(turn).call(start).move(to)
         kept = [diff for diff in rows if diff.op != "missing"]
         for number, (diff, made) in enumerate(zip(kept, actual_calls(actual), strict=True)):
             if diff.op == "extra":
@@ -140,10 +123,13 @@ class Accepting:
             return
         if before is not None:
             # Beside an answer it would be a text before it.
-            self._apply(before.delete())
+            before.delete()
         # Where nothing but thoughts would be left, all of the answer goes.
         others = any("text" not in part for part in answer.parts)
-        self._apply(answer.replace_texts(wanted) if wanted or others else answer.remove())
+        if wanted or others:
+            answer.replace_texts(wanted)
+        else:
+            answer.remove()
 
     def state(self, path: str, final_state: Mapping[str, Any]) -> None:
         """One difference of the final state, `path` as in `StateDiff`; a key that is gone becomes null."""
@@ -151,7 +137,7 @@ class Accepting:
         inside = _steps(path)
         if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
             raise EditError(f"{path} is no longer expected in the final state")
-        self._apply([Put(self._case.final_state.path, _with_place(expected, actual, inside))])
+        put(self._data, self._case.final_state.path, _with_place(expected, actual, inside))
 
     def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
         """Calls, texts and answer, as far as they are scored and known; what a mark leaves out stays."""
@@ -180,7 +166,7 @@ class Accepting:
         if final_state is not None:
             expected, now = self._states(final_state)
             if expected != now:
-                self._apply(_replace(self._case.final_state.path, expected, now))
+                put(self._data, self._case.final_state.path, _spelt_as(expected, now))
 
     # How
 
@@ -189,25 +175,21 @@ class Accepting:
         wanted = call.arguments
         for path in paths:
             wanted = _with_argument(wanted, actual, _steps(path))
-        if wanted is None:
-            self._apply([Remove(call.arguments_path)] if call.arguments is not None else [])
-        elif call.arguments is None or not alike(call.arguments, wanted):
-            self._apply([Put(call.arguments_path, wanted)])
+        call.replace_arguments(wanted)
 
     def _insert(self, turn: int, index: int, made: ActualCall) -> None:
         editor = self._turn(turn)
         event = _event_for(editor, index, made)
         if event is None:
-            self._apply(editor.insert_call(index, made.call.name, made.call.args))
+            editor.insert_call(index, made.call.name, made.call.args)
         else:
-            intermediate = editor.intermediate
             call = {"name": made.call.name, "args": made.call.args or {}}
-            part = in_style(self._data, intermediate.events_path, {"function_call": call})
-            self._apply([intermediate.insert_event(event, part, "model", made.author)])
+            part = in_style(self._data, editor.intermediate.events_path, {"function_call": call})
+            editor.intermediate.insert_event(event, part, "model", made.author)
         if made.call.args is None:
-            self._apply([Remove(self._turn(turn).call(index).arguments_path)])
+            self._turn(turn).call(index).replace_arguments(None)
         if made.response is not None and self._keeps_responses:
-            self._apply(self._turn(turn).call(index).add_response(made.response))
+            self._turn(turn).call(index).add_response(made.response)
 
     def _require_texts(self, turn: int, rows: Sequence[IntermediateDiff]) -> None:
         as_answer = text_as_answer(self._turn(turn), thoughts=self._thoughts)
@@ -223,13 +205,13 @@ class Accepting:
         """Make one text, at index `at` of those that are expected by now, what came."""
         editor, diff = self._turn(turn), rows[row]
         if diff.actual is None:
-            self._apply(all_texts(editor)[at].delete())
+            all_texts(editor)[at].delete()
         elif diff.expected is not None:
-            self._apply(all_texts(editor)[at].set_text(diff.actual))
+            all_texts(editor)[at].set_text(diff.actual)
         else:
             came = sum(one.actual is not None for one in rows[:row])
             calls = dict(enumerate(calls_before_texts(actual))).get(came, 0)
-            self._apply(insert_text(editor, at, diff.author, diff.actual, calls))
+            insert_text(editor, at, diff.author, diff.actual, calls)
 
     @property
     def _keeps_responses(self) -> bool:
@@ -242,8 +224,7 @@ class Accepting:
         responses = call.responses
         self._arguments(call, paths, made.call.args)
         if len(responses) == 1 and made.response is not None:
-            path = (*responses[0].path, "response")
-            self._apply(_replace(path, value_at(self._data, path), made.response))
+            responses[0].replace(_spelt_as(responses[0].response, made.response))
 
     def _states(self, final_state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The expected final state, and what the keys that it names have become."""
@@ -348,11 +329,6 @@ def _steps(path: str) -> JsonPath:
 
 
 # Values, which are equal as they are where they are scored, by `==`: what is equal keeps its spelling
-
-
-def _replace(path: JsonPath, old: Any, new: Any) -> list[Edit]:
-    """Make the new value of the old one, which is at `path`."""
-    return [] if old == new else [Put(path, _spelt_as(old, new))]
 
 
 def _spelt_as(old: Any, new: Any) -> Any:

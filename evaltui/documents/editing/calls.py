@@ -16,7 +16,8 @@ from evaltui.core.model.json_values import dicts, list_at, text_of, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.intermediate import IntermediateData, PartIndex
 from evaltui.documents.editing.json_paths import field_path, in_style
-from evaltui.documents.edits import Duplicate, Edit, EditError, Insert, Move, Put, PutText, Remove, Rename
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import append, discard, duplicate, insert, move, put, remove, rename
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,14 @@ class ResponseEditor:
     """That of its call, "" where it belongs to a call by name alone."""
     path: JsonPath
 
-    def replace(self, response: Mapping[str, Any] | str) -> list[Edit]:
-        """All of the response; as JSON text it is taken over as it is written."""
-        path = (*self.path, "response")
-        return [PutText(path, response)] if isinstance(response, str) else [Put(path, dict(response))]
+    def replace(self, response: Mapping[str, Any]) -> None:
+        put(self.intermediate.data, (*self.path, "response"), response)
 
-    def rename(self, name: str) -> list[Edit]:
-        return [Put((*self.path, "name"), name)] if self.name != name else []
+    def rename(self, name: str) -> None:
+        put(self.intermediate.data, (*self.path, "name"), name)
 
-    def delete(self) -> list[Edit]:
-        if self.intermediate.shape != "events":
-            return [Remove(self.path)]
-        return self.intermediate.remove_parts([_responses(self.intermediate)[self.number]])
+    def delete(self) -> None:
+        _delete(self.intermediate, [self])
 
 
 @dataclass(frozen=True)
@@ -78,59 +75,60 @@ class CallEditor:
             or (not response.id and response.name == self.name and response.name not in names)
         ]
 
-    def duplicate(self) -> list[Edit]:
+    def duplicate(self) -> None:
         """The same call once more, right after it. Its id is not copied: a response belongs to one call."""
         data, path = self.intermediate.data, self.path
-        if self.intermediate.shape != "events":
-            copy = (*path[:-1], int(path[-1]) + 1)
-            return [Duplicate(path[:-1], int(path[-1])), *self._without_id(copy)]
-        part, copy = path[:-1], (*path[:-2], int(path[-2]) + 1)
-        others = [key for key in value_at(data, part) if key != path[-1]]
-        edits: list[Edit] = [Duplicate(part[:-1], int(part[-1]))]
-        edits += [Remove((*copy, key)) for key in others]
-        return edits + self._without_id((*copy, path[-1]))
+        if self.intermediate.shape == "events":
+            part = duplicate(data, path[:-2], int(path[-2]))
+            for key in [key for key in part if key != path[-1]]:
+                del part[key]
+            call = part[path[-1]]
+        else:
+            call = duplicate(data, path[:-1], int(path[-1]))
+        call.pop("id", None)
 
-    def _without_id(self, copy: JsonPath) -> list[Edit]:
-        has_id = "id" in value_at(self.intermediate.data, self.path)
-        return [Remove((*copy, "id"))] if has_id else []
-
-    def move(self, to: int) -> list[Edit]:
+    def move(self, to: int) -> None:
         """Another place in the order; `to` is the index among the calls afterwards.
 
         A call that has an event to itself moves as that event, with the event of its response behind it; any
         other becomes a part beside the call whose place it takes.
         """
-        intermediate = self.intermediate
+        intermediate, data = self.intermediate, self.intermediate.data
         calls = calls_in(intermediate)
         to = max(0, min(to, len(calls) - 1))
         if to == self.number:
-            return []
+            return
         if intermediate.shape != "events":
-            return [Move(self.path[:-1], int(self.path[-1]), int(calls[to].path[-1]))]
+            move(data, self.path[:-1], int(self.path[-1]), int(calls[to].path[-1]))
+            return
         parts = _calls(intermediate)
         (event, number), (other, beside) = parts[self.number], parts[to]
         if event == other:
-            return [Move(intermediate.parts_path(event), number, beside)]
-        is_alone = len(list_at(intermediate.data, intermediate.parts_path(event))) == 1
+            move(data, intermediate.parts_path(event), number, beside)
+            return
+        is_alone = len(list_at(data, intermediate.parts_path(event))) == 1
         if is_alone and _is_at_edge(parts, to, after=to > self.number):
-            return self._move_event(event, other)
-        part = value_at(intermediate.data, intermediate.part_path(parts[self.number]))
-        removal = intermediate.remove_parts([parts[self.number]])
-        path = intermediate.parts_path(other)
-        if to > self.number:
-            return [Insert(path, beside + 1, part), *removal]
-        return [*removal, Insert(path, beside, part)]
+            self._move_event(event, other)
+            return
+        part = value_at(data, intermediate.part_path(parts[self.number]))
+        beside += to > self.number
+        others = list_at(data, intermediate.parts_path(other))
+        intermediate.remove_parts([parts[self.number]])
+        others.insert(beside, part)
 
-    def _move_event(self, event: int, other: int) -> list[Edit]:
-        path = self.intermediate.events_path
+    def _move_event(self, event: int, other: int) -> None:
+        data, path = self.intermediate.data, self.intermediate.events_path
         with_response = self._is_answered_by(event + 1)
         if other < event:
-            back: list[Edit] = [Move(path, event, other)]
-            return [*back, Move(path, event + 1, other + 1)] if with_response else back
+            move(data, path, event, other)
+            if with_response:
+                move(data, path, event + 1, other + 1)
+            return
         end = other
         while self.intermediate.holds_only(end + 1, "function_response"):
             end += 1
-        return [Move(path, event, end)] * (1 + with_response)
+        for _ in range(1 + with_response):
+            move(data, path, event, end)
 
     def _is_answered_by(self, event: int) -> bool:
         """Whether an event consists of responses to this call."""
@@ -143,65 +141,69 @@ class CallEditor:
             if owner == event
         )
 
-    def delete(self) -> list[Edit]:
+    def delete(self) -> None:
         """The call, and the responses that would be left without one."""
-        intermediate, gone = self.intermediate, self.responses
-        if intermediate.shape == "events":
-            responses = _responses(intermediate)
-            own = _calls(intermediate)[self.number]
-            return intermediate.remove_parts([own, *(responses[response.number] for response in gone)])
-        return [Remove(self.path), *(Remove(response.path) for response in reversed(gone))]
+        _delete(self.intermediate, [self, *self.responses])
 
-    def rename(self, name: str) -> list[Edit]:
+    def rename(self, name: str) -> None:
         """Another tool; the responses that belong to this call alone are its responses from then on."""
-        if self.name == name:
-            return []
-        own = [response for response in self.responses if response.name == self.name]
-        return [Put((*path, "name"), name) for path in (self.path, *(response.path for response in own))]
+        own = [response.path for response in self.responses if response.name == self.name]
+        for path in (self.path, *own):
+            put(self.intermediate.data, (*path, "name"), name)
 
-    def put_argument(self, path: JsonPath, value: Any) -> list[Edit]:
-        """Set the argument at a path, or a value inside one; the members on the way to it must exist."""
+    def put_argument(self, path: JsonPath, value: Any) -> None:
+        """Sets the argument at a path, or a value inside one; the members on the way to it must exist."""
         if self.arguments is not None:
-            return [Put((*self.arguments_path, *path), value)]
-        if len(path) != 1:
+            put(self.intermediate.data, (*self.arguments_path, *path), value)
+        elif len(path) != 1:
             raise EditError("The call has no arguments")
-        return [Put(self.arguments_path, {str(path[0]): value})]
+        else:
+            self.replace_arguments({str(path[0]): value})
 
-    def remove_argument(self, path: JsonPath) -> list[Edit]:
-        return [Remove((*self.arguments_path, *path))]
+    def remove_argument(self, path: JsonPath) -> None:
+        remove(self.intermediate.data, (*self.arguments_path, *path))
 
-    def rename_argument(self, path: JsonPath, name: str) -> list[Edit]:
+    def rename_argument(self, path: JsonPath, name: str) -> None:
         """The argument keeps its value and its place."""
-        return [Rename((*self.arguments_path, *path), name)] if path[-1] != name else []
+        rename(self.intermediate.data, (*self.arguments_path, *path), name)
 
-    def replace_arguments(self, arguments: Mapping[str, Any] | str) -> list[Edit]:
-        """All arguments at once; as JSON text they are taken over as they are written."""
-        if isinstance(arguments, str):
-            return [PutText(self.arguments_path, arguments)]
-        return [Put(self.arguments_path, dict(arguments))]
+    def replace_arguments(self, arguments: Mapping[str, Any] | None) -> None:
+        """All arguments at once; with None it has none."""
+        if arguments is None:
+            discard(self.intermediate.data, self.arguments_path)
+        else:
+            put(self.intermediate.data, self.arguments_path, arguments)
 
-    def add_response(self, response: Mapping[str, Any]) -> list[Edit]:
+    def add_response(self, response: Mapping[str, Any]) -> None:
         """A tool response: after the other responses, in a turn of events right after the call.
 
         It has the call's id. A call without one gets one where another call has the same name, as the two
         could not be told apart.
         """
         intermediate, calls = self.intermediate, calls_in(self.intermediate)
-        call_id, edits = self.id, list[Edit]()
+        call_id = self.id
         if not call_id and sum(other.name == self.name for other in calls) > 1:
             call_id = _free_id(calls)
-            edits.append(Put((*self.path, "id"), call_id))
+            put(intermediate.data, (*self.path, "id"), call_id)
         value = ({"id": call_id} if call_id else {}) | {"name": self.name, "response": dict(response)}
         if intermediate.shape != "events":
             end = len(intermediate.list_of("tool_responses"))
-            return edits + intermediate.insert_in_list("tool_responses", end, value)
+            intermediate.insert_in_list("tool_responses", end, value)
+            return
         part = in_style(intermediate.data, intermediate.events_path, {"function_response": value})
         event, _ = _calls(intermediate)[self.number]
         if intermediate.holds_only(event + 1, "function_response"):
-            path = intermediate.parts_path(event + 1)
-            return [*edits, Insert(path, len(list_at(intermediate.data, path)), part)]
-        author = intermediate.author_of(event)
-        return [*edits, intermediate.insert_event(event + 1, part, "user", author)]
+            append(intermediate.data, intermediate.parts_path(event + 1), part)
+        else:
+            intermediate.insert_event(event + 1, part, "user", intermediate.author_of(event))
+
+
+def _delete(intermediate: IntermediateData, gone: Sequence[CallEditor | ResponseEditor]) -> None:
+    if intermediate.shape == "events":
+        intermediate.remove_parts([(int(one.path[-5]), int(one.path[-2])) for one in gone])
+    else:
+        for one in sorted(gone, key=lambda one: one.number, reverse=True):
+            remove(intermediate.data, one.path)
 
 
 def calls_in(intermediate: IntermediateData) -> list[CallEditor]:
@@ -233,7 +235,7 @@ def _entries(
 
 def insert_call(
     intermediate: IntermediateData, index: int, name: str, arguments: Mapping[str, Any] | None = None
-) -> list[Edit]:
+) -> None:
     """A call before the one at `index`; without arguments it gets `{}`, as a model's calls have it."""
     call = {"name": name, "args": dict(arguments or {})}
     calls = calls_in(intermediate)
@@ -241,13 +243,15 @@ def insert_call(
     if intermediate.shape != "events":
         end = len(intermediate.list_of("tool_uses"))
         at = int(calls[index].path[-1]) if index < len(calls) else end
-        return intermediate.insert_in_list("tool_uses", at, call)
+        intermediate.insert_in_list("tool_uses", at, call)
+        return
     part = in_style(intermediate.data, intermediate.events_path, {"function_call": call})
     if not calls:
-        return [intermediate.insert_event(intermediate.end_of_events, part, "model")]
+        intermediate.insert_event(intermediate.end_of_events, part, "model")
+        return
     parts = _calls(intermediate)
     event, number = parts[index - 1] if index else parts[0]
-    return [Insert(intermediate.parts_path(event), number + bool(index), part)]
+    insert(intermediate.data, intermediate.parts_path(event), number + bool(index), part)
 
 
 def _calls(intermediate: IntermediateData) -> list[PartIndex]:

@@ -12,9 +12,9 @@ from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.editing.json_paths import put_field, put_member
 from evaltui.documents.editing.references import BLOCK, RULES, CaseRef, References
-from evaltui.documents.edits import Edit, EditError, Put, Remove, alike
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import put, put_member, remove
 
 Rule = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ def new_rule(
 
 
 class ConfigEditor(References):
-    """A config, and every change to it as edits of its file."""
+    """A config, and every change to it."""
 
     # Criteria
 
@@ -77,8 +77,8 @@ class ConfigEditor(References):
         value = criterion.get("threshold") if isinstance(criterion, dict) else criterion
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
-    def add_metric(self, metric: str, criterion: Any) -> list[Edit]:
-        """Ask for a metric: in `criteria`, or in the `evaltui` block where ADK has no such metric.
+    def add_metric(self, metric: str, criterion: Any) -> None:
+        """Asks for a metric: in `criteria`, or in the `evaltui` block where ADK has no such metric.
 
         `criterion` is a threshold, or an object. Raises EditError where it is asked for already, and for a
         metric that is reported without being asked for and takes no threshold.
@@ -89,26 +89,28 @@ class ConfigEditor(References):
         if info and not info.gates:
             raise EditError(f"{metric} is always reported and takes no threshold")
         if info is None or info.source == "adk":
-            return [put_member(self.config, _ADK, metric, criterion)]
-        return [self.put_own_criterion(metric, criterion)]
+            put_member(self.config, _ADK, metric, criterion)
+        else:
+            self.put_own_criterion(metric, criterion)
 
-    def put_own_criterion(self, metric: str, criterion: Any) -> Edit:
+    def put_own_criterion(self, metric: str, criterion: Any) -> None:
         """Puts a criterion, a threshold or an object, into the `evaltui` block."""
-        return self._put_in_block("criteria", metric, criterion)
+        put_member(self.config, _OURS, metric, criterion)
 
-    def remove_metric(self, metric: str) -> list[Edit]:
+    def remove_metric(self, metric: str) -> None:
         """It is taken out wherever it is asked for; what `custom_metrics` says of it stays."""
-        return [Remove((*owner, metric)) for owner in (_ADK, _OURS) if metric in self._members(owner)]
+        for owner in (_ADK, _OURS):
+            if metric in self._members(owner):
+                remove(self.config, (*owner, metric))
 
-    def set_threshold(self, metric: str, threshold: float) -> list[Edit]:
+    def set_threshold(self, metric: str, threshold: float) -> None:
         """A criterion that is a number stays one, one that is an object stays an object."""
         path = self._known_path(metric)
-        if isinstance(value_at(self.config, path), dict):
-            path = (*path, "threshold")
-        return put_field(self.config, path, threshold)
+        is_object = isinstance(value_at(self.config, path), dict)
+        put(self.config, (*path, "threshold") if is_object else path, threshold)
 
-    def set_option(self, metric: str, option: JsonPath, value: Any) -> list[Edit]:
-        """Set a key of a criterion, by its path in snake_case; with None its default applies.
+    def set_option(self, metric: str, option: JsonPath, value: Any) -> None:
+        """Sets a key of a criterion, by its path in snake_case; with None its default applies.
 
         A criterion that is a number becomes an object with that threshold; one that holds the key keeps its
         spelling. An object inside the criterion that loses its last key is taken out.
@@ -117,23 +119,23 @@ class ConfigEditor(References):
         criterion = value_at(self.config, path)
         steps = [str(step) for step in option]
         if not isinstance(criterion, dict):
-            return (
-                [] if value is None else [Put(path, {"threshold": criterion, **_nested(steps, value, str)})]
-            )
+            if value is not None:
+                put(self.config, path, {"threshold": criterion, **_nested(steps, value, str)})
+            return
         spell = camel if _is_camel(criterion) else str
         for depth, step in enumerate(steps[:-1]):
             key = _key(step, criterion, spell)
             if not isinstance(criterion.get(key), dict):
-                rest = _nested(steps[depth + 1 :], value, spell)
-                return [] if value is None else [Put((*path, key), rest)]
+                if value is not None:
+                    put(self.config, (*path, key), _nested(steps[depth + 1 :], value, spell))
+                return
             path, criterion = (*path, key), criterion[key]
         key = _key(steps[-1], criterion, spell)
-        if value is None:
+        if value is not None:
+            put(self.config, (*path, key), value)
+        elif key in criterion:
             is_last = len(criterion) == 1 and len(steps) > 1
-            return [Remove(path if is_last else (*path, key))] if key in criterion else []
-        if key in criterion and alike(criterion[key], value):
-            return []
-        return [Put((*path, key), value)]
+            remove(self.config, path if is_last else (*path, key))
 
     def _known_path(self, metric: str) -> JsonPath:
         path = self.criterion_path(metric)
@@ -143,42 +145,27 @@ class ConfigEditor(References):
 
     # Settings of the `evaltui` block
 
-    def set_repeats(self, *, runs: int | None = None, pass_if: PassIf | None = None) -> list[Edit]:
+    def set_repeats(self, *, runs: int | None = None, pass_if: PassIf | None = None) -> None:
         """How often each case is run, and how many of its runs must pass; None leaves as it is."""
-        given = {name: value for name, value in (("runs", runs), ("pass_if", pass_if)) if value is not None}
-        if not given:
-            return []
-        if not isinstance(value_at(self.config, BLOCK), dict):
-            return [Put(BLOCK, {"repeats": given})]
-        repeats = value_at(self.config, _REPEATS)
-        if not isinstance(repeats, dict):
-            return [Put(_REPEATS, given)]
-        return [
-            Put((*_REPEATS, name), value)
-            for name, value in given.items()
-            if not alike(repeats.get(name), value)
-        ]
+        for name, value in (("runs", runs), ("pass_if", pass_if)):
+            if value is not None:
+                put_member(self.config, _REPEATS, name, value)
 
-    def set_scored(
-        self, name: Literal["thoughts", "outputs"], value: Literal["ignore", "score"]
-    ) -> list[Edit]:
+    def set_scored(self, name: Literal["thoughts", "outputs"], value: Literal["ignore", "score"]) -> None:
         """Whether thoughts, or outputs, count as text of the response."""
-        if value_at(self.config, (*BLOCK, name)) == value:
-            return []
-        return [put_member(self.config, BLOCK, name, value)]
+        put_member(self.config, BLOCK, name, value)
 
-    def remove_setting(self, name: Literal["runs", "pass_if", "thoughts", "outputs"]) -> list[Edit]:
+    def remove_setting(self, name: Literal["runs", "pass_if", "thoughts", "outputs"]) -> None:
         """Its default applies then; `repeats` goes with its last member."""
         owner = BLOCK if name in ("thoughts", "outputs") else _REPEATS
         holder = self._members(owner)
-        if name not in holder:
-            return []
-        return [Remove(owner if len(holder) == 1 and owner == _REPEATS else (*owner, name))]
+        if name in holder:
+            remove(self.config, owner if len(holder) == 1 and owner == _REPEATS else (*owner, name))
 
     # Rules
 
-    def put_rule(self, rule: Rule) -> list[Edit]:
-        """Add a rule at the end, or where one for the same argument and cases is, change what that one says.
+    def put_rule(self, rule: Rule) -> None:
+        """Adds a rule at the end; where one is for the same argument and cases, that is changed.
 
         Raises EditError for what is no rule.
         """
@@ -186,25 +173,22 @@ class ConfigEditor(References):
         if model is None:
             raise EditError(f"not a rule: {problems[0]}")
         target = _target(rule)
-        same = [(index, one) for index, one in self.entries("rules") if _target(one) == target]
+        same = [(index, entry) for index, entry in self.entries("rules") if _target(entry) == target]
         if not same:
-            return self.append_entries("rules", [dict(rule)])
-        *hidden, (kept, before) = same
-        # What is the same in both stays as it is written.
-        put = [
-            Put((*RULES, kept, key), value)
-            for key, value in rule.items()
-            if key not in before or not alike(before[key], value)
-        ]
-        gone = [Remove((*RULES, kept, key)) for key in before if key not in rule]
+            self.append_entries("rules", [rule])
+            return
         # Of several the last one counts; the others say nothing and would come to life when it is removed.
-        return [*put, *gone, *(Remove((*RULES, index)) for index, _ in reversed(hidden))]
+        *hidden, (_, last) = same
+        for key in [key for key in last if key not in rule]:
+            del last[key]
+        last.update(rule)
+        self.remove_entries("rules", [index for index, _ in hidden])
 
-    def remove_rule(self, index: int) -> list[Edit]:
-        """Take a rule out; the list goes with its last one. Raises EditError where there is none."""
+    def remove_rule(self, index: int) -> None:
+        """Takes a rule out; the list goes with its last one. Raises EditError where there is none."""
         if not isinstance(value_at(self.config, (*RULES, index)), dict):
             raise EditError(f"The config has no rule {index + 1}")
-        return self.remove_entries("rules", [index])
+        self.remove_entries("rules", [index])
 
     # What these share
 
@@ -212,12 +196,6 @@ class ConfigEditor(References):
         """The object at a path; empty where something else or nothing is there."""
         found = value_at(self.config, path)
         return found if isinstance(found, dict) else {}
-
-    def _put_in_block(self, name: str, key: str, value: Any) -> Edit:
-        """Put a member of an object in the `evaltui` block, both made where they are missing."""
-        if not isinstance(value_at(self.config, BLOCK), dict):
-            return Put(BLOCK, {name: {key: value}})
-        return put_member(self.config, (*BLOCK, name), key, value)
 
 
 def _key(name: str, holder: Mapping[str, Any], spell: Callable[[str], str]) -> str:

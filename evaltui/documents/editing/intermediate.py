@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from evaltui.core.model.json_values import dicts, list_at, spelt, text_of, value_at
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.editing.json_paths import field_path, field_value, in_style, insert_at
-from evaltui.documents.edits import Edit, Insert, Put, Remove
+from evaltui.documents.editing.json_paths import field_path, field_value, in_style
+from evaltui.documents.values import insert, put, remove
 
 Shape = Literal["lists", "events"]
 # Index of an event, then that of a part in it.
@@ -54,12 +54,12 @@ class IntermediateData:
         found = field_value(self.data, self.path, name)
         return found if isinstance(found, list) else []
 
-    def insert_in_list(self, name: str, index: int, value: Any) -> list[Edit]:
-        """Insert into a list of a turn without events; both are made where they are missing."""
-        owner = self.path
-        if not isinstance(value_at(self.data, owner), dict):
-            return [Put(owner, in_style(self.data, owner[:-1], {name: [value]}))]
-        return [insert_at(self.data, self.list_path(name), index, value)]
+    def insert_in_list(self, name: str, index: int, value: Any) -> None:
+        """Inserts into a list of a turn without events; both are made where they are missing."""
+        if isinstance(value_at(self.data, self.path), dict):
+            insert(self.data, self.list_path(name), index, value)
+        else:
+            put(self.data, self.path, in_style(self.data, self.path[:-1], {name: [value]}))
 
     # As events
 
@@ -93,27 +93,17 @@ class IntermediateData:
     def author_of(self, event: int) -> str:
         return text_of(value_at(self.data, (*self.events_path, event, "author")))
 
-    def remove_parts(self, gone: Collection[PartIndex]) -> list[Edit]:
-        """Remove parts of events, and the events that are left without any."""
-        edits: list[Edit] = []
-        for event in sorted({event for event, _ in gone}, reverse=True):
-            path = self.parts_path(event)
-            parts = sorted((part for owner, part in gone if owner == event), reverse=True)
-            if len(parts) == len(list_at(self.data, path)):
-                edits.append(Remove((*self.events_path, event)))
-            else:
-                edits += [Remove((*path, part)) for part in parts]
-        return edits
+    def remove_parts(self, gone: Collection[PartIndex]) -> None:
+        """Removes parts of events, and the events that are left without any."""
+        for at in sorted(gone, reverse=True):
+            is_last = len(list_at(self.data, self.parts_path(at[0]))) == 1
+            remove(self.data, (*self.events_path, at[0]) if is_last else self.part_path(at))
 
-    def insert_event(self, index: int, part: Mapping[str, Any], role: str, author: str = "") -> Edit:
+    def insert_event(self, index: int, part: Mapping[str, Any], role: str, author: str = "") -> None:
         """An event with one part, before the one at `index`; no `author` means that of the events around."""
-        path = self.events_path
-        events = list_at(self.data, path)
-        content = {"parts": [dict(part)], "role": role}
-        event = {"author": author or _author_near(events, index), "content": content}
-        if not isinstance(value_at(self.data, path), list):
-            return Put(path, [event])
-        return Insert(path, index, event)
+        author = author or _author_near(list_at(self.data, self.events_path), index)
+        event = {"author": author, "content": {"parts": [dict(part)], "role": role}}
+        insert(self.data, self.events_path, index, event)
 
     @property
     def end_of_events(self) -> int:
@@ -134,20 +124,19 @@ class IntermediateResponse:
     entry: JsonPath
     """The path of the event, or of the pair of author and parts, that it is in."""
 
-    def set_text(self, text: str) -> list[Edit]:
-        return [Put((*self.path, "text"), text)] if self.text != text else []
+    def set_text(self, text: str) -> None:
+        put(self.intermediate.data, (*self.path, "text"), text)
 
-    def set_author(self, author: str) -> list[Edit]:
+    def set_author(self, author: str) -> None:
         """In a turn of events, everything in the same event is by this author then."""
         key = "author" if self.intermediate.shape == "events" else 0
-        return [Put((*self.entry, key), author)] if self.author != author else []
+        put(self.intermediate.data, (*self.entry, key), author)
 
-    def delete(self) -> list[Edit]:
+    def delete(self) -> None:
         """An event or pair that has nothing else in it goes, too."""
-        if self.intermediate.shape == "events":
-            return self.intermediate.remove_parts([(int(self.entry[-1]), int(self.path[-1]))])
-        is_last = len(list_at(self.intermediate.data, self.path[:-1])) == 1
-        return [Remove(self.entry if is_last else self.path)]
+        data = self.intermediate.data
+        is_last = len(list_at(data, self.path[:-1])) == 1
+        remove(data, self.entry if is_last else self.path)
 
 
 def intermediate_responses(intermediate: IntermediateData) -> list[IntermediateResponse]:
@@ -180,13 +169,14 @@ def intermediate_responses(intermediate: IntermediateData) -> list[IntermediateR
     ]
 
 
-def add_intermediate_response(intermediate: IntermediateData, author: str, text: str) -> list[Edit]:
+def add_intermediate_response(intermediate: IntermediateData, author: str, text: str) -> None:
     """After all the others. A turn that left its calls unspecified says by it that there are none."""
     part = {"text": text}
     if intermediate.shape == "events":
-        return [intermediate.insert_event(intermediate.end_of_events, part, "model", author)]
+        intermediate.insert_event(intermediate.end_of_events, part, "model", author)
+        return
     name = "intermediate_responses"
-    return intermediate.insert_in_list(name, len(intermediate.list_of(name)), [author, [part]])
+    intermediate.insert_in_list(name, len(intermediate.list_of(name)), [author, [part]])
 
 
 def _is_text(part: dict[str, Any]) -> bool:

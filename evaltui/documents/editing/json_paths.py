@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from evaltui.core.model.json_values import camel, list_at, spelt, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import eval_ids_of
-from evaltui.documents.edits import Edit, Insert, Put, Remove, alike
 
 # The fields whose two spellings differ, and which therefore tell how a case is spelt. A user's own keys do
 # not. The models would tell too, but importing them takes half a second, and the tree must not wait for it.
@@ -46,14 +44,6 @@ _FIELDS = (
     "user_persona",
 )
 _CAMEL = frozenset(map(camel, _FIELDS))
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Edits of an eval set and of the config beside it: one step for the user, undone together."""
-
-    of_set: list[Edit] = field(default_factory=list)
-    of_config: list[Edit] = field(default_factory=list)
 
 
 def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
@@ -107,28 +97,3 @@ def set_id(data: Any) -> str:
 def eval_ids(data: Any) -> list[str]:
     """The ids of all cases in order; "" for those that have none."""
     return [one or "" for one in eval_ids_of(list_at(data, cases_path(data)))]
-
-
-def insert_at(data: Any, path: JsonPath, index: int, value: Any) -> Edit:
-    """Insert into the list at a path, which is made where there is none."""
-    if isinstance(value_at(data, path), list):
-        return Insert(path, index, value)
-    return Put(path, [value])
-
-
-def put_member(data: Any, path: JsonPath, key: str, value: Any) -> Edit:
-    """Put a member of the object at a path, which is made where there is none."""
-    if isinstance(value_at(data, path), dict):
-        return Put((*path, key), value)
-    return Put(path, {key: value})
-
-
-def put_field(data: Any, path: JsonPath, value: Any) -> list[Edit]:
-    """Put a value unless it is there already."""
-    return [] if alike(value_at(data, path), value) else [Put(path, value)]
-
-
-def remove_field(data: Any, path: JsonPath) -> list[Edit]:
-    """Remove a member where there is one."""
-    holder = value_at(data, path[:-1])
-    return [Remove(path)] if isinstance(holder, dict) and path[-1] in holder else []

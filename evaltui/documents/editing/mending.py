@@ -1,4 +1,4 @@
-"""Problems of eval sets and configs that have exactly one right mend, as edits.
+"""Problems of eval sets and configs that have exactly one right mend, and the mends.
 
 A mend never changes what evaltui reads in a file that it can read: it moves and renames what is there, and
 removes what is there twice.
@@ -7,8 +7,7 @@ removes what is there twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -19,7 +18,8 @@ from evaltui.core.model.model_errors import objects_in, spellings
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.json_paths import cases_path
-from evaltui.documents.edits import Edit, Put, Remove, Rename, alike, apply_to_data
+from evaltui.documents.edits import alike
+from evaltui.documents.values import put, remove, rename
 
 _ROLES = {"user_content": "user", "final_response": "model"}
 _LOWER = ("lower_is_better", "lowerIsBetter")
@@ -31,86 +31,90 @@ _PARTS_OF_CUSTOM: tuple[JsonPath, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Mend:
-    """How a problem is mended."""
+class Mend(NamedTuple):
+    """A problem that was mended."""
 
     path: JsonPath
-    """Where the problem is, in the data as they are before any mend."""
+    """Where it was, in the data as they were before that pass."""
     message: str
-    """What is done, as a clause: `renamed to eval_cases`."""
-    edits: tuple[Edit, ...]
+    """What was done, as a clause: `renamed to eval_cases`."""
 
 
-def mends_of_set(data: Any) -> Iterator[Mend]:
-    """The mends of an eval set, to be done in this order: first what is inside, since keys around it change.
+def mend_set(data: Any) -> Iterator[Mend]:
+    """Mends a copy of an eval set: first what is inside, since keys around it change.
 
-    Done, they may make place for others.
+    That may make place for other mends.
     """
     if not isinstance(data, dict):
         return
     cases = cases_path(data)
     for index, case in dicts(list_at(data, cases)):
-        yield from _of_case(case, (*cases, index))
+        yield from _mend_case(data, case, (*cases, index))
     for name in EvalSet.model_fields:
         other = camel(name)
         if other == name or other not in data:
             continue
         if name not in data:
-            yield Mend((other,), f"renamed to {name}, which ADK reads", (Rename((other,), name),))
+            rename(data, (other,), name)
+            yield Mend((other,), f"renamed to {name}, which ADK reads")
         elif alike(data[name], data[other]):
-            yield Mend((other,), f"removed; {name} is the same", (Remove((other,)),))
+            remove(data, (other,))
+            yield Mend((other,), f"removed; {name} is the same")
 
 
-def mends_of_config(data: Any) -> Iterator[Mend]:
-    """The mends of a config, as of an eval set."""
+def mend_config(data: Any) -> Iterator[Mend]:
+    """Mends a copy of a config, as `mend_set`."""
     if not isinstance(data, dict):
         return
     editor = ConfigEditor(data)
     custom = value_at(data, (key := spelt("custom_metrics", data),))
     for name, metric in custom.items() if isinstance(custom, dict) else ():
-        yield from _of_custom_metric(editor, name, metric, (key, name))
+        yield from _mend_custom_metric(editor, name, metric, (key, name))
     criteria = value_at(data, ("criteria",))
-    for name, criterion in criteria.items() if isinstance(criteria, dict) else ():
+    for name, criterion in list(criteria.items()) if isinstance(criteria, dict) else ():
         is_theirs = isinstance(custom, dict) and name in custom
         if _is_misplaced(name, criterion) and not is_theirs and not _in_block(data, name):
-            edits = (editor.put_own_criterion(name, criterion), Remove(("criteria", name)))
-            # The next one finds the block there.
-            editor = ConfigEditor(apply_to_data(editor.config, edits))
-            yield Mend(("criteria", name), "moved to evaltui.criteria", edits)
+            editor.put_own_criterion(name, criterion)
+            remove(data, ("criteria", name))
+            yield Mend(("criteria", name), "moved to evaltui.criteria")
 
 
-def _of_case(case: dict[str, Any], path: JsonPath) -> Iterator[Mend]:
-    for below, data, models in objects_in(EvalCase, case):
+def _mend_case(data: Any, case: dict[str, Any], path: JsonPath) -> Iterator[Mend]:
+    for below, holder, models in list(objects_in(EvalCase, case)):
         place = (*path, *below)
+        for model in models:
+            yield from _remove_twins(data, holder, place, model)
         if Invocation in models:
             for name, role in _ROLES.items():
-                yield from _of_content(data, place, name, role)
-        for model in models:
-            yield from _twins(data, place, model)
+                yield from _mend_content(data, holder, place, name, role)
 
 
-def _of_content(turn: dict[str, Any], path: JsonPath, name: str, role: str) -> Iterator[Mend]:
+def _mend_content(data: Any, turn: dict[str, Any], path: JsonPath, name: str, role: str) -> Iterator[Mend]:
     """A text in the place of a content, and a role that ADK does not know: only one can be in its place."""
     key = spelt(name, turn)
     content, path = turn.get(key), (*path, key)
     if isinstance(content, str):
-        parts = {"role": role, "parts": [{"text": content}]}
-        yield Mend(path, "text written as a content", (Put(path, parts),))
+        put(data, path, {"role": role, "parts": [{"text": content}]})
+        yield Mend(path, "text written as a content")
         return
     given = content.get("role") if isinstance(content, dict) else None
     if isinstance(given, str) and given not in _ROLES.values():
-        yield Mend((*path, "role"), f"changed to {role}", (Put((*path, "role"), role),))
+        put(data, (*path, "role"), role)
+        yield Mend((*path, "role"), f"changed to {role}")
 
 
-def _twins(data: dict[str, Any], path: JsonPath, model: type[BaseModel]) -> Iterator[Mend]:
+def _remove_twins(
+    data: Any, holder: dict[str, Any], path: JsonPath, model: type[BaseModel]
+) -> Iterator[Mend]:
     """Keys in both spellings with the same value. The camelCase one stays: it counts."""
     for names in spellings(model):
-        if len(names) > 1 and all(name in data for name in names) and alike(*(data[name] for name in names)):
-            yield Mend((*path, names[0]), f"removed; {names[1]} is the same", (Remove((*path, names[0])),))
+        twins = [holder[name] for name in names if name in holder]
+        if len(twins) > 1 and alike(*twins):
+            remove(data, (*path, names[0]))
+            yield Mend((*path, names[0]), f"removed; {names[1]} is the same")
 
 
-def _of_custom_metric(editor: ConfigEditor, name: str, metric: Any, path: JsonPath) -> Iterator[Mend]:
+def _mend_custom_metric(editor: ConfigEditor, name: str, metric: Any, path: JsonPath) -> Iterator[Mend]:
     """`lower_is_better` in the wrong place, of a metric that is asked for."""
     criterion = editor.criterion(name)
     has_it = isinstance(criterion, dict) and any(key in criterion for key in _LOWER)
@@ -124,8 +128,9 @@ def _of_custom_metric(editor: ConfigEditor, name: str, metric: Any, path: JsonPa
     ]
     if len(found) == 1:
         place: JsonPath = (*path, *found[0])
-        put = editor.set_option(name, ("lower_is_better",), value_at(metric, found[0]))
-        yield Mend(place, "moved to its criterion", (*put, Remove(place)))
+        editor.set_option(name, ("lower_is_better",), value_at(metric, found[0]))
+        remove(editor.config, place)
+        yield Mend(place, "moved to its criterion")
 
 
 def _is_misplaced(name: str, criterion: Any) -> bool:

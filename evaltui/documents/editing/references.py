@@ -11,7 +11,7 @@ from evaltui.core.model.json_values import dicts, list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath, LintRule, Problem
 from evaltui.core.model.regexes import is_slow
-from evaltui.documents.edits import Edit, Insert, Put, Remove
+from evaltui.documents.values import append, remove
 from evaltui.text.figures import counted
 from evaltui.text.values import did_you_mean
 
@@ -42,7 +42,7 @@ class CopiedReferences:
 
 @dataclass(frozen=True)
 class References:
-    """The marks, rules and tags of a config, and the edits that keep them true."""
+    """The marks, rules and tags of a config, and what keeps them true."""
 
     config: Any
     """The parsed JSON of the config, None where there is no file."""
@@ -58,35 +58,33 @@ class References:
         marks = self._marks_of(case, turn)
         return marks[-1][1].get("mode") if marks else None
 
-    def mark_turn(self, case: CaseRef, turn: int, mode: TurnMode) -> list[Edit]:
-        """Give a turn this mark in place of any other."""
-        marks = [index for index, _ in self._marks_of(case, turn)]
-        if not marks:
-            return self.append_entries(
-                "turns", [{"set": case[0], "case": case[1], "turn": turn, "mode": mode}]
-            )
-        kept = marks[-1] - len(marks) + 1
-        return [*_without(TURNS, marks[:-1]), Put((*TURNS, kept, "mode"), mode)]
+    def mark_turn(self, case: CaseRef, turn: int, mode: TurnMode) -> None:
+        """Gives a turn this mark in place of any other."""
+        if not (marks := self._marks_of(case, turn)):
+            self.mark_turns(case, {turn: mode})
+            return
+        marks[-1][1]["mode"] = mode
+        self.remove_entries("turns", [index for index, _ in marks[:-1]])
 
-    def unmark_turn(self, case: CaseRef, turn: int, mode: TurnMode) -> list[Edit]:
-        """Take the marks of one mode from a turn."""
+    def mark_turns(self, case: CaseRef, modes: Mapping[int, TurnMode]) -> None:
+        """Gives the turns of a new case their marks."""
+        names = {"set": case[0], "case": case[1]}
+        self.append_entries("turns", [{**names, "turn": turn, "mode": mode} for turn, mode in modes.items()])
+
+    def unmark_turn(self, case: CaseRef, turn: int, mode: TurnMode) -> None:
+        """Takes the marks of one mode from a turn."""
         marks = self._marks_of(case, turn)
-        return self.remove_entries("turns", [index for index, mark in marks if mark.get("mode") == mode])
+        self.remove_entries("turns", [index for index, mark in marks if mark.get("mode") == mode])
 
-    def renumber_turns(self, case: CaseRef, now: Renumbering) -> list[Edit]:
-        """Renumber the marks of a case whose turns have moved."""
-        edits: list[Edit] = []
+    def renumber_turns(self, case: CaseRef, now: Renumbering) -> None:
+        """Renumbers the marks of a case whose turns have moved."""
         gone: list[int] = []
         for index, mark in self._marks_of(case):
-            turn = mark.get("turn")
-            if not isinstance(turn, int):
-                continue
-            number = now(turn)
-            if number is None:
-                gone.append(index)
-            elif number != turn:
-                edits.append(Put((*TURNS, index, "turn"), number))
-        return edits + self.remove_entries("turns", gone)
+            if isinstance(turn := mark.get("turn"), int):
+                mark["turn"] = now(turn)
+                if mark["turn"] is None:
+                    gone.append(index)
+        self.remove_entries("turns", gone)
 
     def _marks_of(self, case: CaseRef, turn: int | None = None) -> list[tuple[int, dict[str, Any]]]:
         """The marks of a case, or of one of its turns, each with its index."""
@@ -99,14 +97,11 @@ class References:
 
     # Tags
 
-    def change_tags(
-        self, cases: Sequence[CaseRef], added: Sequence[str], removed: Collection[str]
-    ) -> list[Edit]:
-        """Give these cases some tags and take others from them."""
-        of_case: dict[tuple[Any, Any], list[tuple[int, Entry]]] = {}
+    def change_tags(self, cases: Sequence[CaseRef], added: Sequence[str], removed: Collection[str]) -> None:
+        """Gives these cases some tags and takes others from them."""
+        of_case: dict[tuple[Any, Any], list[tuple[int, dict[str, Any]]]] = {}
         for index, entry in self.entries("tags"):
             of_case.setdefault((entry.get("set"), entry.get("case")), []).append((index, entry))
-        edits: list[Edit] = []
         new: list[Entry] = []
         gone: list[int] = []
         for case in cases:
@@ -116,12 +111,12 @@ class References:
             if wanted == given:
                 continue
             if entries and wanted:
-                edits.append(Put((*TAGS, entries[0][0], "tags"), wanted))
+                entries[0][1]["tags"] = wanted
             elif wanted:
                 new.append({"set": case[0], "case": case[1], "tags": wanted})
             gone += [index for index, _ in entries[bool(wanted) :]]
-        appended = self.append_entries("tags", new)
-        return [*edits, *appended, *(_without(TAGS, gone) if new else self.remove_entries("tags", gone))]
+        self.append_entries("tags", new)
+        self.remove_entries("tags", gone)
 
     def _tags_of(self, case: CaseRef) -> list[tuple[int, dict[str, Any]]]:
         entries = self.entries("tags")
@@ -129,39 +124,34 @@ class References:
 
     # Cases and sets that are renamed, moved, copied or deleted
 
-    def rename_set(self, old: str, new: str) -> list[Edit]:
-        return [
-            Put((*BLOCK, name, index, "set"), new)
-            for name, index, entry in self._every_entry()
-            if entry.get("set") == old
-        ]
+    def rename_set(self, old: str, new: str) -> None:
+        for _, _, entry in self._every_entry():
+            if entry.get("set") == old:
+                entry["set"] = new
 
-    def move_cases(self, pairs: Sequence[tuple[CaseRef, CaseRef]]) -> list[Edit]:
+    def move_cases(self, pairs: Sequence[tuple[CaseRef, CaseRef]]) -> None:
         """Cases have another id, or are in another set of this config now: the `(before, after)` pairs."""
-        after = dict(pairs)
-        edits: list[Edit] = []
-        for name, index, entry in self._every_entry():
-            owner, case = entry.get("set"), entry.get("case")
-            if isinstance(owner, str) and isinstance(case, str) and (owner, case) in after:
-                new_owner, new_case = after[owner, case]
-                path: JsonPath = (*BLOCK, name, index)
-                edits += [Put((*path, "set"), new_owner)] if new_owner != owner else []
-                edits += [Put((*path, "case"), new_case)] if new_case != case else []
         pinned = [
             {**rule, "set": new[0], "case": new[1]}
             for old, new in pairs
             if old[1] != new[1]
             for rule in self._rules_of_any_set(old)
         ]
-        return edits + self.append_entries("rules", pinned)
+        after = dict(pairs)
+        for _, _, entry in self._every_entry():
+            owner, case = entry.get("set"), entry.get("case")
+            if isinstance(owner, str) and isinstance(case, str) and (owner, case) in after:
+                entry["set"], entry["case"] = after[owner, case]
+        self.append_entries("rules", pinned)
 
-    def remove_cases(self, set_id: str, eval_ids: Collection[str]) -> list[Edit]:
-        """Take out what names these cases of the set."""
+    def remove_cases(self, set_id: str, eval_ids: Collection[str]) -> None:
+        """Takes out what names these cases of the set."""
         gone: dict[BlockList, list[int]] = {name: [] for name in _LISTS}
         for name, index, entry in self._every_entry():
             if entry.get("set") == set_id and entry.get("case") in eval_ids:
                 gone[name].append(index)
-        return [edit for name, indices in gone.items() for edit in self.remove_entries(name, indices)]
+        for name, indices in gone.items():
+            self.remove_entries(name, indices)
 
     def copied(
         self, pairs: Sequence[tuple[CaseRef, CaseRef]], *, elsewhere: bool = False
@@ -182,12 +172,10 @@ class References:
             copies.tags.extend({**entry, **renamed} for _, entry in self._tags_of(old))
         return copies
 
-    def add_copied(self, copies: CopiedReferences) -> list[Edit]:
-        """Add marks, rules and tags at the end of their lists, which are made where they are missing."""
-        block = {name: list(found) for name, found in vars(copies).items() if found}
-        if block and not isinstance(value_at(self.config, BLOCK), dict):
-            return [Put(BLOCK, block)]
-        return [edit for name in _LISTS for edit in self.append_entries(name, getattr(copies, name))]
+    def add_copied(self, copies: CopiedReferences) -> None:
+        """Adds marks, rules and tags at the end of their lists, which are made where they are missing."""
+        for name in _LISTS:
+            self.append_entries(name, getattr(copies, name))
 
     def _every_entry(self) -> list[tuple[BlockList, int, dict[str, Any]]]:
         return [(name, index, entry) for name in _LISTS for index, entry in self.entries(name)]
@@ -204,28 +192,18 @@ class References:
 
     # The lists of the block
 
-    def append_entries(self, name: BlockList, entries: Sequence[Entry]) -> list[Edit]:
-        """Add entries to a list of the `evaltui` block, both made where they are missing."""
-        if not entries:
-            return []
-        if not isinstance(value_at(self.config, BLOCK), dict):
-            return [Put(BLOCK, {name: list(entries)})]
+    def append_entries(self, name: BlockList, entries: Sequence[Entry]) -> None:
+        """Adds entries to a list of the `evaltui` block, both made where they are missing."""
+        for entry in entries:
+            append(self.config, (*BLOCK, name), entry)
+
+    def remove_entries(self, name: BlockList, indices: Sequence[int]) -> None:
+        """Takes entries out of a list of the `evaltui` block; the list goes with its last entry."""
         path: JsonPath = (*BLOCK, name)
-        known = value_at(self.config, path)
-        if not isinstance(known, list):
-            return [Put(path, list(entries))]
-        return [Insert(path, len(known) + number, entry) for number, entry in enumerate(entries)]
-
-    def remove_entries(self, name: BlockList, indices: Sequence[int]) -> list[Edit]:
-        """Take entries out of a list of the `evaltui` block; the list goes with its last entry."""
-        path: JsonPath = (*BLOCK, name)
-        if indices and len(indices) == len(list_at(self.config, path)):
-            return [Remove(path)]
-        return _without(path, indices)
-
-
-def _without(path: JsonPath, indices: Sequence[int]) -> list[Edit]:
-    return [Remove((*path, index)) for index in sorted(indices, reverse=True)]
+        for index in sorted(indices, reverse=True):
+            remove(self.config, (*path, index))
+        if indices and not list_at(self.config, path):
+            remove(self.config, path)
 
 
 def dangling(config: Any, sets: Mapping[str, Mapping[str, int | None]]) -> Iterator[Problem]:

@@ -9,16 +9,9 @@ from typing import Any, Literal
 from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.editing.json_paths import (
-    field_path,
-    field_value,
-    in_style,
-    insert_at,
-    put_field,
-    put_member,
-    remove_field,
-)
-from evaltui.documents.edits import Edit, EditError, Put, Remove, Rename
+from evaltui.documents.editing.json_paths import field_path, field_value, in_style
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import append, discard, put, put_member, remove, rename
 
 # What google-adk 2.13 takes where a case says nothing of its session.
 DEFAULT_APP_NAME = "EvaluationGenerator"
@@ -42,16 +35,17 @@ class StateEditor:
         value = value_at(self.data, self.path)
         return value if isinstance(value, dict) else {}
 
-    def put(self, key: str, value: Any) -> list[Edit]:
+    def put(self, key: str, value: Any) -> None:
         if self.session is not None and not isinstance(value_at(self.data, self.session), dict):
-            return [Put(self.session, _new_session(self.data, self.session, {"state": {key: value}}))]
-        return [put_member(self.data, self.path, key, value)]
+            put(self.data, self.session, _new_session(self.data, self.session, {"state": {key: value}}))
+        else:
+            put_member(self.data, self.path, key, value)
 
-    def remove(self, key: str) -> list[Edit]:
-        return [Remove((*self.path, key))]
+    def remove(self, key: str) -> None:
+        remove(self.data, (*self.path, key))
 
-    def rename(self, key: str, name: str) -> list[Edit]:
-        return [Rename((*self.path, key), name)] if key != name else []
+    def rename(self, key: str, name: str) -> None:
+        rename(self.data, (*self.path, key), name)
 
 
 @dataclass(frozen=True)
@@ -74,21 +68,22 @@ class SessionEditor:
     def state(self) -> StateEditor:
         return StateEditor(self.data, self.field_path("state"), self.path)
 
-    def change(self, field: SessionField, value: str) -> list[Edit]:
+    def change(self, field: SessionField, value: str) -> None:
         """An empty session id is taken out, as an id there pins a session that then exists already.
 
         A case without session input gets both names, as ADK wants both in it.
         """
         path = self.field_path(field)
         if field == "session_id" and not value:
-            return remove_field(self.data, path)
-        if not self.exists:
-            return [Put(self.path, _new_session(self.data, self.path, {field: value}))]
-        return put_field(self.data, path, value)
+            discard(self.data, path)
+        elif not self.exists:
+            put(self.data, self.path, _new_session(self.data, self.path, {field: value}))
+        else:
+            put(self.data, path, value)
 
-    def remove(self) -> list[Edit]:
+    def remove(self) -> None:
         """The case starts where ADK lets it: with its default names and an empty state."""
-        return remove_field(self.data, self.path)
+        discard(self.data, self.path)
 
 
 def _new_session(data: Any, path: JsonPath, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,18 +98,19 @@ class ScenarioEditor:
     """The parsed JSON of the eval set."""
     path: JsonPath
 
-    def set_starting_prompt(self, text: str) -> list[Edit]:
-        return put_field(self.data, field_path(self.data, self.path, "starting_prompt"), text)
+    def set_starting_prompt(self, text: str) -> None:
+        put(self.data, field_path(self.data, self.path, "starting_prompt"), text)
 
-    def set_plan(self, text: str) -> list[Edit]:
-        return put_field(self.data, field_path(self.data, self.path, "conversation_plan"), text)
+    def set_plan(self, text: str) -> None:
+        put(self.data, field_path(self.data, self.path, "conversation_plan"), text)
 
-    def set_persona(self, persona: str | Mapping[str, Any] | None) -> list[Edit]:
+    def set_persona(self, persona: str | Mapping[str, Any] | None) -> None:
         """The id of a built-in persona, one of your own (`id, description, behaviors`), or none."""
         path = field_path(self.data, self.path, "user_persona")
         if persona is None:
-            return remove_field(self.data, path)
-        return put_field(self.data, path, persona if isinstance(persona, str) else dict(persona))
+            discard(self.data, path)
+        else:
+            put(self.data, path, persona)
 
 
 # Source: google-adk 2.13, by which its metrics pick their rubrics from cases and turns. They pass over
@@ -140,7 +136,7 @@ class RubricsEditor:
     def __len__(self) -> int:
         return len(list_at(self.data, self.path))
 
-    def add(self, text: str, type: str = RUBRIC_TYPES[0]) -> list[Edit]:
+    def add(self, text: str, type: str = RUBRIC_TYPES[0]) -> None:
         """A rubric at the end, with an id that nothing else in the case has: ADK refuses others."""
         path, existing = self.path, self._ids_in_case
         number = len(existing) + 1
@@ -150,17 +146,17 @@ class RubricsEditor:
         rubric = {"rubric_id": f"rubric_{number}", "rubric_content": content} | (
             {"type": type} if type else {}
         )
-        return [insert_at(self.data, path, len(self), in_style(self.data, path, rubric))]
+        append(self.data, path, in_style(self.data, path, rubric))
 
-    def change(self, index: int, field: RubricField, value: str) -> list[Edit]:
+    def change(self, index: int, field: RubricField, value: str) -> None:
         """An empty description or type is taken out. Raises EditError for an id that is empty or taken."""
         path = (*self.path, index)
         if not isinstance(value_at(self.data, path), dict):
             raise EditError(f"The case has no rubric {index + 1}")
         if field == "text":
             content = field_path(self.data, path, "rubric_content")
-            key = str(field_path(self.data, content, "text_property")[-1])
-            return [put_member(self.data, content, key, value)]
+            put_member(self.data, content, str(field_path(self.data, content, "text_property")[-1]), value)
+            return
         target = field_path(self.data, path, field)
         if field == "rubric_id":
             if not value:
@@ -168,11 +164,12 @@ class RubricsEditor:
             if value != value_at(self.data, target) and value in self._ids_in_case:
                 raise EditError(f"{value} already exists")
         elif not value:
-            return remove_field(self.data, target)
-        return put_field(self.data, target, value)
+            discard(self.data, target)
+            return
+        put(self.data, target, value)
 
-    def delete(self, index: int) -> list[Edit]:
-        return [Remove((*self.path, index))]
+    def delete(self, index: int) -> None:
+        remove(self.data, (*self.path, index))
 
     @property
     def _ids_in_case(self) -> set[str]:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.editing.json_paths import (
-    Changes,
     cases_path,
     eval_ids,
     field_path,
     field_value,
     in_style,
-    insert_at,
-    remove_field,
     set_id,
 )
 from evaltui.documents.editing.references import CaseRef, References
 from evaltui.documents.editing.session import RubricsEditor, ScenarioEditor, SessionEditor, StateEditor
 from evaltui.documents.editing.turn import MessageEditor, TurnEditor
-from evaltui.documents.edits import Edit, EditError, Insert, Move, Put, Remove
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import copy_of, discard, insert, move, put, remove
 
 
 class CaseEditor:
@@ -86,33 +86,16 @@ class CaseEditor:
             raise EditError(f"The case has no turn {number + 1}")
         return TurnEditor(self.data, self.config, self.reference, path)
 
-    def add_turn(self, text: str = "") -> list[Edit]:
-        """A turn at the end, in which the user says `text` and nothing is said of what is expected."""
-        path, turn = self.turns_path, self._new_turn({"text": text})
-        if not isinstance(value_at(self.data, path), list):
-            return [Put(path, [turn])]
-        return [Insert(path, self.turn_count, turn)]
-
-    def insert_turn(self, index: int) -> Changes:
-        """A turn before the one at `index`; the marks of those after it move along."""
-        if index >= self.turn_count:
-            return Changes(self.add_turn(""))
-        return self._insert(index, self._new_turn({"text": ""}))
-
-    def insert_response_turn(self, index: int, response: dict[str, Any]) -> Changes:
-        """A turn before the one at `index`, in which the user responds to a call."""
-        part = in_style(self.data, self.turns_path, {"function_response": response})
-        return self._insert(index, self._new_turn(part))
-
-    def _new_turn(self, part: dict[str, Any]) -> dict[str, Any]:
-        user = {"parts": [part], "role": "user"}
-        return in_style(self.data, self.turns_path, {"user_content": user})
-
-    def _insert(self, index: int, turn: dict[str, Any]) -> Changes:
-        marks = References(self.config).renumber_turns(
-            self.reference, lambda number: number + (number >= index)
-        )
-        return Changes([Insert(self.turns_path, index, turn)], marks)
+    def insert_turn(self, index: int, text: str = "", response: dict[str, Any] | None = None) -> None:
+        """A turn before the one at `index`, in which the user says `text`, or responds to a call; nothing is
+        said of what is expected. The marks of the turns after it move along."""
+        path, count = self.turns_path, self.turn_count
+        part = {"function_response": response} if response is not None else {"text": text}
+        user = {"parts": [in_style(self.data, path, part)], "role": "user"}
+        insert(self.data, path, min(index, count), in_style(self.data, path, {"user_content": user}))
+        if index < count:
+            references = References(self.config)
+            references.renumber_turns(self.reference, lambda number: number + (number >= index))
 
     # Session and rubrics
 
@@ -142,7 +125,7 @@ class CaseEditor:
             raise EditError("The case has no simulated user; convert it to a scenario")
         return ScenarioEditor(self.data, self.field_path("conversation_scenario"))
 
-    def to_scenario(self) -> Changes:
+    def to_scenario(self) -> None:
         """A simulated user in place of fixed turns, who begins with what the first turn says.
 
         The turns go, and with them their marks.
@@ -153,30 +136,21 @@ class CaseEditor:
         user = field_path(self.data, (*conversation, 0), "user_content")
         texts = MessageEditor(self.data, user, "user").texts
         scenario = {"starting_prompt": texts[0].text if texts else "", "conversation_plan": ""}
-        edits = [
-            *remove_field(self.data, conversation),
-            Put(self.field_path("conversation_scenario"), in_style(self.data, self.path, scenario)),
-        ]
-        return Changes(edits, References(self.config).renumber_turns(self.reference, lambda turn: None))
+        scenario = in_style(self.data, self.path, scenario)
+        place = self.field_path("conversation_scenario")
+        discard(self.data, conversation)
+        put(self.data, place, scenario)
+        References(self.config).renumber_turns(self.reference, lambda turn: None)
 
-    def to_conversation(self) -> list[Edit]:
+    def to_conversation(self) -> None:
         """Fixed turns in place of a simulated user: at first one, with the prompt of the scenario."""
         scenario = self.scenario.path
         prompt = field_value(self.data, scenario, "starting_prompt")
         content = {"parts": [{"text": prompt if isinstance(prompt, str) else ""}], "role": "user"}
         turn = in_style(self.data, self.path, {"user_content": content})
-        return [Remove(scenario), Put(self.field_path("conversation"), [turn])]
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """What changes where cases come from and where they go to.
-
-    Where both sets have the same config, all of its edits are in `source`.
-    """
-
-    source: Changes
-    target: Changes
+        place = self.field_path("conversation")
+        remove(self.data, scenario)
+        put(self.data, place, [turn])
 
 
 def new_set_text(eval_set_id: str, created: float) -> str:
@@ -212,6 +186,11 @@ class SetEditor:
     config: Any = None
     """The parsed JSON of the config beside it, None where there is no file."""
 
+    @classmethod
+    def copied(cls, data: Any, config: Any = None) -> SetEditor:
+        """Copies of a set and its config, which can be changed."""
+        return cls(copy_of(data), copy_of(config))
+
     @property
     def eval_set_id(self) -> str:
         return set_id(self.data)
@@ -237,15 +216,16 @@ class SetEditor:
 
     # Ids
 
-    def rename(self, wanted: str) -> Changes:
+    def rename(self, wanted: str) -> None:
         """Another id for the set; its `name` follows where it was the id. Raises EditError for none."""
         if not wanted:
             raise EditError("Set id is missing")
         old = self.eval_set_id
-        edits: list[Edit] = [Put(field_path(self.data, (), "eval_set_id"), wanted)]
+        put(self.data, field_path(self.data, (), "eval_set_id"), wanted)
         if old and value_at(self.data, ("name",)) == old:
-            edits.append(Put(("name",), wanted))
-        return Changes(edits, References(self.config).rename_set(old, wanted) if old else [])
+            put(self.data, ("name",), wanted)
+        if old:
+            References(self.config).rename_set(old, wanted)
 
     def eval_id_problem(self, wanted: str, case: int | None = None) -> str | None:
         """Why a case, a new one where none is named, cannot be called so, as a sentence."""
@@ -254,16 +234,20 @@ class SetEditor:
         others = [eval_id for number, eval_id in enumerate(self.eval_ids) if number != case]
         return f"{wanted} already exists" if wanted in others else None
 
-    def rename_case(self, case: int, wanted: str) -> Changes:
+    def rename_case(self, case: int, wanted: str) -> None:
         """Raises EditError for an id that is empty or taken: see `eval_id_problem`."""
         if problem := self.eval_id_problem(wanted, case):
             raise EditError(problem)
         editor = self.case(case)
         old = editor.reference
-        if wanted == old[1]:
-            return Changes()
-        edits: list[Edit] = [Put(editor.field_path("eval_id"), wanted)]
-        return Changes(edits, References(self.config).move_cases([(old, (old[0], wanted))]))
+        if wanted != old[1]:
+            put(self.data, editor.field_path("eval_id"), wanted)
+            References(self.config).move_cases([(old, (old[0], wanted))])
+
+    def replace_case(self, case: int, eval_id: str, text: str) -> None:
+        """Another JSON text for a case, in which it has this id; the text stays as it is."""
+        self.rename_case(case, eval_id)
+        list_at(self.data, self.path)[case] = StoredCase(text)
 
     @property
     def proposed_id(self) -> str:
@@ -273,58 +257,60 @@ class SetEditor:
 
     # Cases
 
-    def add_case(self, index: int | None = None, wanted: str = "", text: str = "") -> list[Edit]:
+    def add_case(self, index: int | None = None, wanted: str = "", text: str = "") -> None:
         """A case with one turn, in which the user says `text`, before the one at `index`, else at the end."""
         content = {"parts": [{"text": text}], "role": "user"}
         turn = in_style(self.data, self.path, {"user_content": content})
         fields = {"eval_id": wanted or self.proposed_id, "conversation": [turn]}
-        return self.insert_case(in_style(self.data, self.path, fields), index)
+        self.insert_case(in_style(self.data, self.path, fields), index)
 
-    def insert_case(self, case: dict[str, Any], index: int | None = None) -> list[Edit]:
-        """A case as it is to be written, before the one at `index`, else at the end."""
-        return [insert_at(self.data, self.path, self.count if index is None else index, case)]
+    def insert_case(
+        self, case: dict[str, Any], index: int | None = None, marks: Mapping[int, TurnMode] | None = None
+    ) -> None:
+        """A case as it is to be written, before the one at `index`, else at the end, and the marks of its
+        turns."""
+        insert(self.data, self.path, self.count if index is None else index, case)
+        References(self.config).mark_turns((self.eval_set_id, case.get("eval_id", "")), marks or {})
 
-    def delete_cases(self, cases: Sequence[int]) -> Changes:
+    def delete_cases(self, cases: Sequence[int]) -> None:
         """The cases are deleted with the marks and rules that name them."""
-        gone = sorted(set(cases))
-        left = {eval_id for number, eval_id in enumerate(self.eval_ids) if number not in set(gone)}
-        ids = {self.case(case).eval_id for case in gone} - left
-        removals: list[Edit] = [Remove((*self.path, case)) for case in reversed(gone)]
-        return Changes(removals, References(self.config).remove_cases(self.eval_set_id, ids))
+        gone, ids = set(cases), self.eval_ids
+        left = {eval_id for number, eval_id in enumerate(ids) if number not in gone}
+        self._remove(gone)
+        References(self.config).remove_cases(self.eval_set_id, {ids[number] for number in gone} - left)
 
-    def move_cases(self, moves: Iterable[tuple[int, int]]) -> list[Edit]:
+    def _remove(self, cases: Collection[int]) -> None:
+        for case in sorted(cases, reverse=True):
+            remove(self.data, (*self.path, case))
+
+    def move_cases(self, moves: Iterable[tuple[int, int]]) -> None:
         """Moves one after the other, each from an index to the index afterwards."""
-        return [Move(self.path, index, to) for index, to in moves]
+        for index, to in moves:
+            move(self.data, self.path, index, to)
 
-    def copy_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> Transfer:
+    def copy_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> None:
         """Copies of several cases, in their order, before the target's case at `index`, else at its end.
 
-        A copy whose id is taken there gets another one. Marks and rules come along; a target without a config
-        (None) takes none, so where this set has some for these cases it should be given one before. The
-        target may be this set.
+        A copy whose id is taken there gets another one. Marks and rules come along, where the target has a
+        config. The target may be this set, which else is not changed.
         """
-        copied = sorted(set(cases))
-        pairs = self._renamings(target, copied)
+        pairs = self._renamings(target, cases)
         is_shared = self.config is target.config
         references = References(self.config).copied(pairs, elsewhere=not is_shared)
-        of_config = [] if target.config is None else References(target.config).add_copied(references)
-        copies: list[Any] = []
-        for case, (_, (_, new)) in zip(copied, pairs, strict=True):
-            editor = self.case(case)
-            key = str(editor.field_path("eval_id")[-1])
-            value = editor.value
-            copies.append({**value, key: new} if value.get(key) != new else value)
-        inserted = Changes(target._insert_all(copies, index), [] if is_shared else of_config)
-        return Transfer(Changes([], of_config if is_shared else []), inserted)
+        self._insert_copies(target, cases, pairs, index)
+        if target.config is not None:
+            References(target.config).add_copied(references)
 
-    def move_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> Transfer:
-        """As `copy_to`, and the cases are deleted where they were."""
-        copied = self.copy_to(target, cases, index)
-        deleted = self.delete_cases(cases)
+    def move_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> None:
+        """As `copy_to` another set, and the cases are deleted where they were."""
         if self.config is not target.config:
-            return Transfer(deleted, copied.target)
-        moved = References(self.config).move_cases(self._renamings(target, cases))
-        return Transfer(Changes(deleted.of_set, moved), copied.target)
+            self.copy_to(target, cases, index)
+            self.delete_cases(cases)
+            return
+        pairs = self._renamings(target, cases)
+        self._insert_copies(target, cases, pairs, index)
+        self._remove(cases)
+        References(self.config).move_cases(pairs)
 
     def _renamings(self, target: SetEditor, cases: Sequence[int]) -> list[tuple[CaseRef, CaseRef]]:
         """Every case as it is named in its set and as it will be named in the target."""
@@ -337,12 +323,20 @@ class SetEditor:
             pairs.append(((self.eval_set_id, old), (target.eval_set_id, new)))
         return pairs
 
-    def _insert_all(self, copies: list[Any], index: int | None) -> list[Edit]:
-        if not isinstance(value_at(self.data, self.path), list):
-            return [Put(self.path, copies)]
-        at = self.count if index is None else index
-        return [Insert(self.path, at + number, copy) for number, copy in enumerate(copies)]
+    def _insert_copies(
+        self,
+        target: SetEditor,
+        cases: Sequence[int],
+        pairs: Sequence[tuple[CaseRef, CaseRef]],
+        index: int | None,
+    ) -> None:
+        editors = [self.case(case) for case in sorted(set(cases))]
+        first = target.count if index is None else index
+        for at, (editor, (_, (_, new))) in enumerate(zip(editors, pairs, strict=True), first):
+            key = str(editor.field_path("eval_id")[-1])
+            value = editor.value
+            insert(target.data, target.path, at, {**value, key: new} if value.get(key) != new else value)
 
 
-# What is to be changed in a set, and in the config beside it.
-EditBuilder = Callable[[SetEditor], Changes | list[Edit]]
+EditBuilder = Callable[[SetEditor], object]
+"""Changes a copy of a set and of the config beside it."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
-from evaltui.core.model.json_values import dicts, list_at
+from evaltui.core.model.json_values import dicts
 from evaltui.documents.editing.intermediate import IntermediateData, IntermediateResponse
 from evaltui.documents.editing.turn import TurnEditor
-from evaltui.documents.edits import Edit, Put, Remove
+from evaltui.documents.values import put, remove
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,16 @@ class TextBefore:
         """The index of its event or pair."""
         return int(self.parts[0].entry[-1])
 
-    def set_text(self, text: str) -> list[Edit]:
-        if text == self.text:
-            return []
-        edits: list[Edit] = [Put((*self.parts[0].path, "text"), text)]
-        return edits + [Remove(part.path) for part in reversed(self.parts[1:])]
+    def set_text(self, text: str) -> None:
+        if text != self.text:
+            put(self.intermediate.data, (*self.parts[0].path, "text"), text)
+            for part in reversed(self.parts[1:]):
+                remove(self.intermediate.data, part.path)
 
-    def delete(self) -> list[Edit]:
+    def delete(self) -> None:
         """An event or pair that has nothing else in it goes, too."""
-        if self.intermediate.shape == "events":
-            return self.intermediate.remove_parts([(self.place, int(part.path[-1])) for part in self.parts])
-        others = len(list_at(self.intermediate.data, self.parts[0].path[:-1])) - len(self.parts)
-        if not others:
-            return [Remove(self.parts[0].entry)]
-        return [Remove(part.path) for part in reversed(self.parts)]
+        for part in reversed(self.parts):
+            part.delete()
 
 
 def all_texts(turn: TurnEditor) -> list[TextBefore]:
@@ -62,20 +58,18 @@ def text_as_answer(turn: TurnEditor, *, thoughts: bool) -> TextBefore | None:
     return next(reversed(all_texts(turn)), None)
 
 
-def insert_text(turn: TurnEditor, at: int, author: str, text: str, calls: int) -> list[Edit]:
+def insert_text(turn: TurnEditor, at: int, author: str, text: str, calls: int) -> None:
     """A text before the one at index `at`: in a turn of events, behind so many calls where the texts around
     it let it."""
     known, intermediate, part = all_texts(turn), turn.intermediate, {"text": text}
     first = known[at - 1].place + 1 if at else 0
     if intermediate.shape != "events":
         place = known[0].place if known and not at else first
-        return intermediate.insert_in_list("intermediate_responses", place, [author, [part]])
+        intermediate.insert_in_list("intermediate_responses", place, [author, [part]])
+        return
     last = known[at].place if at < len(known) else intermediate.end_of_events
-    return [
-        intermediate.insert_event(
-            max(first, min(_behind_calls(intermediate, calls), last)), part, "model", author
-        )
-    ]
+    event = max(first, min(_behind_calls(intermediate, calls), last))
+    intermediate.insert_event(event, part, "model", author)
 
 
 def _behind_calls(intermediate: IntermediateData, calls: int) -> int:

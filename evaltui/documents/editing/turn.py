@@ -13,10 +13,11 @@ from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing import intermediate
 from evaltui.documents.editing.calls import CallEditor, ResponseEditor, calls_in, insert_call, responses_in
 from evaltui.documents.editing.intermediate import IntermediateData, IntermediateResponse
-from evaltui.documents.editing.json_paths import Changes, field_path, in_style
+from evaltui.documents.editing.json_paths import field_path, in_style
 from evaltui.documents.editing.references import CaseRef, References, Renumbering
 from evaltui.documents.editing.session import RubricsEditor
-from evaltui.documents.edits import Duplicate, Edit, EditError, Insert, Move, Put, Remove
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import append, discard, duplicate, insert, move, put, remove
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class MessageEditor:
             if isinstance(part.get("text"), str) and not part.get("thought")
         ]
 
-    def set_text(self, text: str, part: int | None = None) -> list[Edit]:
-        """Change one text, the first one where no part is named; everything else stays.
+    def set_text(self, text: str, part: int | None = None) -> None:
+        """Changes one text, the first one where no part is named; everything else stays.
 
         A message without a text gets one at its end, a turn without the message gets that.
         """
@@ -70,59 +71,56 @@ class MessageEditor:
         if part is not None and not chosen:
             raise EditError(f"Part {part + 1} of the message is not a text")
         if chosen:
-            return [Put((*chosen[0].path, "text"), text)] if chosen[0].text != text else []
-        return self.add_part({"text": text})
+            put(self.data, (*chosen[0].path, "text"), text)
+        else:
+            self.add_parts([{"text": text}])
 
-    def replace_texts(self, texts: Iterable[str]) -> list[Edit]:
-        """Make these its texts, in their order; other parts stay, and so do texts that are the same."""
+    def replace_texts(self, texts: Iterable[str]) -> None:
+        """Makes these its texts, in their order; other parts stay."""
         wanted, known = list(texts), self.texts
         if not known:
-            return self.add_parts([{"text": text} for text in wanted])
-        edits: list[Edit] = []
+            self.add_parts([{"text": text} for text in wanted])
+            return
         for old, text in zip(known, wanted, strict=False):
-            edits += self.set_text(text, old.part)
-        edits += [Remove(old.path) for old in reversed(known[len(wanted) :])]
-        behind = known[-1].part + 1
-        for count, text in enumerate(wanted[len(known) :]):
-            edits.append(Insert(self.parts_path, behind + count, {"text": text}))
-        return edits
+            put(self.data, (*old.path, "text"), text)
+        for old in reversed(known[len(wanted) :]):
+            remove(self.data, old.path)
+        for behind, text in enumerate(wanted[len(known) :], known[-1].part + 1):
+            insert(self.data, self.parts_path, behind, {"text": text})
 
-    def add_part(self, part: dict[str, Any]) -> list[Edit]:
-        """Add a part at the end of the message, which is made where there is none."""
-        return self.add_parts([part])
-
-    def add_parts(self, parts: list[dict[str, Any]]) -> list[Edit]:
+    def add_parts(self, parts: list[dict[str, Any]]) -> None:
+        """Adds parts at the end of the message, which is made where there is none."""
         if not self.exists:
-            return [Put(self.path, {"parts": parts, "role": self.role})]
-        known = value_at(self.data, self.parts_path)
-        if not isinstance(known, list):
-            return [Put(self.parts_path, parts)]
-        return [Insert(self.parts_path, len(known) + count, part) for count, part in enumerate(parts)]
+            put(self.data, self.path, {"parts": parts, "role": self.role})
+        elif not isinstance(value_at(self.data, self.parts_path), list):
+            put(self.data, self.parts_path, parts)
+        else:
+            for part in parts:
+                append(self.data, self.parts_path, part)
 
-    def attach_file(self, payload: bytes, mime_type: str) -> list[Edit]:
-        """Add a file at the end, in base64 of the URL-safe alphabet, which is how genai writes it."""
+    def attach_file(self, payload: bytes, mime_type: str) -> None:
+        """Adds a file at the end, in base64 of the URL-safe alphabet, which is how genai writes it."""
         encoded = base64.urlsafe_b64encode(payload).decode("ascii")
         blob = in_style(self.data, self.path, {"data": encoded, "mime_type": mime_type})
-        return self.add_part(in_style(self.data, self.path, {"inline_data": blob}))
+        self.add_parts([in_style(self.data, self.path, {"inline_data": blob})])
 
-    def remove_part(self, part: int) -> list[Edit]:
+    def remove_part(self, part: int) -> None:
         if not 0 <= part < len(self.parts):
             raise EditError(f"The message has no part {part + 1}")
-        return [Remove((*self.parts_path, part))]
+        remove(self.data, (*self.parts_path, part))
 
-    def set_response(self, part: int, field: Literal["name", "response"], value: Any) -> list[Edit]:
-        """Change the name or the response of the part that is a function response."""
+    def set_response(self, part: int, field: Literal["name", "response"], value: Any) -> None:
+        """Changes the name or the response of the part that is a function response."""
         response = response_in(self.parts[part]) if 0 <= part < len(self.parts) else None
         if response is None:
             raise EditError(f"Part {part + 1} of the message is not a response")
-        key = spelt("function_response", self.parts[part])
-        unchanged = response.get(field) == value
-        return [] if unchanged else [Put((*self.parts_path, part, key, field), value)]
+        if response.get(field) != value:
+            key = spelt("function_response", self.parts[part])
+            put(self.data, (*self.parts_path, part, key, field), value)
 
-    def remove(self) -> list[Edit]:
-        """Take the whole message out."""
-        holder = value_at(self.data, self.path[:-1])
-        return [Remove(self.path)] if self.path[-1] in holder else []
+    def remove(self) -> None:
+        """Takes the whole message out."""
+        discard(self.data, self.path)
 
 
 def response_in(part: Any) -> dict[str, Any] | None:
@@ -173,42 +171,35 @@ class TurnEditor:
     def _references(self) -> References:
         return References(self.config)
 
-    def _renumbered(self, now: Renumbering) -> list[Edit]:
-        return self._references.renumber_turns(self.case, now)
+    def _renumber(self, now: Renumbering) -> None:
+        self._references.renumber_turns(self.case, now)
 
-    def duplicate(self) -> Changes:
+    def duplicate(self) -> None:
         """A copy right after the turn, with its mark. An invocation id is not copied: it names one turn."""
-        edits: list[Edit] = [Duplicate(self.path[:-1], self.number)]
+        turn, mode = self.number, self._references.turn_mode(self.case, self.number)
         key = field_path(self.data, self.path, "invocation_id")[-1]
-        if key in value_at(self.data, self.path):
-            edits.append(Remove((*self.path[:-1], self.number + 1, key)))
-        marks = self._renumbered(lambda number: number + (number > self.number))
-        if mode := self._references.turn_mode(self.case, self.number):
-            set_id, eval_id = self.case
-            copy = {"set": set_id, "case": eval_id, "turn": self.number + 1, "mode": mode}
-            marks += self._references.append_entries("turns", [copy])
-        return Changes(edits, marks)
+        duplicate(self.data, self.path[:-1], turn).pop(key, None)
+        self._renumber(lambda number: number + (number > turn))
+        if mode:
+            self._references.mark_turn(self.case, turn + 1, mode)
 
-    def move(self, to: int) -> Changes:
+    def move(self, to: int) -> None:
         """Another place in the conversation, its mark with it; `to` is the index afterwards."""
         turn, to = self.number, max(0, min(to, self._count - 1))
-        if to == turn:
-            return Changes()
 
         def now(number: int) -> int:
             if number == turn:
                 return to
             return number - (turn < number <= to) + (to <= number < turn)
 
-        return Changes([Move(self.path[:-1], turn, to)], self._renumbered(now))
+        move(self.data, self.path[:-1], turn, to)
+        self._renumber(now)
 
-    def delete(self) -> Changes:
+    def delete(self) -> None:
         """Its mark goes with it."""
-
-        def now(number: int) -> int | None:
-            return None if number == self.number else number - (number > self.number)
-
-        return Changes([Remove(self.path)], self._renumbered(now))
+        turn = self.number
+        remove(self.data, self.path)
+        self._renumber(lambda number: None if number == turn else number - (number > turn))
 
     # Its messages
 
@@ -239,12 +230,9 @@ class TurnEditor:
             raise EditError(f"turn {self.number + 1} expects no call {number + 1}")
         return calls[number]
 
-    def add_call(self, name: str, arguments: Mapping[str, Any] | None = None) -> list[Edit]:
-        return insert_call(self.intermediate, len(self.calls), name, arguments)
-
-    def insert_call(self, index: int, name: str, arguments: Mapping[str, Any] | None = None) -> list[Edit]:
+    def insert_call(self, index: int, name: str, arguments: Mapping[str, Any] | None = None) -> None:
         """A call before the one at `index`; without arguments it gets `{}`, as a model's calls have it."""
-        return insert_call(self.intermediate, index, name, arguments)
+        insert_call(self.intermediate, index, name, arguments)
 
     @property
     def responses(self) -> list[ResponseEditor]:
@@ -270,9 +258,9 @@ class TurnEditor:
             raise EditError(f"Turn {turn} has no intermediate response {number + 1}")
         return texts[number]
 
-    def add_intermediate_response(self, author: str, text: str) -> list[Edit]:
+    def add_intermediate_response(self, author: str, text: str) -> None:
         """After all the others. A turn that left its calls unspecified says by it that there are none."""
-        return intermediate.add_intermediate_response(self.intermediate, author, text)
+        intermediate.add_intermediate_response(self.intermediate, author, text)
 
     # What it expects of calls as a whole
 
@@ -283,30 +271,30 @@ class TurnEditor:
             return TurnExpectation("unchecked", context=False)
         return TurnExpectation(self._written_kind, context=mode == "context")
 
-    def set_expectation(self, kind: ExpectationKind) -> Changes:
-        """Make the expectation one of the four kinds.
+    def set_expectation(self, kind: ExpectationKind) -> None:
+        """Makes the expectation one of the four kinds.
 
         `unchecked` is a mark in the config, which takes the place of `context`, and leaves the calls where
-        they are; without a config file, give the data of a new one. `calls` adds a call without a name where
-        there is none. `none` takes out the calls and their responses, `unspecified` all that is said of what
-        happens before the answer.
+        they are. `calls` adds a call without a name where there is none. `none` takes out the calls and
+        their responses, `unspecified` all that is said of what happens before the answer.
         """
         if kind == "unchecked":
-            return Changes([], self._references.mark_turn(self.case, self.number, "skip"))
-        checked = self._references.unmark_turn(self.case, self.number, "skip")
+            self._references.mark_turn(self.case, self.number, "skip")
+            return
+        self._references.unmark_turn(self.case, self.number, "skip")
         if kind == self._written_kind:
-            return Changes([], checked)
+            return
         if kind == "calls":
-            return Changes(self.add_call(""), checked)
-        if kind == "none":
-            return Changes(self._without_calls(), checked)
-        return Changes([Remove(self.intermediate.path)], checked)
+            self.insert_call(len(self.calls), "")
+        elif kind == "none":
+            self._remove_calls()
+        else:
+            remove(self.data, self.intermediate.path)
 
-    def set_context(self, *, on: bool) -> Changes:
-        """Run the turn without scoring it, whatever other mark it has; or score it."""
-        if on:
-            return Changes([], self._references.mark_turn(self.case, self.number, "context"))
-        return Changes([], self._references.unmark_turn(self.case, self.number, "context"))
+    def set_context(self, *, on: bool) -> None:
+        """Runs the turn without scoring it, whatever other mark it has; or scores it."""
+        change = self._references.mark_turn if on else self._references.unmark_turn
+        change(self.case, self.number, "context")
 
     @property
     def _written_kind(self) -> ExpectationKind:
@@ -314,16 +302,17 @@ class TurnEditor:
             return "unspecified"
         return "calls" if self.calls else "none"
 
-    def _without_calls(self) -> list[Edit]:
+    def _remove_calls(self) -> None:
         found = self.intermediate
         if found.shape is None:
-            return [Put(found.path, in_style(self.data, self.path, {"tool_uses": []}))]
-        if found.shape == "events":
+            put(self.data, found.path, in_style(self.data, self.path, {"tool_uses": []}))
+        elif found.shape == "events":
             fields = ("function_call", "function_response")
-            return found.remove_parts([part for field in fields for part in found.parts_with(field)])
-        edits: list[Edit] = [Put(found.list_path("tool_uses"), [])]
-        responses = found.list_path("tool_responses")
-        return [*edits, Remove(responses)] if found.list_of("tool_responses") else edits
+            found.remove_parts([part for field in fields for part in found.parts_with(field)])
+        else:
+            put(self.data, found.list_path("tool_uses"), [])
+            if found.list_of("tool_responses"):
+                remove(self.data, found.list_path("tool_responses"))
 
     @property
     def rubrics(self) -> RubricsEditor:

@@ -14,9 +14,7 @@ from evaltui.core.model.tool_schema import check_call
 from evaltui.core.model.tool_values import first_value
 from evaltui.documents.editing.calls import CallEditor, ResponseEditor
 from evaltui.documents.editing.intermediate import IntermediateResponse
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.set import EditBuilder
-from evaltui.documents.edits import Edit
 from evaltui.text.keys import key_of
 from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.case_rows.turn_source import TurnSource
@@ -53,7 +51,7 @@ class _CallRows:
     turn: TurnSource
     call: CallEditor
 
-    def _build(self, edit: Callable[[CallEditor], list[Edit]]) -> EditBuilder:
+    def _build(self, edit: Callable[[CallEditor], object]) -> EditBuilder:
         number = self.call.number
         return self.turn.build(lambda turn: edit(turn.call(number)))
 
@@ -216,7 +214,7 @@ class _CallRows:
             if text != name and text in self._arguments:
                 raise FieldError(f"{text} already exists")
             wanted = required_text("Argument name")(text)
-            return self._build(lambda call: self._renamed(call, name, wanted))
+            return self._build(lambda call: self._rename_argument(call, name, wanted))
 
         own = self._argument_id(index)
         then = Operation("Go to value", None, first_leaf(own, self._arguments[name]), "value")
@@ -233,14 +231,11 @@ class _CallRows:
             then=then,
         )
 
-    def _renamed(self, call: CallEditor, name: str, wanted: str) -> list[Edit]:
+    def _rename_argument(self, call: CallEditor, name: str, wanted: str) -> None:
         """An argument that is empty begins with what its new name asks for."""
-        edits = call.rename_argument((name,), wanted)
-        if edits and self._arguments[name] == "" and wanted in self._properties:
-            first = first_value(self._properties[wanted])
-            if first != "":
-                edits += call.put_argument((wanted,), first)
-        return edits
+        call.rename_argument((name,), wanted)
+        if name != wanted and self._arguments[name] == "" and wanted in self._properties:
+            call.put_argument((wanted,), first_value(self._properties[wanted]))
 
 
 def _worded(problem: Problem) -> Problem:
@@ -264,7 +259,7 @@ def response_rows(turn: TurnSource) -> Iterator[Row]:
 
 
 def _response(turn: TurnSource, response: ResponseEditor) -> Row:
-    def build(edit: Callable[[ResponseEditor], Changes | list[Edit]]) -> EditBuilder:
+    def build(edit: Callable[[ResponseEditor], object]) -> EditBuilder:
         return turn.build(lambda editor: edit(editor.response(response.number)))
 
     def replace(typed: str) -> EditBuilder:
@@ -302,7 +297,7 @@ def intermediate_rows(turn: TurnSource) -> Iterator[Row]:
 
 
 def _intermediate_response(turn: TurnSource, number: int, response: IntermediateResponse) -> Row:
-    def build(edit: Callable[[IntermediateResponse], list[Edit]]) -> EditBuilder:
+    def build(edit: Callable[[IntermediateResponse], object]) -> EditBuilder:
         return turn.build(lambda editor: edit(editor.intermediate_response(number)))
 
     return Row(

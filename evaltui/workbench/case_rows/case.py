@@ -12,7 +12,7 @@ from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.tags import tags_in, typed_tags, typed_tags_problem
-from evaltui.documents.editing.json_paths import Changes, field_path, field_value
+from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import EditBuilder, SetEditor
 from evaltui.text.figures import show_local
@@ -163,7 +163,7 @@ def additions(source: RowSource) -> tuple[Operation, ...]:
         return *add_to_states(source), add_rubrics, to_conversation
     last_turn = Operation(
         "add turn at the end",
-        source.build(lambda case: case.add_turn()),
+        source.build(lambda case: case.insert_turn(case.turn_count)),
         ("turn", editor.turn_count, "user", 0),
         "value",
     )
@@ -207,9 +207,7 @@ def _tags(source: RowSource, tags: Sequence[str]) -> Row:
     def replaced(wanted: Sequence[str]) -> EditBuilder:
         removed = {tag for tag in tags if tag not in wanted}
         reference = source.editor.reference
-        return lambda current: Changes(
-            [], References(current.config).change_tags([reference], wanted, removed)
-        )
+        return lambda current: References(current.config).change_tags([reference], wanted, removed)
 
     shown = " ".join(tags)
     field = Field("change tags", shown, "line", change)

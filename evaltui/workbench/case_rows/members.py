@@ -8,8 +8,8 @@ from typing import Any
 
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.tool_values import first_value, member_schema, properties_of
-from evaltui.documents.editing.set import EditBuilder
-from evaltui.documents.edits import Duplicate, Edit, Insert, Move, Put, Remove, Rename
+from evaltui.documents.editing.set import EditBuilder, SetEditor
+from evaltui.documents.values import duplicate, insert, move, put, remove, rename
 from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.fields import (
     Field,
@@ -62,8 +62,8 @@ def _member(holder: Row, path: JsonPath, number: int, name: str, value: Any, sch
         is_json=True,
         quiet=holder.quiet,
         turn=holder.turn,
-        field=value_field(f"change {name}", value, lambda typed: _edit(Put(path, typed)), schema),
-        delete=Operation(f"delete {name}", _edit(Remove(path))),
+        field=value_field(f"change {name}", value, lambda typed: _build(put, path, typed), schema),
+        delete=Operation(f"delete {name}", _build(remove, path)),
         path=path,
         value_path=path,
         level=holder.level + 1,
@@ -75,23 +75,25 @@ def _item(holder: Row, path: JsonPath, number: int, value: Any, count: int) -> R
     """An element of an array."""
     schema = member_schema(holder.schema, number)
 
-    def insert(index: int) -> Operation:
+    def insert_at(index: int) -> Operation:
         first = first_value(schema)
         new = first_leaf(_id(holder, index), first)
-        return Operation("add item", _edit(Insert(path, index, first)), new, "value")
+        return Operation("add item", _build(insert, path, index, first), new, "value")
 
-    def move(step: int) -> Operation:
+    def move_by(step: int) -> Operation:
         to = max(0, min(number + step, count - 1))
         direction = "up" if step < 0 else "down"
-        edit = _edit(Move(path, number, to)) if to != number else None
+        edit = _build(move, path, number, to) if to != number else None
         return Operation(f"move [{number}] {direction}", edit, _id(holder, to))
 
     return replace(
         _member(holder, (*path, number), number, f"[{number}]", value, schema),
-        adds=(insert(number + 1),),
-        insert=insert(number),
-        duplicate=Operation(f"duplicate [{number}]", _edit(Duplicate(path, number)), _id(holder, number + 1)),
-        move=move,
+        adds=(insert_at(number + 1),),
+        insert=insert_at(number),
+        duplicate=Operation(
+            f"duplicate [{number}]", _build(duplicate, path, number), _id(holder, number + 1)
+        ),
+        move=move_by,
     )
 
 
@@ -103,45 +105,46 @@ def _add(holder: Row) -> Operation | None:
     new = _id(holder, len(value))
     if isinstance(value, list):
         first = first_value(member_schema(holder.schema, len(value)))
-        return Operation("add item", _edit(Insert(path, len(value), first)), first_leaf(new, first), "value")
+        return Operation("add item", _build(insert, path, len(value), first), first_leaf(new, first), "value")
     unused = [name for name in properties_of(holder.schema) if name not in value]
     if len(unused) == 1:
         first = first_value(member_schema(holder.schema, unused[0]))
-        return Operation("add member", _edit(Put((*path, unused[0]), first)), first_leaf(new, first), "value")
+        return Operation(
+            "add member", _build(put, (*path, unused[0]), first), first_leaf(new, first), "value"
+        )
     key, number = "key", 1
     while key in value:
         number += 1
         key = f"key_{number}"
-    return Operation("add member", _edit(Put((*path, key), "")), new, "name")
+    return Operation("add member", _build(put, (*path, key), ""), new, "name")
 
 
 def _key_field(holder: Row, path: JsonPath, number: int, key: str) -> Field:
-    def rename(text: str) -> EditBuilder:
+    def change(text: str) -> EditBuilder:
         if text != key and text in holder.value:
             raise FieldError(f"{text} already exists")
         wanted = required_text("Key")(text)
-        edits: list[Edit] = [Rename((*path, key), wanted)] if wanted != key else []
         first = first_value(member_schema(holder.schema, wanted))
-        if edits and holder.value[key] == "" and first != "":
-            # A member that is empty begins with what its new name asks for.
-            edits.append(Put((*path, wanted), first))
-        return _edits(edits)
+
+        def build(eval_set: SetEditor) -> None:
+            rename(eval_set.data, (*path, key), wanted)
+            if wanted != key and holder.value[key] == "":
+                # A member that is empty begins with what its new name asks for.
+                put(eval_set.data, (*path, wanted), first)
+
+        return build
 
     own = _id(holder, number)
     then = Operation("Go to value", None, first_leaf(own, holder.value[key]), "value")
     known = properties_of(holder.schema)
     if holder.role == "argument" and key not in known:
         then = nest_operation(holder.value, path, key, holder.schema, (*holder.id, "in")) or then
-    return Field(f"rename .{key}", key, "line", rename, key_completions(known, holder.value), then=then)
+    return Field(f"rename .{key}", key, "line", change, key_completions(known, holder.value), then=then)
 
 
 def _id(holder: Row, number: int) -> RowId:
     return (*holder.id, "in", number)
 
 
-def _edit(edit: Edit) -> EditBuilder:
-    return _edits([edit])
-
-
-def _edits(edits: list[Edit]) -> Callable[[Any], list[Edit]]:
-    return lambda _: edits
+def _build(change: Callable[..., object], *place: Any) -> EditBuilder:
+    return lambda eval_set: change(eval_set.data, *place)

@@ -7,7 +7,8 @@ from typing import Any
 
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.tool_values import first_value, member_schema
-from evaltui.documents.edits import Edit, EditError, Insert, Put, Remove, Rename
+from evaltui.documents.edits import EditError, at_path
+from evaltui.documents.values import insert, put, remove, rename
 from evaltui.text.figures import counted
 from evaltui.workbench.fields import Completion, Operation, RowId
 
@@ -48,7 +49,7 @@ def nest_operation(
         return None
     return Operation(
         f"nest {name}",
-        lambda _: _nested(holder, at, name, path, schema),
+        lambda eval_set: _nest(eval_set.data, at, name, path, schema),
         _row_of(holder, name, path, rows),
         "value",
         if_changed=True,
@@ -69,17 +70,18 @@ def path_in_name(name: str) -> JsonPath | None:
     return path if len(path) == len(found) and path else None
 
 
-def _nested(holder: Mapping[str, Any], at: JsonPath, name: str, path: JsonPath, schema: Any) -> list[Edit]:
+def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> None:
     """Moves a member to a path, with the objects and arrays on the way. Raises EditError."""
-    value = holder[name]
+    value, holder = at_path(data, (*at, name)), at_path(data, at)
     for step in path:
         schema = member_schema(schema, step)
     if value == "":
         value = first_value(schema)
     if path[0] not in holder or path[0] == name:
         top = str(path[0])
-        edits: list[Edit] = [Rename((*at, name), top)] if top != name else []
-        return [*edits, Put((*at, top), _around(path[1:], value))]
+        rename(data, (*at, name), top)
+        put(data, (*at, top), _around(path[1:], value))
+        return
     inner: Any = holder
     for number, step in enumerate(path):
         is_known = step in inner if isinstance(inner, dict) else isinstance(step, int) and step < len(inner)
@@ -93,12 +95,15 @@ def _nested(holder: Mapping[str, Any], at: JsonPath, name: str, path: JsonPath, 
             continue
         made = _around(path[number + 1 :], value)
         place = (*at, *path[:number])
-        if isinstance(step, int):
-            if step > len(inner):
-                items = counted(len(inner), "item")
-                raise EditError(f"{format_path(path[:number])} has {items}; the next one is [{len(inner)}]")
-            return [Insert(place, step, made), Remove((*at, name))]
-        return [Put((*place, step), made), Remove((*at, name))]
+        if not isinstance(step, int):
+            put(data, (*place, step), made)
+        elif step > len(inner):
+            items = counted(len(inner), "item")
+            raise EditError(f"{format_path(path[:number])} has {items}; the next one is [{len(inner)}]")
+        else:
+            insert(data, place, step, made)
+        remove(data, (*at, name))
+        return
     raise EditError(f"{name} already exists")
 
 

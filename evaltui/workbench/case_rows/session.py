@@ -14,7 +14,7 @@ from evaltui.core.model.tool_schema import check_state
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.session import DEFAULT_APP_NAME, SessionField, StateEditor
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
-from evaltui.documents.edits import Edit, Put
+from evaltui.documents.values import put
 from evaltui.workbench.case_rows.folding import SESSION
 from evaltui.workbench.fields import (
     Field,
@@ -78,7 +78,7 @@ def _session(source: RowSource) -> Row:
 
     def change(typed: str) -> EditBuilder:
         session = object_of(typed)
-        return lambda _: [Put(path, session)]
+        return lambda eval_set: put(eval_set.data, path, session)
 
     return Row(
         SESSION,
@@ -134,7 +134,7 @@ class _State:
     def editor(self) -> StateEditor:
         return self.of(self.source.editor)
 
-    def build(self, edit: Callable[[StateEditor], list[Edit]]) -> EditBuilder:
+    def build(self, edit: Callable[[StateEditor], object]) -> EditBuilder:
         return self.source.build(lambda case: edit(self.of(case)))
 
     @property

@@ -10,11 +10,11 @@ from typing import Any
 from evaltui.core.conversation.waiting import CONFIRMATION, REQUESTS
 from evaltui.core.model.json_values import value_at
 from evaltui.documents.editing.calls import CallEditor
-from evaltui.documents.editing.json_paths import Changes, field_path, field_value
+from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.session import RUBRIC_TYPES, RubricField, RubricsEditor
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
 from evaltui.documents.editing.turn import TurnEditor
-from evaltui.documents.edits import Edit, apply_to_data
+from evaltui.documents.values import copy_of
 from evaltui.workbench.fields import Field, Operation, Row, RowId, RowSource, required_text
 
 
@@ -36,9 +36,7 @@ def _rubrics(case: CaseEditor, turn: int | None) -> RubricsEditor:
     return case.rubrics if turn is None else case.turn(turn).rubrics
 
 
-def _build(
-    source: RowSource, turn: int | None, edit: Callable[[RubricsEditor], Changes | list[Edit]]
-) -> EditBuilder:
+def _build(source: RowSource, turn: int | None, edit: Callable[[RubricsEditor], object]) -> EditBuilder:
     return source.build(lambda case: edit(_rubrics(case, turn)))
 
 
@@ -101,7 +99,7 @@ class TurnSource:
     def id(self, *more: str | int) -> RowId:
         return ("turn", self.number, *more)
 
-    def build(self, edit: Callable[[TurnEditor], Changes | list[Edit]]) -> EditBuilder:
+    def build(self, edit: Callable[[TurnEditor], object]) -> EditBuilder:
         """An edit of this turn, to be made from the data that there is by then."""
         number = self.number
         return self.source.build(lambda case: edit(case.turn(number)))
@@ -150,10 +148,10 @@ class TurnSource:
 
     def _responses_before(self, call: int) -> int:
         """Which of the responses one to this call would be."""
-        edits = self.calls[call].add_response({"": None})
         case = self.source.editor
-        after = CaseEditor(apply_to_data(case.data, edits), case.number).turn(self.number).responses
-        return next(one.number for one in after if one.response == {"": None})
+        turn = CaseEditor(copy_of(case.data), case.number).turn(self.number)
+        turn.call(call).add_response({"": None})
+        return next(response.number for response in turn.responses if response.response == {"": None})
 
     def _add_answer(self) -> Operation:
         return Operation("add response", None, self.id("answer", len(self.editor.answer.parts)), "value")
@@ -173,8 +171,8 @@ class TurnSource:
                 )
 
 
-def _insert_response_turn(index: int, response: dict[str, Any]) -> Callable[[CaseEditor], Changes]:
-    return lambda case: case.insert_response_turn(index, response)
+def _insert_response_turn(index: int, response: dict[str, Any]) -> Callable[[CaseEditor], object]:
+    return lambda case: case.insert_turn(index, response=response)
 
 
 def add_turn(source: RowSource, index: int) -> Operation:

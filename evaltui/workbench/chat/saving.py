@@ -22,8 +22,6 @@ from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
-from evaltui.documents.editing.json_paths import Changes
-from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor
 from evaltui.files.configs import find_config, scores_outputs
 from evaltui.files.folders import app_name
@@ -164,7 +162,10 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
             assert path is not None
         after = Selection(editing.sets.case_path(path), choices.eval_id)
         done = editing.do(
-            f"add {choices.eval_id}", path, lambda eval_set: _changes(eval_set, draft), after=after
+            f"add {choices.eval_id}",
+            path,
+            lambda eval_set: eval_set.insert_case(draft.case, marks=draft.marks),
+            after=after,
         )
         if done:
             editing.navigation.show(after)
@@ -233,13 +234,3 @@ def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> C
         outputs=choices.target is not None and scores_outputs(choices.target),
     )
     return replace(drafted, case=without_secrets(drafted.case, agent.secrets))
-
-
-def _changes(eval_set: SetEditor, draft: CaseDraft) -> Changes:
-    marks = [
-        {"set": eval_set.eval_set_id, "case": draft.case["eval_id"], "turn": turn, "mode": mode}
-        for turn, mode in draft.marks.items()
-    ]
-    return Changes(
-        eval_set.insert_case(draft.case), References(eval_set.config).append_entries("turns", marks)
-    )

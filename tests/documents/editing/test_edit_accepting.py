@@ -17,7 +17,9 @@ from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.set import CaseEditor
-from evaltui.documents.edits import EditError, apply_to_data
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import copy_of, edits_of
+from tests.changed_values import after as after_change
 
 MODEST = settings(max_examples=100, deadline=None)
 
@@ -123,20 +125,10 @@ def actual_of(trajectory, text="It is done.", together=(False,), thought=False, 
     return Invocation.model_validate_json(json.dumps(data))
 
 
-def edited(data, edits):
-    before = copy.deepcopy(data)
-    after = apply_to_data(data, edits)
-    assert data == before
-    document = JsonDocument(json.dumps(data, indent=2))
-    document = document.edited(edits)
-    assert document.value == after
-    return after
-
-
 def accept(data, what, *args):
-    accepting = Accepting(CaseEditor(data, 1))
-    getattr(accepting, what)(*args)
-    return accepting.edits
+    copy = copy_of(data)
+    getattr(Accepting(CaseEditor(copy, 1)), what)(*args)
+    return copy
 
 
 def rows_of(data, actual, turn=0, case=1):
@@ -196,7 +188,7 @@ async def test_an_accepted_case_passes(given_turns, together, camel_keys, state,
     actual = [
         actual_of(made, answer, together, thought=thought) for _, _, _, made, answer, thought in given_turns
     ]
-    after = edited(data, case_accepted(data, actual, final))
+    after = after_change(data, case_accepted(data, actual, final))
     assert after["eval_cases"][0] == data["eval_cases"][0]
     assert after["eval_cases"][2] == data["eval_cases"][2]
     for turn, (kind, *_) in enumerate(given_turns):
@@ -214,7 +206,7 @@ async def test_an_accepted_case_passes(given_turns, together, camel_keys, state,
     for turn, score in enumerate(metrics["response_match_score"].per_invocation):
         if given_turns[turn][4]:
             assert score.score == 1.0
-    assert case_accepted(after, actual, final) == []
+    assert edits_of(case_accepted(after, actual, final)) == []
 
 
 @MODEST
@@ -229,7 +221,7 @@ def test_calls_accepted_one_by_one_in_any_order_lead_to_all_of_them(
         rows = rows_of(file, actual)
         if differing := [n for n, row in enumerate(rows) if row.op != "same"]:
             row = data.draw(st.sampled_from(differing))
-            file = edited(file, accept(file, "call", 0, rows, row, actual))
+            file = after_change(file, accept(file, "call", 0, rows, row, actual))
     assert named(file) == [(call.name, call.args) for call in calls_of(actual.intermediate_data)]
 
 
@@ -242,7 +234,7 @@ def test_an_accepted_argument_is_the_only_thing_that_changes(before, now, kind, 
     if rows[1].op == "same":
         return
     arg = data.draw(st.sampled_from([arg for arg in rows[1].args if arg.op != "same"]))
-    after = edited(file, accept(file, "argument", 0, rows, 1, arg.path))
+    after = after_change(file, accept(file, "argument", 0, rows, 1, arg.path))
     assert [call for call in named(after) if call[0] == "g"] == [("g", {}), ("g", {})]
     left = {one.path: one for one in rows_of(after, actual)[1].args if one.op != "same"}
     assert arg.path not in left
@@ -280,7 +272,7 @@ def test_an_accepted_turn_touches_no_line_but_its_own(turn, together, indent):
     around = document.text.split(before)
     texts = [document.text_at((*path, number)) for number in (0, 2)]
     result = TurnResult("these calls", rows_of(data, actual, 1), ResponseDiff(None, None))
-    document = document.edited(accept(data, "turn", 1, result, actual))
+    document = document.edited(edits_of(accept(data, "turn", 1, result, actual)))
     assert document.text.split(document.text_at(path)) == around
     assert [document.text_at((*path, number)) for number in (0, 2)] == texts
     if kind != "absent" and calls == made and text == answer:
@@ -298,10 +290,10 @@ def test_a_nested_argument_is_changed_where_it_is():
     data = set_of(turn_of("lists", light(filter={"as_of": "2026", "tags": ["a", "b"]}), "x"))
     actual = actual_of(light(filter={"as_of": "2027", "tags": ["a", "c"]}), "x")
     rows = rows_of(data, actual)
-    after = edited(data, accept(data, "argument", 0, rows, 0, "filter.tags[1]"))
+    after = after_change(data, accept(data, "argument", 0, rows, 0, "filter.tags[1]"))
     assert named(after) == light(filter={"as_of": "2026", "tags": ["a", "c"]})
     document = JsonDocument(json.dumps(data, indent=2))
-    text = document.edited(accept(data, "argument", 0, rows, 0, "filter.tags[1]")).text
+    text = document.edited(edits_of(accept(data, "argument", 0, rows, 0, "filter.tags[1]"))).text
     assert text == document.text.replace('"b"', '"c"')
 
 
@@ -309,34 +301,34 @@ def test_elements_that_only_one_list_has_come_and_go_together():
     data = set_of(turn_of("lists", [("f", {"long": [1, 2, 3], "short": [1]})], "x"))
     actual = actual_of([("f", {"long": [1], "short": [1, 2, 3]})], "x")
     rows = rows_of(data, actual)
-    after = edited(data, accept(data, "argument", 0, rows, 0, "short[2]"))
-    after = edited(after, accept(after, "argument", 0, rows_of(after, actual), 0, "long[1]"))
+    after = after_change(data, accept(data, "argument", 0, rows, 0, "short[2]"))
+    after = after_change(after, accept(after, "argument", 0, rows_of(after, actual), 0, "long[1]"))
     assert named(after) == [("f", {"long": [1], "short": [1, 2, 3]})]
 
 
 def test_a_call_keeps_its_id_and_gets_the_response_to_its_new_arguments():
     data = set_of(turn_of("answered lists", light(), "x"))
     actual = actual_of(light(on=True), "x")
-    after = edited(data, accept(data, "call", 0, rows_of(data, actual), 0, actual))
+    after = after_change(data, accept(data, "call", 0, rows_of(data, actual), 0, actual))
     turn = after["eval_cases"][1]["conversation"][0]["intermediate_data"]
     assert turn["tool_uses"] == [{"id": "id0", "name": "set_light", "args": {"room": "Kitchen", "on": True}}]
     assert turn["tool_responses"] == [response("set_light", 0, "now")]
     unanswered = set_of(turn_of("lists", light(), "x"))
-    after = edited(unanswered, accept(unanswered, "call", 0, rows_of(data, actual), 0, actual))
+    after = after_change(unanswered, accept(unanswered, "call", 0, rows_of(data, actual), 0, actual))
     assert "tool_responses" not in after["eval_cases"][1]["conversation"][0]["intermediate_data"]
 
 
 def test_a_call_that_stays_keeps_its_response():
     data = set_of(turn_of("answered events", [("f", {"n": 1}), ("g", {})], "x"))
     actual = actual_of([("f", {"n": 1}), ("g", {"new": 1})], "x")
-    after = edited(data, calls_accepted(data, actual))
+    after = after_change(data, calls_accepted(data, actual))
     assert [one.response["said"] for one in CaseEditor(after, 1).turn(0).responses] == ["before", "now"]
 
 
 def test_a_new_call_comes_with_its_author_and_its_response_as_a_step_of_its_own():
     data = set_of(turn_of("answered events", [("f", {}), ("h", {})], "x"))
     actual = actual_of([("f", {}), ("g", {"n": 1}), ("h", {})], "x")
-    after = edited(data, calls_accepted(data, actual))
+    after = after_change(data, calls_accepted(data, actual))
     events = after["eval_cases"][1]["conversation"][0]["intermediate_data"]["invocation_events"]
     assert [(event["author"], len(event["content"]["parts"])) for event in events] == [
         ("old_agent", 1),
@@ -353,7 +345,7 @@ def test_a_new_call_comes_with_its_author_and_its_response_as_a_step_of_its_own(
 def test_a_call_that_came_with_another_one_joins_it():
     data = set_of(turn_of("answered events", [("f", {})], "x"))
     actual = actual_of([("f", {}), ("g", {})], "x", together=(True,))
-    after = edited(data, calls_accepted(data, actual))
+    after = after_change(data, calls_accepted(data, actual))
     events = after["eval_cases"][1]["conversation"][0]["intermediate_data"]["invocation_events"]
     assert [len(event["content"]["parts"]) for event in events] == [2, 2]
 
@@ -364,14 +356,14 @@ def test_a_turn_that_expected_no_calls_expects_these(intermediate_data):
     if intermediate_data is not None:
         turn["intermediate_data"] = intermediate_data
     data = set_of(turn)
-    after = edited(data, calls_accepted(data, actual_of(light())))
+    after = after_change(data, calls_accepted(data, actual_of(light())))
     assert named(after) == light()
-    assert edited(data, calls_accepted(data, actual_of([]))) == data
+    assert after_change(data, calls_accepted(data, actual_of([]))) == data
 
 
 def test_a_turn_whose_calls_were_not_made_expects_none():
     data = set_of(turn_of("answered lists", light(), "x"))
-    after = edited(data, calls_accepted(data, actual_of([])))
+    after = after_change(data, calls_accepted(data, actual_of([])))
     turn = after["eval_cases"][1]["conversation"][0]["intermediate_data"]
     assert turn["tool_uses"] == []
     assert not turn["tool_responses"]
@@ -400,7 +392,7 @@ def answered(*parts):
 
 
 def parts_after(data, actual):
-    after = edited(data, accept(data, "answer", 0, actual))
+    after = after_change(data, accept(data, "answer", 0, actual))
     return after["eval_cases"][1]["conversation"][0].get("final_response", {}).get("parts")
 
 
@@ -436,7 +428,7 @@ def test_other_parts_of_the_expected_answer_stay():
 
 def test_an_equal_text_in_other_parts_stays_as_it_is():
     data = set_of(turn_of("lists", [], "One.\nTwo."))
-    assert accept(data, "answer", 0, answered({"text": "One."}, {"text": "Two."})) == []
+    assert edits_of(accept(data, "answer", 0, answered({"text": "One."}, {"text": "Two."}))) == []
 
 
 def test_where_nothing_was_said_no_answer_is_expected():
@@ -451,11 +443,11 @@ def test_where_nothing_was_said_no_answer_is_expected():
 def test_one_key_of_the_final_state_is_accepted_and_nothing_else():
     data = set_of(turn_of("lists", [], "x"), state={"light": {"on": True, "level": 3}, "gone": 1, "same": 1})
     final = {"light": {"on": False, "level": 4, "new": 1}, "same": 1.0, "other": 2}
-    after = edited(data, accept(data, "state", "light.on", final))
+    after = after_change(data, accept(data, "state", "light.on", final))
     assert after["eval_cases"][1]["final_session_state"]["light"] == {"on": False, "level": 3}
-    after = edited(data, accept(data, "state", "light.new", final))
+    after = after_change(data, accept(data, "state", "light.new", final))
     assert after["eval_cases"][1]["final_session_state"]["light"] == {"on": True, "level": 3, "new": 1}
-    after = edited(data, accept(data, "state", "gone", final))
+    after = after_change(data, accept(data, "state", "gone", final))
     assert after["eval_cases"][1]["final_session_state"]["gone"] is None
 
 
@@ -464,12 +456,12 @@ def test_one_key_of_the_final_state_is_accepted_and_nothing_else():
 
 async def test_a_turn_that_was_not_reached_stays_and_what_came_after_the_last_one_is_left_out():
     data = set_of(turn_of("lists", light(), "x"), turn_of("lists", light(), "y"))
-    after = edited(data, case_accepted(data, [actual_of([], "z")]))
+    after = after_change(data, case_accepted(data, [actual_of([], "z")]))
     assert named(after, 0) == []
     assert named(after, 1) == light()
     more = [actual_of(light(on=True), "z")] * 3
     two = results_of(data, *more[:2])
-    after = edited(data, accept(data, "case", two, more, None))
+    after = after_change(data, accept(data, "case", two, more, None))
     assert len(after["eval_cases"][1]["conversation"]) == 2
 
 
@@ -483,7 +475,7 @@ async def test_what_a_mark_leaves_out_stays_as_it_is(mode):
     data = set_of(turn_of("lists", light(), "x"), turn_of("lists", [], "y"))
     actual = [actual_of(light(on=True), "z"), actual_of([], "w")]
     before = await scored(data, actual, config=config)
-    after = edited(data, accept(data, "case", before.turns, actual, None))
+    after = after_change(data, accept(data, "case", before.turns, actual, None))
     assert named(after, 0) == light()
     first = after["eval_cases"][1]["conversation"][0]["final_response"]["parts"][0]["text"]
     assert first == ("z" if mode == "skip" else "x")
@@ -496,7 +488,7 @@ async def test_what_a_rule_lets_pass_stays_as_it_is():
     data = set_of(turn_of("lists", light(at=[1, 2], level=1), "x"))
     actual = [actual_of(light(at=[3], level=2), "x")]
     before = await scored(data, actual, config=config)
-    after = edited(data, accept(data, "case", before.turns, actual, None))
+    after = after_change(data, accept(data, "case", before.turns, actual, None))
     assert named(after) == light(at=[1, 2], level=2)
     assert (await scored(after, actual, config=config)).status is Status.PASSED
 
@@ -555,14 +547,14 @@ async def test_an_accepted_case_passes_with_its_texts_and_never_expects_new_ones
     before = await scored(data, actual, config=WITH_TEXTS)
     came = [text for _, text in texts_before(actual[0], thoughts=False)]
     what = ("case", before.turns, actual, None) if whole else ("turn", 0, before.turns[0], actual[0])
-    after = edited(data, accept(data, *what))
+    after = after_change(data, accept(data, *what))
     assert after["eval_cases"][0] == data["eval_cases"][0]
     assert said_in(after) == (came if said_in(data) else [])
     again = await scored(after, actual, config=WITH_TEXTS)
     (metric,) = (one for one in again.metrics if one.name == "intermediate_match_score")
     assert metric.status is (Status.PASSED if said_in(after) else Status.NOT_EVALUATED)
     assert not [one for one in again.turns[0].calls if one.op != "same"]
-    assert accept(after, "case", again.turns, actual, None) == []
+    assert edits_of(accept(after, "case", again.turns, actual, None)) == []
 
 
 @given(st.sampled_from(["lists", "events"]), short_texts.filter(bool), said_steps, st.data())
@@ -574,7 +566,7 @@ async def test_texts_accepted_one_by_one_lead_to_all_of_them(shape, expected, st
         if differing := [n for n, row in enumerate(rows) if row.expected != row.actual]:
             row = data.draw(st.sampled_from(differing))
             before = said_in(file)
-            file = edited(file, accept(file, "text", 0, rows, row, actual))
+            file = after_change(file, accept(file, "text", 0, rows, row, actual))
             wanted = [one.actual if n == row else one.expected for n, one in enumerate(rows)]
             assert said_in(file) == [text for text in wanted if text is not None] != before
     if said_in(file):
@@ -590,7 +582,7 @@ def test_a_new_text_comes_where_it_was_said_and_one_that_stays_keeps_its_author(
         IntermediateDiff("desk", "one", "one two", 0.5),
         IntermediateDiff("clerk", None, "three"),
     ]
-    after = edited(data, accept(data, "texts", 0, rows, Invocation.model_validate(made)))
+    after = after_change(data, accept(data, "texts", 0, rows, Invocation.model_validate(made)))
     events = after["eval_cases"][1]["conversation"][0]["intermediate_data"]["invocation_events"]
     assert [(event["author"], *event["content"]["parts"][0]) for event in events] == [
         ("desk", "text"),

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from evaltui.core.model.validation import validate_case
 from evaltui.documents.editing.set import CaseEditor
-from evaltui.documents.edits import EditError, apply_to_data
+from evaltui.documents.edits import EditError
+from tests.changed_values import changed_case
 
 
 def case_of(intermediate, camel=False):
@@ -44,22 +45,15 @@ def named(data, turn=0):
     return [(call.name, call.arguments) for call in CaseEditor(data, 0).turn(turn).calls]
 
 
-def edited(data, edits):
-    before = copy.deepcopy(data)
-    after = apply_to_data(data, edits)
-    assert data == before
-    return after
-
-
 def test_a_turn_that_says_nothing_gets_the_list_shape():
     data = case_of(None)
-    after = edited(data, CaseEditor(data, 0).turn(0).add_call("book", {"n": 1}))
+    after = changed_case(data, lambda case: case.turn(0).insert_call(0, "book", {"n": 1}))
     assert after["eval_cases"][0]["conversation"][0]["intermediate_data"] == lists(("book", {"n": 1}))
 
 
 def test_new_keys_are_spelt_as_the_case_is():
     data = case_of(None, camel=True)
-    after = edited(data, CaseEditor(data, 0).turn(0).add_call("book"))
+    after = changed_case(data, lambda case: case.turn(0).insert_call(0, "book"))
     assert after["eval_cases"][0]["conversation"][0]["intermediateData"] == {
         "toolUses": [{"name": "book", "args": {}}]
     }
@@ -67,7 +61,7 @@ def test_new_keys_are_spelt_as_the_case_is():
 
 def test_a_call_without_neighbours_is_an_event_by_the_author_around_and_before_that_of_the_answer():
     data = case_of({"invocation_events": [{"author": "booker", "model_version": "m"}]})
-    after = edited(data, CaseEditor(data, 0).turn(0).add_call("book"))
+    after = changed_case(data, lambda case: case.turn(0).insert_call(0, "book"))
     events = after["eval_cases"][0]["conversation"][0]["intermediate_data"]["invocation_events"]
     assert events == [
         {
@@ -80,11 +74,11 @@ def test_a_call_without_neighbours_is_an_event_by_the_author_around_and_before_t
 
 def test_deleting_a_call_takes_its_response_and_the_events_that_are_empty_then():
     data = case_of(recorded([("a", {})], [("b", {}), ("c", {})]))
-    after = edited(data, CaseEditor(data, 0).turn(0).call(0).delete())
+    after = changed_case(data, lambda case: case.turn(0).call(0).delete())
     assert [r.name for r in CaseEditor(after, 0).turn(0).responses] == ["b", "c"]
-    after = edited(after, CaseEditor(after, 0).turn(0).call(0).delete())
+    after = changed_case(after, lambda case: case.turn(0).call(0).delete())
     assert [r.id for r in CaseEditor(after, 0).turn(0).responses] == ["id3"]
-    after = edited(after, CaseEditor(after, 0).turn(0).call(0).delete())
+    after = changed_case(after, lambda case: case.turn(0).call(0).delete())
     assert after["eval_cases"][0]["conversation"][0]["intermediate_data"] == {
         "invocation_events": [{"author": "booker", "model_version": "m"}]
     }
@@ -92,16 +86,16 @@ def test_deleting_a_call_takes_its_response_and_the_events_that_are_empty_then()
 
 def test_a_response_that_another_call_may_have_stays():
     data = case_of(lists(("a", {}), ("a", {"n": 1})) | {"tool_responses": [{"name": "a", "response": {}}]})
-    after = edited(data, CaseEditor(data, 0).turn(0).call(0).delete())
+    after = changed_case(data, lambda case: case.turn(0).call(0).delete())
     assert len(CaseEditor(after, 0).turn(0).responses) == 1
-    after = edited(after, CaseEditor(after, 0).turn(0).call(0).delete())
+    after = changed_case(after, lambda case: case.turn(0).call(0).delete())
     assert CaseEditor(after, 0).turn(0).responses == []
 
 
 @pytest.mark.parametrize(("call", "to"), [(0, 2), (2, 0), (0, 1), (1, 0)])
 def test_a_call_alone_in_its_event_moves_with_its_response(call, to):
     data = case_of(recorded([("a", {})], [("b", {})], [("c", {})]))
-    after = edited(data, CaseEditor(data, 0).turn(0).call(call).move(to))
+    after = changed_case(data, lambda case: case.turn(0).call(call).move(to))
     events = after["eval_cases"][0]["conversation"][0]["intermediate_data"]["invocation_events"]
     order = [next(iter(event["content"]["parts"][0].values()))["id"] for event in events[:-1]]
     assert order[::2] == order[1::2]
@@ -110,22 +104,22 @@ def test_a_call_alone_in_its_event_moves_with_its_response(call, to):
 
 def test_renaming_a_call_renames_its_responses():
     data = case_of(recorded([("a", {}), ("b", {})]))
-    after = edited(data, CaseEditor(data, 0).turn(0).call(0).rename("z"))
+    after = changed_case(data, lambda case: case.turn(0).call(0).rename("z"))
     assert [call.name for call in CaseEditor(after, 0).turn(0).calls] == ["z", "b"]
     assert [answer.name for answer in CaseEditor(after, 0).turn(0).responses] == ["z", "b"]
 
 
 def test_arguments():
     data = case_of({"tool_uses": [{"name": "a"}]})
-    data = edited(data, CaseEditor(data, 0).turn(0).call(0).put_argument(("n",), 1))
-    data = edited(data, CaseEditor(data, 0).turn(0).call(0).put_argument(("o",), {"deep": [1]}))
-    data = edited(data, CaseEditor(data, 0).turn(0).call(0).put_argument(("o", "deep", 0), 2))
-    data = edited(data, CaseEditor(data, 0).turn(0).call(0).rename_argument(("n",), "m"))
+    data = changed_case(data, lambda case: case.turn(0).call(0).put_argument(("n",), 1))
+    data = changed_case(data, lambda case: case.turn(0).call(0).put_argument(("o",), {"deep": [1]}))
+    data = changed_case(data, lambda case: case.turn(0).call(0).put_argument(("o", "deep", 0), 2))
+    data = changed_case(data, lambda case: case.turn(0).call(0).rename_argument(("n",), "m"))
     assert named(data) == [("a", {"m": 1, "o": {"deep": [2]}})]
     assert list(named(data)[0][1]) == ["m", "o"]
-    data = edited(data, CaseEditor(data, 0).turn(0).call(0).remove_argument(("o",)))
+    data = changed_case(data, lambda case: case.turn(0).call(0).remove_argument(("o",)))
     assert named(data) == [("a", {"m": 1})]
-    data = edited(data, CaseEditor(data, 0).turn(0).call(0).replace_arguments('{"x": 1.50}'))
+    data = changed_case(data, lambda case: case.turn(0).call(0).replace_arguments({"x": 1.5}))
     assert named(data) == [("a", {"x": 1.5})]
     with pytest.raises(EditError, match="expects no call 2"):
         CaseEditor(data, 0).turn(0).call(1).put_argument(("n",), 1)
@@ -135,19 +129,19 @@ def test_arguments():
 def test_responses_are_added_changed_and_deleted(intermediate):
     data = case_of(intermediate)
     had = len(CaseEditor(data, 0).turn(0).responses)
-    after = edited(data, CaseEditor(data, 0).turn(0).call(1).add_response({"ok": True}))
+    after = changed_case(data, lambda case: case.turn(0).call(1).add_response({"ok": True}))
     one = CaseEditor(after, 0).turn(0).responses[-1]
     assert (one.name, one.response) == ("b", {"ok": True})
     assert one.id == CaseEditor(after, 0).turn(0).calls[1].id
-    after = edited(after, CaseEditor(after, 0).turn(0).response(had).replace({"ok": False}))
+    after = changed_case(after, lambda case: case.turn(0).response(had).replace({"ok": False}))
     assert CaseEditor(after, 0).turn(0).responses[-1].response == {"ok": False}
-    after = edited(after, CaseEditor(after, 0).turn(0).response(had).delete())
+    after = changed_case(after, lambda case: case.turn(0).response(had).delete())
     assert CaseEditor(after, 0).turn(0).responses == CaseEditor(data, 0).turn(0).responses
 
 
 def test_two_calls_of_one_name_are_told_apart_by_an_id():
     data = case_of(lists(("a", {"n": 1}), ("a", {"n": 2})))
-    after = edited(data, CaseEditor(data, 0).turn(0).call(1).add_response({}))
+    after = changed_case(data, lambda case: case.turn(0).call(1).add_response({}))
     assert [call.id for call in CaseEditor(after, 0).turn(0).calls] == ["", "call_1"]
     assert CaseEditor(after, 0).turn(0).responses[0].id == "call_1"
 
@@ -155,18 +149,18 @@ def test_two_calls_of_one_name_are_told_apart_by_an_id():
 @pytest.mark.parametrize("intermediate", [None, lists(("a", {})), recorded([("a", {})])])
 def test_what_is_said_before_the_answer(intermediate):
     data = case_of(intermediate)
-    after = edited(data, CaseEditor(data, 0).turn(0).add_intermediate_response("booker", "one moment"))
-    after = edited(after, CaseEditor(after, 0).turn(0).add_intermediate_response("booker", "still there"))
-    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(1).set_text("done"))
-    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(1).set_author("boss"))
+    after = changed_case(data, lambda case: case.turn(0).add_intermediate_response("booker", "one moment"))
+    after = changed_case(after, lambda case: case.turn(0).add_intermediate_response("booker", "still there"))
+    after = changed_case(after, lambda case: case.turn(0).intermediate_response(1).set_text("done"))
+    after = changed_case(after, lambda case: case.turn(0).intermediate_response(1).set_author("boss"))
     assert [(one.author, one.text) for one in CaseEditor(after, 0).turn(0).intermediate_responses] == [
         ("booker", "one moment"),
         ("boss", "done"),
     ]
     assert named(after) == named(data)
     assert validate_case(after["eval_cases"][0])[0] is not None
-    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(0).delete())
-    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(0).delete())
+    after = changed_case(after, lambda case: case.turn(0).intermediate_response(0).delete())
+    after = changed_case(after, lambda case: case.turn(0).intermediate_response(0).delete())
     assert CaseEditor(after, 0).turn(0).intermediate_responses == []
 
 
@@ -186,20 +180,27 @@ ACTIONS = st.lists(
 
 
 def perform(data, action):
-    kind, one, other, name, args = action
-    count = len(CaseEditor(data, 0).turn(0).calls)
-    if kind == "add" or count == 0:
-        return CaseEditor(data, 0).turn(0).add_call(name, args)
-    call = one % count
-    return {
-        "insert": lambda: CaseEditor(data, 0).turn(0).insert_call(call, name, args),
-        "duplicate": lambda: CaseEditor(data, 0).turn(0).call(call).duplicate(),
-        "move": lambda: CaseEditor(data, 0).turn(0).call(call).move(other % count),
-        "delete": lambda: CaseEditor(data, 0).turn(0).call(call).delete(),
-        "rename": lambda: CaseEditor(data, 0).turn(0).call(call).rename(name),
-        "replace": lambda: CaseEditor(data, 0).turn(0).call(call).replace_arguments(args),
-        "put": lambda: CaseEditor(data, 0).turn(0).call(call).put_argument(("a",), other),
-    }[kind]()
+    kind, index, other, name, args = action
+
+    def change(case):
+        turn = case.turn(0)
+        count = len(turn.calls)
+        if kind == "add" or count == 0:
+            turn.insert_call(count, name, args)
+        elif kind == "insert":
+            turn.insert_call(index % count, name, args)
+        else:
+            call = turn.call(index % count)
+            {
+                "duplicate": lambda: call.duplicate(),
+                "move": lambda: call.move(other % count),
+                "delete": lambda: call.delete(),
+                "rename": lambda: call.rename(name),
+                "replace": lambda: call.replace_arguments(args),
+                "put": lambda: call.put_argument(("a",), other),
+            }[kind]()
+
+    return changed_case(data, change)
 
 
 def expected_after(known, action):
@@ -243,8 +244,8 @@ def test_both_shapes_do_the_same_and_stay_what_they_are(made, sizes, actions):
     other_turns = [data["eval_cases"][0]["conversation"][1] for data in (by_hand, by_run)]
     for action in actions:
         known = expected_after(known, action)
-        by_hand = edited(by_hand, perform(by_hand, action))
-        by_run = edited(by_run, perform(by_run, action))
+        by_hand = perform(by_hand, action)
+        by_run = perform(by_run, action)
         assert named(by_hand) == named(by_run) == known
     assert (
         CaseEditor(by_hand, 0).turn(0).intermediate.shape,

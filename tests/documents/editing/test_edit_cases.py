@@ -5,10 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.validation import validate_case, validate_eval_set
-from evaltui.documents.editing.json_paths import Changes
 from evaltui.documents.editing.references import dangling
 from evaltui.documents.editing.set import SetEditor, copy_id, set_id_problem
-from evaltui.documents.edits import EditError, apply_to_data
+from evaltui.documents.edits import EditError
+from evaltui.documents.values import copy_of
+from tests.changed_values import after as value_after
+from tests.changed_values import changed, changed_set
 
 
 def case(eval_id, **more):
@@ -28,10 +30,6 @@ def named(config, name="turns"):
     return [(one.get("set"), one.get("case")) for one in config.get("evaltui", {}).get(name, [])]
 
 
-def applied(data, config, changes):
-    return apply_to_data(data, changes.of_set), apply_to_data(config, changes.of_config)
-
-
 @pytest.mark.parametrize(
     ("wanted", "taken", "ok"),
     [("orders_2", (), True), ("or-ders", (), False), ("", (), False), ("orders", ("orders",), False)],
@@ -42,17 +40,17 @@ def test_ids_of_sets(wanted, taken, ok):
 
 def test_a_new_case_has_one_empty_turn_and_a_free_id():
     data = a_set("s", "a", "case_3")
-    after = apply_to_data(data, SetEditor(data).add_case())
+    after = changed(data, lambda eval_set: eval_set.add_case(), SetEditor)
     assert SetEditor(after).eval_ids == ["a", "case_3", "case_4"]
     new, problems = validate_case(after["eval_cases"][2])
     assert (new.conversation[0].user_content.parts[0].text, problems) == ("", [])
-    after = apply_to_data(data, SetEditor(data).add_case(0, "first", "hello"))
+    after = changed(data, lambda eval_set: eval_set.add_case(0, "first", "hello"), SetEditor)
     assert SetEditor(after).eval_ids == ["first", "a", "case_3"]
 
 
 def test_a_new_case_is_spelt_as_the_others():
     data = {"eval_set_id": "s", "eval_cases": [{"evalId": "a", "conversation": []}]}
-    after = apply_to_data(data, SetEditor(data).add_case())
+    after = changed(data, lambda eval_set: eval_set.add_case(), SetEditor)
     assert after["eval_cases"][1] == {
         "evalId": "case_2",
         "conversation": [{"userContent": {"parts": [{"text": ""}], "role": "user"}}],
@@ -72,7 +70,7 @@ def test_a_copy_has_the_marks_and_the_rules():
     data["eval_cases"][0]["mine"] = {"kept": 1}
     rules = [{"tool": "t", "set": "s", "case": "late"}, {"tool": "u", "case": "late"}, {"tool": "v"}]
     config = config_for(("s", "late"), ("s", "b"), rules=rules)
-    after, config = applied(data, config, duplicated(data, config, 0))
+    after, config = changed_set(data, config, lambda eval_set: eval_set.copy_to(eval_set, [0], 1))
     assert SetEditor(after).eval_ids == ["late", "late_2", "b"]
     assert after["eval_cases"][1] == data["eval_cases"][0] | {"eval_id": "late_2"}
     assert named(config) == [("s", "late"), ("s", "b"), ("s", "late_2")]
@@ -84,7 +82,7 @@ def test_renaming_a_case_keeps_references_true():
     data = a_set("s", "late", "b")
     rules = [{"tool": "t", "set": "s", "case": "late"}, {"tool": "u", "case": "late"}]
     config = config_for(("s", "late"), ("other", "late"), rules=rules)
-    after, config = applied(data, config, SetEditor(data, config).rename_case(0, "early"))
+    after, config = changed_set(data, config, lambda eval_set: eval_set.rename_case(0, "early"))
     assert SetEditor(after).eval_ids == ["early", "b"]
     assert named(config) == [("s", "early"), ("other", "late")]
     assert named(config, "rules") == [("s", "early"), (None, "late"), ("s", "early")]
@@ -92,13 +90,13 @@ def test_renaming_a_case_keeps_references_true():
     assert list(dangling(config, sets)) == []
     for wrong in ("", "b"):
         with pytest.raises(EditError):
-            SetEditor(data, config).rename_case(0, wrong)
+            SetEditor.copied(data, config).rename_case(0, wrong)
 
 
 def test_renaming_a_set():
     data = a_set("s", "a") | {"name": "s"}
     config = config_for(("s", "a"), ("t", "a"), rules=[{"tool": "x", "set": "s"}])
-    after, config = applied(data, config, SetEditor(data, config).rename("new"))
+    after, config = changed_set(data, config, lambda eval_set: eval_set.rename("new"))
     assert (after["eval_set_id"], after["name"]) == ("new", "new")
     assert named(config) == [("new", "a"), ("t", "a")]
     assert named(config, "rules") == [("new", None)]
@@ -107,56 +105,56 @@ def test_renaming_a_set():
 def test_deleting_cases():
     data = a_set("s", "a", "b", "c", "a")
     config = config_for(("s", "a"), ("s", "b"), ("t", "b"), rules=[{"tool": "x", "case": "b"}])
-    after, config = applied(data, config, SetEditor(data, config).delete_cases([0, 1]))
+    after, config = changed_set(data, config, lambda eval_set: eval_set.delete_cases([0, 1]))
     assert SetEditor(after).eval_ids == ["c", "a"]
     assert named(config) == [("s", "a"), ("t", "b")]
     assert named(config, "rules") == [(None, "b")]
 
 
+def transferred(source, target, transfer):
+    """Sets and configs, each `(set, config)`, after a transfer; sets may have one config."""
+    copies = {id(config): copy_of(config) for _, config in (source, target)}
+    editors = [SetEditor(copy_of(data), copies[id(config)]) for data, config in (source, target)]
+    transfer(*editors)
+    return [
+        (value_after(data, editor.data), value_after(config, editor.config))
+        for (data, config), editor in zip((source, target), editors, strict=True)
+    ]
+
+
 def test_moving_between_sets_with_configs_of_their_own():
-    source = SetEditor(a_set("s", "a", "b", "c"), config_for(("s", "a"), ("s", "b")))
-    target = SetEditor(a_set("t", "a"), {"criteria": {}})
-    moved = source.move_to(target, [2, 0], 0)
-    left, left_config = applied(source.data, source.config, moved.source)
-    got, got_config = applied(target.data, target.config, moved.target)
+    source = a_set("s", "a", "b", "c"), config_for(("s", "a"), ("s", "b"))
+    target = a_set("t", "a"), {"criteria": {}}
+    (left, left_config), (got, got_config) = transferred(source, target, lambda s, t: s.move_to(t, [2, 0], 0))
     assert (SetEditor(left).eval_ids, SetEditor(got).eval_ids) == (["b"], ["a_2", "c", "a"])
     assert (named(left_config), named(got_config)) == ([("s", "b")], [("t", "a_2")])
 
 
 def test_moving_and_copying_between_sets_with_one_config():
     config = config_for(("s", "a"), ("t", "z"), rules=[{"tool": "x", "set": "s", "case": "a"}])
-    source, target = SetEditor(a_set("s", "a", "b"), config), SetEditor(a_set("t", "z"), config)
-    moved = source.move_to(target, [0])
-    assert moved.target.of_config == []
-    after = apply_to_data(config, moved.source.of_config)
+    source, target = (a_set("s", "a", "b"), config), (a_set("t", "z"), config)
+    _, (_, after) = transferred(source, target, lambda s, t: s.move_to(t, [0]))
     assert (named(after), named(after, "rules")) == ([("t", "a"), ("t", "z")], [("t", "a")])
-    copied = source.copy_to(target, [0])
-    assert copied.source.of_set == copied.target.of_config == []
-    after = apply_to_data(config, copied.source.of_config)
+    (left, after), _ = transferred(source, target, lambda s, t: s.copy_to(t, [0]))
+    assert left == source[0]
     assert named(after) == [("s", "a"), ("t", "z"), ("t", "a")]
 
 
 def test_a_rule_without_a_set_comes_along_to_another_config():
     rules = [{"tool": "x", "case": "a"}]
-    source = SetEditor(a_set("s", "a"), {"criteria": {}, "evaltui": {"rules": rules}})
-    target = SetEditor(a_set("t"), {"criteria": {}})
-    moved = source.move_to(target, [0])
-    assert named(apply_to_data(target.config, moved.target.of_config), "rules") == [("t", "a")]
-    assert apply_to_data(source.config, moved.source.of_config) == source.config
+    source = a_set("s", "a"), {"criteria": {}, "evaltui": {"rules": rules}}
+    target = a_set("t"), {"criteria": {}}
+    (_, left), (_, got) = transferred(source, target, lambda s, t: s.move_to(t, [0]))
+    assert named(got, "rules") == [("t", "a")]
+    assert left == source[1]
 
 
-def duplicated(data, config, case):
-    here = SetEditor(data, config)
-    copied = here.copy_to(here, [case], case + 1)
-    return Changes(copied.target.of_set, copied.source.of_config)
-
-
-def change(data, config, kind, case_number, other):
+def changing(kind, case, other):
     if kind == "d":
-        return duplicated(data, config, case_number)
+        return lambda eval_set: eval_set.copy_to(eval_set, [case], case + 1)
     if kind == "r":
-        return SetEditor(data, config).rename_case(case_number, f"new_{other}")
-    return SetEditor(data, config).delete_cases([case_number])
+        return lambda eval_set: eval_set.rename_case(case, f"new_{other}")
+    return lambda eval_set: eval_set.delete_cases([case])
 
 
 @given(st.lists(st.tuples(st.sampled_from("drmxa"), st.integers(0, 9), st.integers(0, 9)), max_size=8))
@@ -165,12 +163,13 @@ def test_ids_stay_unique_and_no_reference_dangles(actions):
     for kind, one, other in actions:
         count = len(SetEditor(data).eval_ids)
         if kind == "a" or not count:
-            data = apply_to_data(data, SetEditor(data).add_case())
+            data = changed(data, lambda eval_set: eval_set.add_case(), SetEditor)
         elif kind == "m":
-            data = apply_to_data(data, SetEditor(data).move_cases([(one % count, other % count)]))
+            moves = [(one % count, other % count)]
+            data = changed(data, lambda eval_set, moves=moves: eval_set.move_cases(moves), SetEditor)
         else:
             try:
-                data, config = applied(data, config, change(data, config, kind, one % count, other))
+                data, config = changed_set(data, config, changing(kind, one % count, other))
             except EditError:
                 assert kind == "r"
         ids = SetEditor(data).eval_ids

@@ -12,8 +12,8 @@ from google.adk.evaluation.eval_set import EvalSet
 
 from evaltui.core.metrics.registry import options_of
 from evaltui.documents.editing.config import ConfigEditor, new_config_text
-from evaltui.documents.editing.set import CaseEditor, SetEditor, new_set_text
-from evaltui.documents.edits import apply_to_data
+from evaltui.documents.editing.set import SetEditor, new_set_text
+from tests.changed_values import changed, changed_case, changed_set
 
 pytestmark = pytest.mark.compat
 
@@ -42,18 +42,20 @@ def test_options_and_their_defaults_are_those_of_adk(metric):
 
 def test_a_case_built_from_nothing_is_one_for_adk():
     data, config = json.loads(new_set_text("orders", 1.0)), json.loads(new_config_text())
-    data = apply_to_data(data, SetEditor(data).add_case(text="where is my order?"))
-    data = apply_to_data(data, CaseEditor(data, 0).add_turn("thanks"))
-    data = apply_to_data(data, CaseEditor(data, 0).turn(0).add_call("find_order", {"id": 7}))
-    data = apply_to_data(data, CaseEditor(data, 0).turn(0).call(0).add_response({"status": "late"}))
-    data = apply_to_data(data, CaseEditor(data, 0).turn(0).answer.set_text("It is late."))
-    data = apply_to_data(data, CaseEditor(data, 0, config).turn(1).set_expectation("none").of_set)
-    data = apply_to_data(data, CaseEditor(data, 0).session.state.put("city", "Bonn"))
-    data = apply_to_data(data, CaseEditor(data, 0).rubrics.add("is polite"))
-    config = apply_to_data(config, CaseEditor(data, 0, config).turn(1).set_context(on=True).of_config)
-    config = apply_to_data(config, ConfigEditor(config).add_metric("trajectory_recall", 0.5))
-    config = apply_to_data(
-        config, ConfigEditor(config).set_option("tool_trajectory_avg_score", ("match_type",), "ANY_ORDER")
+    data = changed(data, lambda eval_set: eval_set.add_case(text="where is my order?"), SetEditor)
+    data = changed_case(data, lambda case: case.insert_turn(1, "thanks"))
+    data = changed_case(data, lambda case: case.turn(0).insert_call(0, "find_order", {"id": 7}))
+    data = changed_case(data, lambda case: case.turn(0).call(0).add_response({"status": "late"}))
+    data = changed_case(data, lambda case: case.turn(0).answer.set_text("It is late."))
+    data, _ = changed_set(data, config, lambda eval_set: eval_set.case(0).turn(1).set_expectation("none"))
+    data = changed_case(data, lambda case: case.session.state.put("city", "Bonn"))
+    data = changed_case(data, lambda case: case.rubrics.add("is polite"))
+    _, config = changed_set(data, config, lambda eval_set: eval_set.case(0).turn(1).set_context(on=True))
+    config = changed(config, lambda one: one.add_metric("trajectory_recall", 0.5), ConfigEditor)
+    config = changed(
+        config,
+        lambda one: one.set_option("tool_trajectory_avg_score", ("match_type",), "ANY_ORDER"),
+        ConfigEditor,
     )
     case = EvalSet.model_validate_json(json.dumps(data)).eval_cases[0]
     assert case.conversation[0].intermediate_data.tool_uses[0].args == {"id": 7}

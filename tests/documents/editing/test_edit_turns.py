@@ -11,7 +11,8 @@ from evaltui.core.model.validation import validate_case
 from evaltui.documents.editing.references import References, dangling
 from evaltui.documents.editing.set import CaseEditor
 from evaltui.documents.editing.turn import EXPECTATION_KINDS, TurnExpectation
-from evaltui.documents.edits import EditError, apply_to_data
+from evaltui.documents.edits import EditError
+from tests.changed_values import changed, changed_case, changed_set
 
 IMAGE = {"inline_data": {"data": "__4_Pg==", "mime_type": "image/png"}}
 
@@ -34,10 +35,6 @@ def turn(data, number=0):
     return data["eval_cases"][0]["conversation"][number]
 
 
-def applied(data, config, changes):
-    return apply_to_data(data, changes.of_set), apply_to_data(config, changes.of_config)
-
-
 def config_of(*marks):
     entries = [{"set": "s", "case": "c", "turn": number, "mode": mode} for number, mode in marks]
     return {
@@ -48,9 +45,9 @@ def config_of(*marks):
 
 def test_only_the_text_of_the_user_changes():
     data = data_of({"user_content": {"parts": [IMAGE, {"text": "old"}, {"text": "second"}]}})
-    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.set_text("new\nlines"))
+    after = changed_case(data, lambda case: case.turn(0).user.set_text("new\nlines"))
     assert turn(after)["user_content"] == {"parts": [IMAGE, {"text": "new\nlines"}, {"text": "second"}]}
-    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.set_text("new", part=2))
+    after = changed_case(data, lambda case: case.turn(0).user.set_text("new", part=2))
     assert turn(after)["user_content"]["parts"][1:] == [{"text": "old"}, {"text": "new"}]
     with pytest.raises(EditError, match="not a text"):
         CaseEditor(data, 0).turn(0).user.set_text("new", part=0)
@@ -59,43 +56,52 @@ def test_only_the_text_of_the_user_changes():
 @pytest.mark.parametrize("content", [{"parts": [IMAGE]}, {"parts": []}, {"parts": None}, {}])
 def test_a_message_without_a_text_gets_one(content):
     data = data_of({"user_content": content})
-    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.set_text("hi"))
+    after = changed_case(data, lambda case: case.turn(0).user.set_text("hi"))
     assert turn(after)["user_content"]["parts"] == [*(content.get("parts") or []), {"text": "hi"}]
 
 
 def test_thoughts_of_the_answer_are_kept_and_the_answer_can_go():
     thought = {"text": "hm", "thought": True}
     data = data_of({"user_content": {"parts": []}, "final_response": {"parts": [thought]}})
-    after = apply_to_data(data, CaseEditor(data, 0).turn(0).answer.set_text("yes"))
+    after = changed_case(data, lambda case: case.turn(0).answer.set_text("yes"))
     assert turn(after)["final_response"]["parts"] == [thought, {"text": "yes"}]
-    after = apply_to_data(after, CaseEditor(after, 0).turn(0).answer.remove())
+    after = changed_case(after, lambda case: case.turn(0).answer.remove())
     assert "final_response" not in turn(after)
-    assert CaseEditor(after, 0).turn(0).answer.remove() == []
-    after = apply_to_data(after, CaseEditor(after, 0).turn(0).answer.set_text("yes"))
+    assert changed_case(after, lambda case: case.turn(0).answer.remove()) == after
+    after = changed_case(after, lambda case: case.turn(0).answer.set_text("yes"))
     assert turn(after)["final_response"] == {"parts": [{"text": "yes"}], "role": "model"}
 
 
 def test_a_file_is_attached_in_the_spelling_of_the_case_and_can_be_removed():
     data = data_of({"userContent": {"parts": [{"text": "look"}]}})
-    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.attach_file(b"\xff\xfe?>", "image/png"))
+    after = changed_case(data, lambda case: case.turn(0).user.attach_file(b"\xff\xfe?>", "image/png"))
     blob = turn(after)["userContent"]["parts"][1]["inlineData"]
     assert blob == {"data": "__4_Pg==", "mimeType": "image/png"}
     assert base64.urlsafe_b64decode(blob["data"]) == b"\xff\xfe?>"
     model, _ = validate_case({"evalId": "c", "conversation": [turn(after)]})
     assert model.conversation[0].user_content.parts[1].inline_data.data == b"\xff\xfe?>"
-    assert apply_to_data(after, CaseEditor(after, 0).turn(0).user.remove_part(1)) == data
+    assert changed_case(after, lambda case: case.turn(0).user.remove_part(1)) == data
 
 
 def test_a_turn_is_added_in_the_spelling_of_its_case():
     data = data_of({"userContent": {"parts": []}})
-    after = apply_to_data(data, CaseEditor(data, 0).add_turn("more"))
+    after = changed_case(data, lambda case: case.insert_turn(1, "more"))
     assert turn(after, 1) == {"userContent": {"parts": [{"text": "more"}], "role": "user"}}
 
 
 def test_a_simulated_user_has_no_turns():
     data = {"eval_cases": [{"eval_id": "c", "conversation_scenario": {"starting_prompt": "a"}}]}
     with pytest.raises(EditError, match="simulated"):
-        CaseEditor(data, 0).add_turn()
+        changed_case(data, lambda case: case.insert_turn(0))
+
+
+def changing(name, place, number):
+    def change(eval_set):
+        case = eval_set.case(0)
+        of = case if name == "insert_turn" else case.turn(number % case.turn_count)
+        getattr(of, name)(*place)
+
+    return change
 
 
 TURN_ACTIONS = st.lists(
@@ -115,19 +121,19 @@ def test_marks_stay_with_their_turns(marked, actions):
     for kind, one, other in actions:
         if kind == "insert" or not texts:
             index = one % (len(texts) + 1)
-            changes = CaseEditor(data, 0, config).insert_turn(index)
+            name, place = "insert_turn", (index,)
             texts.insert(index, ("", False))
         elif kind == "duplicate":
-            changes = CaseEditor(data, 0, config).turn(one % len(texts)).duplicate()
+            name, place = "duplicate", ()
             texts.insert(one % len(texts), texts[one % len(texts)])
         elif kind == "move":
-            changes = CaseEditor(data, 0, config).turn(one % len(texts)).move(other % len(texts))
+            name, place = "move", (other % len(texts),)
             count = len(texts)
             texts.insert(other % count, texts.pop(one % count))
         else:
-            changes = CaseEditor(data, 0, config).turn(one % len(texts)).delete()
+            name, place = "delete", ()
             del texts[one % len(texts)]
-        data, config = applied(data, config, changes)
+        data, config = changed_set(data, config, changing(name, place, one))
     found = [
         (
             CaseEditor(data, 0).turn(number).user.texts[0].text,
@@ -159,8 +165,12 @@ def test_every_kind_of_expectation_leads_to_every_other(intermediate, kinds, con
     data = data_of({"user_content": {"parts": []}, "intermediate_data": intermediate}, *conversation(1))
     config = config_of((1, "skip"))
     for kind in kinds:
-        data, config = applied(data, config, CaseEditor(data, 0, config).turn(0).set_context(on=context))
-        data, config = applied(data, config, CaseEditor(data, 0, config).turn(0).set_expectation(kind))
+        data, config = changed_set(
+            data, config, lambda eval_set: eval_set.case(0).turn(0).set_context(on=context)
+        )
+        data, config = changed_set(
+            data, config, lambda eval_set, kind=kind: eval_set.case(0).turn(0).set_expectation(kind)
+        )
         assert CaseEditor(data, 0, config).turn(0).expectation == TurnExpectation(
             kind, context and kind != "unchecked"
         )
@@ -173,20 +183,26 @@ def test_every_kind_of_expectation_leads_to_every_other(intermediate, kinds, con
 def test_a_mark_makes_the_block_it_needs_and_takes_its_list_along():
     data = data_of(*conversation(1))
     for config in ({"criteria": {}}, {"criteria": {}, "evaltui": {"thoughts": "score"}}):
-        changes = CaseEditor(data, 0, config).turn(0).set_expectation("unchecked")
-        _, marked = applied(data, config, changes)
+        _, marked = changed_set(
+            data, config, lambda eval_set: eval_set.case(0).turn(0).set_expectation("unchecked")
+        )
         assert References(marked).turn_mode(("s", "c"), 0) == "skip"
-        _, back = applied(data, marked, CaseEditor(data, 0, marked).turn(0).set_expectation("unspecified"))
+        _, back = changed_set(
+            data, marked, lambda eval_set: eval_set.case(0).turn(0).set_expectation("unspecified")
+        )
         assert back.get("evaltui", {}).get("turns") is None
 
 
 def test_unchecked_leaves_the_calls_where_they_are():
     data = data_of({"user_content": {"parts": []}, "intermediate_data": CALLS})
-    assert CaseEditor(data, 0, {"criteria": {}}).turn(0).set_expectation("unchecked").of_set == []
+    after, _ = changed_set(
+        data, {"criteria": {}}, lambda eval_set: eval_set.case(0).turn(0).set_expectation("unchecked")
+    )
+    assert after == data
 
 
 def test_the_last_of_several_marks_counts_and_one_is_left():
     config = config_of((0, "skip"), (1, "skip"), (0, "context"))
     assert References(config).turn_mode(("s", "c"), 0) == "context"
-    after = apply_to_data(config, References(config).mark_turn(("s", "c"), 0, "skip"))
+    after = changed(config, lambda references: references.mark_turn(("s", "c"), 0, "skip"), References)
     assert [(one["turn"], one["mode"]) for one in after["evaltui"]["turns"]] == [(1, "skip"), (0, "skip")]

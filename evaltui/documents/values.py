@@ -1,0 +1,340 @@
+"""JSON values that are changed in place, and the edits that change a text as a value was changed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import CaseList, StoredCase
+from evaltui.documents.edits import (
+    Duplicate,
+    Edit,
+    Insert,
+    Move,
+    Put,
+    PutText,
+    Remove,
+    Rename,
+    alike,
+    at_path,
+    check_index,
+    check_new_key,
+    common_ends,
+    json_value,
+)
+
+
+class ObjectCopy(dict[str, Any]):
+    """A copy of an object, to be changed."""
+
+    __slots__ = ("origin",)
+    origin: Any
+    """The object, or the stored case that has it."""
+
+
+class ListCopy(list[Any]):
+    """A copy of a list, to be changed."""
+
+    __slots__ = ("origin",)
+    origin: list[Any]
+
+
+class CasesCopy(ListCopy):
+    """A copy of the cases of a set; each is copied when it is asked for."""
+
+    def __getitem__(self, index: Any) -> Any:
+        item = super().__getitem__(index)
+        if isinstance(item, StoredCase):
+            case, item = item, copy_of(item.value)
+            if isinstance(item, ObjectCopy):
+                item.origin = case
+                self[index] = item
+        return item
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+
+def copy_of(value: Any) -> Any:
+    """A copy to be changed, which knows what each object and list in it is a copy of."""
+    copy = _shallow(value)
+    waiting = [copy]
+    while waiting:
+        holder = waiting.pop()
+        if not isinstance(holder, ObjectCopy | ListCopy) or isinstance(holder, CasesCopy):
+            continue
+        steps: Any = holder.keys() if isinstance(holder, dict) else range(len(holder))
+        for step in list(steps):
+            holder[step] = inner = _shallow(holder[step])
+            waiting.append(inner)
+    return copy
+
+
+def _shallow(value: Any) -> Any:
+    """Other types of objects and lists stay as they are."""
+    copy: ObjectCopy | ListCopy
+    if type(value) is CaseList:
+        copy = CasesCopy(value.stored)
+    elif type(value) is dict:
+        copy = ObjectCopy(value)
+    elif type(value) is list:
+        copy = ListCopy(value)
+    else:
+        return value
+    copy.origin = value
+    return copy
+
+
+# Changes of a copy, by the path of a value in it. Each raises EditError where that has nothing there.
+
+
+def put(copy: Any, path: JsonPath, value: Any) -> None:
+    """Replaces a value; a member that is missing comes last in its object."""
+    holder = at_path(_checked(copy), path[:-1])
+    if not isinstance(holder, dict) or not isinstance(path[-1], str):
+        at_path(copy, path)
+    holder[path[-1]] = json_value(value, path)
+
+
+def put_member(copy: Any, path: JsonPath, key: str | int, value: Any) -> None:
+    """Puts a member of the object at a path; it and those around it are made where there are none."""
+    if path and not isinstance(value_at(copy, path), dict):
+        put_member(copy, path[:-1], path[-1], {key: value})
+    else:
+        put(copy, (*path, key), value)
+
+
+def insert(copy: Any, path: JsonPath, index: int, value: Any) -> None:
+    """Inserts an element before the one at an index of a list, which is made where there is none."""
+    items = value_at(_checked(copy), path)
+    if not isinstance(items, list):
+        put_member(copy, path[:-1], path[-1], [value])
+        return
+    check_index(items, path, index, at_end=True)
+    items.insert(index, json_value(value, (*path, index)))
+
+
+def append(copy: Any, path: JsonPath, value: Any) -> None:
+    """As `insert`, at the end."""
+    insert(copy, path, len(list_at(copy, path)), value)
+
+
+def remove(copy: Any, path: JsonPath) -> None:
+    at_path(_checked(copy), path)
+    del at_path(copy, path[:-1])[path[-1]]
+
+
+def discard(copy: Any, path: JsonPath) -> None:
+    """Removes a member where there is one."""
+    holder = value_at(_checked(copy), path[:-1])
+    if isinstance(holder, dict):
+        holder.pop(path[-1], None)
+
+
+def move(copy: Any, path: JsonPath, index: int, to: int) -> None:
+    """Moves an element of a list; `to` is the index that it has afterwards."""
+    items = at_path(_checked(copy), path)
+    check_index(items, path, index)
+    check_index(items, path, to)
+    items.insert(to, items.pop(index))
+
+
+def duplicate(copy: Any, path: JsonPath, index: int) -> Any:
+    """Copies an element of a list to right after itself, as it is written; the new one."""
+    items = at_path(_checked(copy), path)
+    check_index(items, path, index)
+    twin = _twin(items[index])
+    items.insert(index + 1, twin)
+    return twin
+
+
+def rename(copy: Any, path: JsonPath, key: str) -> None:
+    """Changes the key of a member; its value and its place stay."""
+    at_path(_checked(copy), path)
+    holder = at_path(copy, path[:-1])
+    check_new_key(holder, path, key)
+    members = [(key if name == path[-1] else name, value) for name, value in holder.items()]
+    holder.clear()
+    holder.update(members)
+
+
+@contextmanager
+def all_or_nothing(copy: Any, path: JsonPath) -> Iterator[None]:
+    """Takes back what was done to a value, where that ends with an error."""
+    holder = at_path(copy, path[:-1])
+    before = at_path(copy, path)
+    holder[path[-1]] = _twin(before)
+    try:
+        yield
+    except Exception:
+        holder[path[-1]] = before
+        raise
+
+
+def _checked(copy: Any) -> Any:
+    if type(copy) in (dict, list):
+        raise TypeError("the value of a document is not to be changed; change a copy of it")
+    return copy
+
+
+def _twin(value: Any) -> Any:
+    """Another copy of what a value is a copy of, in which is the same as in that."""
+    twin: ObjectCopy | ListCopy
+    if isinstance(value, ObjectCopy):
+        twin = ObjectCopy((key, _twin(item)) for key, item in value.items())
+    elif isinstance(value, ListCopy):
+        twin = ListCopy(map(_twin, value))
+    else:
+        return json_value(value, ())
+    twin.origin = value.origin
+    return twin
+
+
+# The edits that they come to
+
+
+def edits_of(copy: Any) -> list[Edit]:
+    """The edits that do to the text of a value what was done to its copy; none for what is no copy.
+
+    What was not changed is in none of them. What was moved or duplicated keeps its text.
+    """
+    edits: list[Edit] = []
+    waiting = deque[tuple[Any, Any, JsonPath]]()
+    if isinstance(copy, ObjectCopy | ListCopy):
+        waiting.append((copy.origin, copy, ()))
+    while waiting:
+        before, after, path = waiting.popleft()
+        is_copy = isinstance(after, ObjectCopy | ListCopy) and after.origin is before
+        value = before.value if isinstance(before, StoredCase) else before
+        if is_copy:
+            work = _members if isinstance(after, ObjectCopy) else _elements
+            made, inner = work(value, after, path)
+            edits += made
+            waiting += inner
+        elif isinstance(after, StoredCase):
+            edits.append(PutText(path, after.text))
+        elif not alike(value, after):
+            edits.append(Put(path, after))
+    return edits
+
+
+_Work = tuple[list[Edit], list[tuple[Any, Any, JsonPath]]]
+
+
+def _members(before: dict[str, Any], after: dict[str, Any], path: JsonPath) -> _Work:
+    """The edits of an object, and what its members were and are."""
+    renamed = _renamed(before, after)
+    names = {key: renamed.get(key, key) for key in before}
+    stay = [key for key in names.values() if key in after]
+    if stay != list(after)[: len(stay)] or (before and after and not stay):
+        return [Put(path, after)], []
+    edits: list[Edit] = [Remove((*path, key)) for key, name in names.items() if name not in after]
+    edits += [Rename((*path, key), name) for key, name in renamed.items()]
+    edits += [Put((*path, key), after[key]) for key in list(after)[len(stay) :]]
+    inner = [(before[key], after[name], (*path, name)) for key, name in names.items() if name in after]
+    return edits, [one for one in inner if one[0] is not one[1]]
+
+
+def _renamed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
+    """New keys in the place of old ones; at the end only with the same value."""
+    if len(before) != len(after):
+        return {}
+    last = next(reversed(before), None)
+    return {
+        key: name
+        for key, name in zip(before, after, strict=True)
+        if key not in after and name not in before and (key != last or _is_of(after[name], before[key]))
+    }
+
+
+def _is_of(after: Any, before: Any) -> bool:
+    return _origin(after) is before or alike(after, before)
+
+
+def _elements(before: list[Any], after: list[Any], path: JsonPath) -> _Work:
+    """The edits of a list, and what its elements were and are."""
+    old, new = _items(before), _items(after)
+    sources = _sources(old, new)
+    stay = [source for source in sources if source is not None]
+    if old and new and not stay:
+        return [Put(path, after)], []
+    gone = set(range(len(old))).difference(stay)
+    edits: list[Edit] = [Remove((*path, index)) for index in sorted(gone, reverse=True)]
+    edits += _moves(stay, path)
+    inner: list[tuple[Any, Any, JsonPath]] = []
+    for index, (item, source) in enumerate(zip(new, sources, strict=True)):
+        place = (*path, index)
+        if source is not None:
+            inner.append((old[source], item, place))
+        elif index and _origin(item) is not None and _origin(item) is _origin(new[index - 1]):
+            edits.append(Duplicate(path, index - 1))
+            inner.append((_origin(item), item, place))
+        elif index and not isinstance(item, dict | list) and alike(item, new[index - 1]):
+            edits.append(Duplicate(path, index - 1))
+        else:
+            edits.append(Insert(path, index, item))
+    return edits, [one for one in inner if one[0] is not one[1]]
+
+
+def _items(items: list[Any]) -> Sequence[Any]:
+    """The elements, cases as they are stored."""
+    return items.stored if isinstance(items, CaseList) else list(list.__iter__(items))
+
+
+def _origin(item: Any) -> Any:
+    """What an element is a copy of; None for what is new, and for what is neither object nor list."""
+    return item if isinstance(item, StoredCase) else getattr(item, "origin", None)
+
+
+def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
+    """The index of the old element that each new one is; None for one that is new."""
+    places: dict[int, list[int]] = {}
+    for index in reversed(range(len(old))):
+        places.setdefault(id(old[index]), []).append(index)
+    sources: list[int | None] = []
+    for item in new:
+        known = places.get(id(origin), ()) if (origin := _origin(item)) is not None else ()
+        sources.append(known.pop() if known else None)
+    free = set(range(len(old))).difference(source for source in sources if source is not None)
+    _match_scalars(old, new, sources, free)
+    if len(old) == len(new):
+        # An element that was replaced.
+        return [index if one is None and index in free else one for index, one in enumerate(sources)]
+    return sources
+
+
+def _match_scalars(old: Sequence[Any], new: Sequence[Any], sources: list[int | None], free: set[int]) -> None:
+    """Finds the old elements of the new ones that are neither objects nor lists: by their values."""
+    here = [index for index in sorted(free) if not isinstance(old[index], dict | list | StoredCase)]
+    there = [
+        index
+        for index, source in enumerate(sources)
+        if source is None and not isinstance(new[index], dict | list | StoredCase)
+    ]
+    head, tail = common_ends([old[index] for index in here], [new[index] for index in there], alike)
+    pairs = list(zip(here[:head], there[:head], strict=True))
+    pairs += zip(here[len(here) - tail :], there[len(there) - tail :], strict=True)
+    between = here[head : len(here) - tail]
+    for index in there[head : len(there) - tail]:
+        if (source := next((one for one in between if alike(old[one], new[index])), None)) is not None:
+            between.remove(source)
+            pairs.append((source, index))
+    for source, index in pairs:
+        sources[index] = source
+        free.discard(source)
+
+
+def _moves(wanted: Sequence[int], path: JsonPath) -> Iterator[Move]:
+    """The moves that bring elements, which are in the order of their numbers, into this order."""
+    now = sorted(wanted)
+    for index, source in enumerate(wanted):
+        if now[index] == source:
+            continue
+        goes_down = now[index + 1] == source
+        start, to = (index, wanted.index(now[index])) if goes_down else (now.index(source), index)
+        now.insert(to, now.pop(start))
+        yield Move(path, start, to)
