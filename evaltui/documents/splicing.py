@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -20,13 +21,13 @@ from evaltui.documents.edits import (
     check_index,
     check_new_key,
     check_not_root,
-    common_ends,
     json_value,
     missing,
     text_value,
 )
 from evaltui.documents.nodes import Node, parse_nodes
 from evaltui.documents.style import Style, Verbatim, margin_at, model_for
+from evaltui.documents.values import edits_between
 
 
 class Splice(NamedTuple):
@@ -42,6 +43,15 @@ def edited_text(text: str, edit: Edit, beyond: Callable[[], Iterable[str]] = tup
 
     Raises EditError where the edit cannot be done.
     """
+    if isinstance(edit, Put) and isinstance(edit.value, dict | list):
+        way = parse_nodes(text).deepest_way(edit.path)
+        if len(way) > len(edit.path):
+            smaller = edits_between(way[-1].value, json_value(edit.value, edit.path), edit.path)
+            return reduce(lambda text, edit: _spliced(text, edit, beyond), smaller, text)
+    return _spliced(text, edit, beyond)
+
+
+def _spliced(text: str, edit: Edit, beyond: Callable[[], Iterable[str]]) -> str:
     position, parts = 0, list[str]()
     for splice in sorted(_Splicing(text, beyond).splices(edit), key=lambda splice: splice[:2]):
         parts += (text[position : splice.start], splice.new)
@@ -79,7 +89,8 @@ class _Splicing:
     def _put(self, path: JsonPath, value: Any) -> Iterator[Splice]:
         way = self._root.deepest_way(path)
         if len(way) > len(path):
-            yield from self._rewritten(way, path, value)
+            if isinstance(value, Verbatim) or not alike(way[-1].value, value):
+                yield self._filled(way, path, value)
             return
         holder = self._root.way_to(path[:-1])[-1]
         if not isinstance(holder.value, dict) or not isinstance(path[-1], str):
@@ -123,45 +134,6 @@ class _Splicing:
             if node.key == path[-1]:
                 end = node.text.rindex('"', node.begin, node.start) + 1
                 yield Splice(node.begin, end, text)
-
-    def _rewritten(self, way: list[Node], path: JsonPath, value: Any) -> Iterator[Splice]:
-        """Another value at the end of a way; what is in both the old and the new one is left alone."""
-        node = way[-1]
-        old = node.value
-        if isinstance(value, Verbatim):
-            yield self._filled(way, path, value)
-        elif alike(old, value):
-            return
-        elif isinstance(old, dict) and isinstance(value, dict) and _stay_in_order(old, value):
-            yield from self._members(way, path, value)
-        elif isinstance(old, list) and isinstance(value, list):
-            yield from self._elements(way, path, value)
-        else:
-            yield self._filled(way, path, value)
-
-    def _members(self, way: list[Node], path: JsonPath, value: dict[str, Any]) -> Iterator[Splice]:
-        node = way[-1]
-        yield from _cut(node, [index for index, child in enumerate(node.children) if child.key not in value])
-        for key in node.value:
-            if key in value and (child := node.child(key)):
-                yield from self._rewritten([*way, child], (*path, key), value[key])
-        if added := [(key, item) for key, item in value.items() if key not in node.value]:
-            stays = [index for index, child in enumerate(node.children) if child.key in value]
-            yield from self._added(way, path, stays[-1] + 1, added)
-
-    def _elements(self, way: list[Node], path: JsonPath, value: list[Any]) -> Iterator[Splice]:
-        node = way[-1]
-        old: list[Any] = node.value
-        head, tail = common_ends(old, value, alike)
-        if len(old) != len(value) and not head and not tail:
-            yield self._filled(way, path, value)
-            return
-        between = min(len(old), len(value)) - tail
-        for index in range(head, between):
-            yield from self._rewritten([*way, node.children[index]], (*path, index), value[index])
-        yield from _cut(node, range(between, len(old) - tail))
-        if added := [(index, value[index]) for index in range(between, len(value) - tail)]:
-            yield from self._added(way, path, between, added)
 
     def _filled(self, way: list[Node], path: JsonPath, value: Any) -> Splice:
         """All of the value at the end of a way written anew."""
@@ -212,12 +184,6 @@ class _Splicing:
 def _verbatim(text: str, path: JsonPath) -> Verbatim:
     text_value(text, path)
     return Verbatim(text.strip(" \t\r\n"))
-
-
-def _stay_in_order(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether some members stay, in the order that they have, and new ones come after them."""
-    stay = [key for key in old if key in new]
-    return bool(stay) and stay == list(new)[: len(stay)]
 
 
 def _separator(holder: Node, index: int, style: Style) -> str:

@@ -198,45 +198,46 @@ def _twin(value: Any) -> Any:
 
 
 def edits_of(copy: Any) -> list[Edit]:
-    """The edits that do to the text of a value what was done to its copy; none for what is no copy.
+    """The edits that do to the text of a value what was done to its copy; none for what is no copy."""
+    is_copy = isinstance(copy, ObjectCopy | ListCopy)
+    return list(edits_between(copy.origin, copy)) if is_copy else []
 
-    What was not changed is in none of them. What was moved or duplicated keeps its text.
+
+def edits_between(before: Any, after: Any, path: JsonPath = ()) -> Iterator[Edit]:
+    """The edits that make one value, which is at a path, another.
+
+    What is the same in both is in none of them. What a copy has moved or duplicated keeps its text.
     """
-    edits: list[Edit] = []
-    waiting = deque[tuple[Any, Any, JsonPath]]()
-    if isinstance(copy, ObjectCopy | ListCopy):
-        waiting.append((copy.origin, copy, ()))
+    waiting = deque([(before, after, path)])
     while waiting:
         before, after, path = waiting.popleft()
-        is_copy = isinstance(after, ObjectCopy | ListCopy) and after.origin is before
         value = before.value if isinstance(before, StoredCase) else before
-        if is_copy:
-            work = _members if isinstance(after, ObjectCopy) else _elements
-            made, inner = work(value, after, path)
-            edits += made
-            waiting += inner
+        if isinstance(value, dict) and isinstance(after, dict):
+            edits, inner = _members(value, after, path)
+        elif isinstance(value, list) and isinstance(after, list):
+            edits, inner = _elements(value, after, path)
         elif isinstance(after, StoredCase):
-            edits.append(PutText(path, after.text))
-        elif not alike(value, after):
-            edits.append(Put(path, after))
-    return edits
+            edits, inner = [PutText(path, after.text)], []
+        else:
+            edits, inner = [] if alike(value, after) else [Put(path, after)], []
+        yield from edits
+        waiting += [one for one in inner if one[0] is not one[1]]
 
 
+# The edits of an object or a list, and what its items were and are, each with its path.
 _Work = tuple[list[Edit], list[tuple[Any, Any, JsonPath]]]
 
 
 def _members(before: dict[str, Any], after: dict[str, Any], path: JsonPath) -> _Work:
-    """The edits of an object, and what its members were and are."""
     renamed = _renamed(before, after)
     names = {key: renamed.get(key, key) for key in before}
     stay = [key for key in names.values() if key in after]
-    if stay != list(after)[: len(stay)] or (before and after and not stay):
+    if stay != list(after)[: len(stay)] or (after and not stay):
         return [Put(path, after)], []
     edits: list[Edit] = [Remove((*path, key)) for key, name in names.items() if name not in after]
     edits += [Rename((*path, key), name) for key, name in renamed.items()]
     edits += [Put((*path, key), after[key]) for key in list(after)[len(stay) :]]
-    inner = [(before[key], after[name], (*path, name)) for key, name in names.items() if name in after]
-    return edits, [one for one in inner if one[0] is not one[1]]
+    return edits, [(before[key], after[name], (*path, name)) for key, name in names.items() if name in after]
 
 
 def _renamed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
@@ -247,37 +248,34 @@ def _renamed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
     return {
         key: name
         for key, name in zip(before, after, strict=True)
-        if key not in after and name not in before and (key != last or _is_of(after[name], before[key]))
+        if key not in after and name not in before and (key != last or _is_same(after[name], before[key]))
     }
 
 
-def _is_of(after: Any, before: Any) -> bool:
+def _is_same(after: Any, before: Any) -> bool:
     return _origin(after) is before or alike(after, before)
 
 
 def _elements(before: list[Any], after: list[Any], path: JsonPath) -> _Work:
-    """The edits of a list, and what its elements were and are."""
     old, new = _items(before), _items(after)
     sources = _sources(old, new)
     stay = [source for source in sources if source is not None]
-    if old and new and not stay:
+    if new and not stay:
         return [Put(path, after)], []
     gone = set(range(len(old))).difference(stay)
     edits: list[Edit] = [Remove((*path, index)) for index in sorted(gone, reverse=True)]
     edits += _moves(stay, path)
     inner: list[tuple[Any, Any, JsonPath]] = []
     for index, (item, source) in enumerate(zip(new, sources, strict=True)):
-        place = (*path, index)
+        above = sources[index - 1] if index else None
         if source is not None:
-            inner.append((old[source], item, place))
-        elif index and _origin(item) is not None and _origin(item) is _origin(new[index - 1]):
+            inner.append((old[source], item, (*path, index)))
+        elif above is not None and _is_same(item, old[above]):
             edits.append(Duplicate(path, index - 1))
-            inner.append((_origin(item), item, place))
-        elif index and not isinstance(item, dict | list) and alike(item, new[index - 1]):
-            edits.append(Duplicate(path, index - 1))
+            inner.append((old[above], item, (*path, index)))
         else:
             edits.append(Insert(path, index, item))
-    return edits, [one for one in inner if one[0] is not one[1]]
+    return edits, inner
 
 
 def _items(items: list[Any]) -> Sequence[Any]:
@@ -286,12 +284,12 @@ def _items(items: list[Any]) -> Sequence[Any]:
 
 
 def _origin(item: Any) -> Any:
-    """What an element is a copy of; None for what is new, and for what is neither object nor list."""
+    """What an element is a copy of; None for what is no copy."""
     return item if isinstance(item, StoredCase) else getattr(item, "origin", None)
 
 
 def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
-    """The index of the old element that each new one is; None for one that is new."""
+    """The index of the old element that each new one is, or replaces; None for one that is new."""
     places: dict[int, list[int]] = {}
     for index in reversed(range(len(old))):
         places.setdefault(id(old[index]), []).append(index)
@@ -299,33 +297,41 @@ def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
     for item in new:
         known = places.get(id(origin), ()) if (origin := _origin(item)) is not None else ()
         sources.append(known.pop() if known else None)
-    free = set(range(len(old))).difference(source for source in sources if source is not None)
-    _match_scalars(old, new, sources, free)
+    has_copies = any(source is not None for source in sources)
+    for source, index in _same(old, new, *_unmatched(old, sources)):
+        sources[index] = source
+    free, rest = _unmatched(old, sources)
     if len(old) == len(new):
-        # An element that was replaced.
-        return [index if one is None and index in free else one for index, one in enumerate(sources)]
+        pairs = [(index, index) for index in {*free}.intersection(rest)]
+    else:
+        pairs = list(zip(free, rest, strict=False)) if not has_copies and len(rest) < len(new) else []
+    for source, index in pairs:
+        sources[index] = source
     return sources
 
 
-def _match_scalars(old: Sequence[Any], new: Sequence[Any], sources: list[int | None], free: set[int]) -> None:
-    """Finds the old elements of the new ones that are neither objects nor lists: by their values."""
-    here = [index for index in sorted(free) if not isinstance(old[index], dict | list | StoredCase)]
-    there = [
-        index
-        for index, source in enumerate(sources)
-        if source is None and not isinstance(new[index], dict | list | StoredCase)
-    ]
-    head, tail = common_ends([old[index] for index in here], [new[index] for index in there], alike)
-    pairs = list(zip(here[:head], there[:head], strict=True))
-    pairs += zip(here[len(here) - tail :], there[len(there) - tail :], strict=True)
-    between = here[head : len(here) - tail]
-    for index in there[head : len(there) - tail]:
-        if (source := next((one for one in between if alike(old[one], new[index])), None)) is not None:
+def _unmatched(old: Sequence[Any], sources: Sequence[int | None]) -> tuple[list[int], list[int]]:
+    """The indexes of the old and of the new elements that nothing was found for."""
+    matched = set(sources)
+    free = [index for index in range(len(old)) if index not in matched]
+    return free, [index for index, source in enumerate(sources) if source is None]
+
+
+def _same(
+    old: Sequence[Any], new: Sequence[Any], free: Sequence[int], rest: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Which of the elements, by their indexes, are the same: at both ends, between them texts and numbers."""
+    head, tail = common_ends([old[index] for index in free], [new[index] for index in rest], alike)
+    pairs = list(zip(free[:head], rest[:head], strict=True))
+    pairs += zip(free[len(free) - tail :], rest[len(rest) - tail :], strict=True)
+    between = list(free[head : len(free) - tail])
+    for index in rest[head : len(rest) - tail]:
+        is_scalar = not isinstance(new[index], dict | list | StoredCase)
+        source = next((one for one in between if is_scalar and alike(old[one], new[index])), None)
+        if source is not None:
             between.remove(source)
             pairs.append((source, index))
-    for source, index in pairs:
-        sources[index] = source
-        free.discard(source)
+    return pairs
 
 
 def _moves(wanted: Sequence[int], path: JsonPath) -> Iterator[Move]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.documents import values as values_
 from evaltui.documents.case_file import Change
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import (
@@ -17,6 +18,7 @@ from evaltui.documents.edits import (
     PutText,
     Remove,
     Rename,
+    alike,
     same,
 )
 from evaltui.documents.nodes import parse_nodes
@@ -198,3 +200,46 @@ def test_chunks_are_shared_with_any_text_that_is_like_it(data):
             JsonDocument(changed, document)
     else:
         check_in_step(JsonDocument(changed, document), expected)
+
+
+def change(copy, edit):
+    """Does an edit to a copy of a value."""
+    match edit:
+        case Put(path, value):
+            values_.put(copy, path, value)
+        case PutText(path, text):
+            values_.put(copy, path, json.loads(text))
+        case Insert(path, index, value):
+            values_.insert(copy, path, index, value)
+        case Remove(path):
+            values_.remove(copy, path)
+        case Move(path, index, to):
+            values_.move(copy, path, index, to)
+        case Duplicate(path, index):
+            values_.duplicate(copy, path, index)
+        case Rename(path, key):
+            values_.rename(copy, path, key)
+
+
+@given(st.data())
+def test_what_is_done_to_a_copy_is_done_to_the_text(data):
+    document = JsonDocument(data.draw(documents()))
+    copy, expected, edits = values_.copy_of(document.value), document.value, []
+    for _ in range(data.draw(st.integers(1, 4))):
+        edit = data.draw(edits_of(expected))
+        if isinstance(edit, Put | PutText) and not edit.path:
+            continue
+        try:
+            expected = apply_to_data(expected, [edit])
+        except EditError:
+            continue
+        change(copy, edit)
+        edits.append(edit)
+    after = document.edited(values_.edits_of(copy))
+    assert alike(after.value, expected)
+    if len(edits) == 1 and not isinstance(edits[0], PutText):
+        # Equal elements of a list stand for each other, however they are written.
+        direct = document.edited(edits)
+        lists = [at(expected, path) for path in paths(expected)]
+        twins = any(len({*map(json.dumps, one)}) < len(one) for one in lists if isinstance(one, list))
+        assert after.text == direct.text or twins
