@@ -218,7 +218,7 @@ async def test_unsaved_changes_come_back(opened):
     workbench.editing.open_file(path).recovery.lock.release()
     again = Workbench(path.parent)
     await again.open()
-    recovery = Recovery(again.editing, recoverable(path.parent), again.say)
+    recovery = Recovery(again, recoverable(path.parent))
     assert await recovery.apply()
     assert again.editing.document(path).text == TEXT.replace("Done.", "Light is on.")
     await again.close()

@@ -143,7 +143,7 @@ async def test_edits_of_it_are_recovered(house):
         workbench.editing.open_file(file).recovery.lock.release()
     write_config(config, response_match_score=0.9)
     again, path = await opened(house)
-    recovery = Recovery(again.editing, recoverable(house[0]), again.say)
+    recovery = Recovery(again, recoverable(house[0]))
     assert await recovery.apply()
     assert [entry.path for entry in again.sets.listed] == [path]
     assert not again.editing.conflicts
