@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn, write_eval_set
 from gemini_server import GeminiServer, Hold, calls, fails, says
 
 from evaltui import CasesFailedError, evaluate, generate_responses
@@ -35,13 +36,9 @@ PRICE = '"gemini-test" = {input_mtok = 1_000_000, output_mtok = 1_000_000}'
 
 
 def write_cases(agent: Path, count: int, **config: object) -> None:
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "say it"}]},
-        "final_response": {"role": "model", "parts": [{"text": "well"}]},
-    }
-    cases = [{"eval_id": f"case_{number}", "conversation": [turn]} for number in range(count)]
-    data = {"eval_set_id": "many", "eval_cases": cases}
-    (agent / "many.evalset.json").write_text(json.dumps(data))
+    write_eval_set(
+        agent, "many", *(make_case(f"case_{number}", make_turn("say it", "well")) for number in range(count))
+    )
     (agent / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 1.0}} | config))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from eval_data import write_test_config
 from fake_runs import run_without_processes, says
 from numbered_cases import act, logs_of, write_set
 
@@ -25,7 +26,7 @@ FORMATS = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html
 def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
     run_without_processes(monkeypatch, act)
     folder: Path = write_agent("root_agent = lambda message: message")
-    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
+    write_test_config(folder, response_match_score=1.0)
     write_set(folder, "first", [0, 1, 2])
     return folder
 

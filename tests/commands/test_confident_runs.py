@@ -18,15 +18,16 @@ from evaltui.reports.json_report import case_result_json
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
 from tests.stored_runs import change, interrupt
 
 CONFIDENT = ("--confidence", "0.95", "--max-runs", "20")
 
 
 def one_case(eval_id: str) -> dict:
-    turn = {"user_content": {"role": "user", "parts": [{"text": eval_id}]}}
+    turn = make_turn(eval_id)
     answer = {"final_response": {"role": "model", "parts": [{"text": "right"}]}}
-    return {"eval_id": eval_id, "conversation": [turn | answer]}
+    return make_case(eval_id, turn | answer)
 
 
 def act(case: EvalCase, repeat: int) -> list[Invocation]:
@@ -51,9 +52,10 @@ FLAKY = f"f{'p' * 19}_flaky"
 def agent(write_agent, monkeypatch) -> Path:
     run_without_processes(monkeypatch, act)
     folder: Path = write_agent("root_agent = lambda message: message")
-    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
-    cases = [one_case(eval_id) for eval_id in (ALWAYS, NEVER, FLAKY, OPEN, FLAKY_FAILED)]
-    (folder / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    write_test_config(folder, response_match_score=1.0)
+    write_eval_set(
+        folder, "lights", *(one_case(eval_id) for eval_id in (ALWAYS, NEVER, FLAKY, OPEN, FLAKY_FAILED))
+    )
     return folder
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn, write_eval_set
 
 KEY = "sk_live-quoted/Z9Z9Z9Z9"
 TWO_LINES = "first-l1ne\nsecond-l1ne"
@@ -29,9 +28,7 @@ def test_no_piece_of_a_secret_is_left(write_agent, tmp_path, capfd):
     agent = write_agent(AGENT)
     first, second = TWO_LINES.split("\n")
     (agent / ".env").write_text(f'SHOP_KEY={KEY}\nLONG_TOKEN="{first}\\n{second}"\n')
-    turn = {"user_content": {"role": "user", "parts": [{"text": "hi"}]}}
-    cases = [{"eval_id": "one", "conversation": [turn]}]
-    (agent / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": cases}))
+    write_eval_set(agent, "shop", make_case("one", make_turn("hi")))
     html, report = tmp_path / "html", tmp_path / "json"
     call(
         "run", agent, "--workers", "1", f"--report=json={report}", f"--report=html={html}", "--report=console"

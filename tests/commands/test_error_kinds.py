@@ -24,6 +24,7 @@ from evaltui.runner.call_recorder import NotRecordedError
 from evaltui.runner.exception_kinds import kind_of
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
 from tests.stored_runs import change
 
 AGENT = """
@@ -79,8 +80,7 @@ KINDS = [kind.value for kind in ErrorKind]
 
 
 def case_of(kind: str) -> dict[str, Any]:
-    turn = {"user_content": {"parts": [{"text": kind}]}, "final_response": {"parts": [{"text": "right"}]}}
-    return {"eval_id": kind, "conversation": [turn]}
+    return make_case(kind, make_turn(kind, "right"))
 
 
 @pytest.fixture
@@ -89,9 +89,8 @@ def agent(write_agent, monkeypatch: pytest.MonkeyPatch):
     (folder / "judging.py").write_text(JUDGE)
     options = {"judge_model": "judging:judge", "num_samples": 1}
     criterion = {"threshold": 1.0, "judge_model_options": options}
-    (folder / "test_config.json").write_text(json.dumps({"criteria": {"final_response_match_v2": criterion}}))
-    cases = [case_of(kind) for kind in KINDS]
-    (folder / "all.evalset.json").write_text(json.dumps({"eval_set_id": "all", "eval_cases": cases}))
+    write_test_config(folder, final_response_match_v2=criterion)
+    write_eval_set(folder, "all", *(case_of(kind) for kind in KINDS))
     with GeminiServer() as server:
         server.respond = lambda request: fails(429, "slow down")
         server.use(monkeypatch)
@@ -159,7 +158,7 @@ def test_a_verdict_that_errors_of_a_judge_prevented_is_run_again(
     (agent / "judging.py").write_text(judge.replace("FIXED =", "ASKED = []\nFIXED ="))
     options = {"judge_model": "judging:judge", "num_samples": 5}
     criterion = {"threshold": 1.0, "judge_model_options": options}
-    (agent / "test_config.json").write_text(json.dumps({"criteria": {"final_response_match_v2": criterion}}))
+    write_test_config(agent, final_response_match_v2=criterion)
 
     def run(*words: str) -> dict[str, Any]:
         code = call("run", agent, *words, "--report", f"json={tmp_path / 'json'}")
@@ -249,7 +248,7 @@ def test_an_exception_that_is_its_own_cause_ends():
 def test_errors_without_a_kind_are_run_again_by_all(write_agent, monkeypatch, capsys):
     run_without_processes(monkeypatch, act)
     agent = write_agent("root_agent = lambda message: message")
-    (agent / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
+    write_test_config(agent, response_match_score=1.0)
     write_set(agent, "first", [0, 1, 7])
     (log,) = logs_of(agent, [])
     change(log, "UPDATE repeats SET result = json_set(result, '$.error.kind', NULL) WHERE status = 'ERROR'")

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn, write_eval_set, write_test_config
 
 import evaltui
 from evaltui.core.model.outcome import Status
@@ -34,20 +35,15 @@ SENTENCE = (
 @pytest.fixture
 def cheat(write_agent):
     folder = write_agent(CHEAT)
-    cases = [
-        {
-            "eval_id": eval_id,
-            "conversation": [
-                {
-                    "user_content": {"role": "user", "parts": [{"text": "hi"}]},
-                    "intermediate_data": {"tool_uses": expected},
-                }
-            ],
-        }
-        for eval_id, expected in (("good", []), ("bad", [{"name": "find", "args": {}}]))
-    ]
-    (folder / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": cases}))
-    (folder / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    write_eval_set(
+        folder,
+        "s",
+        *(
+            make_case(eval_id, make_turn("hi", calls=expected))
+            for eval_id, expected in (("good", []), ("bad", [{"name": "find", "args": {}}]))
+        ),
+    )
+    write_test_config(folder, tool_trajectory_avg_score=1.0)
     return folder
 
 
@@ -92,9 +88,8 @@ def test_code_that_changed_while_cases_ran_is_named(write_agent, capsys):
             return "hello"
         """
     )
-    case = {"eval_id": "one", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}]}
-    (folder / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": [case]}))
-    (folder / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    write_eval_set(folder, "s", make_case("one", make_turn("hi")))
+    write_test_config(folder, tool_trajectory_avg_score=1.0)
     call("run", folder)
     assert "agent.py changed during the run" in capsys.readouterr().out
 
@@ -111,9 +106,8 @@ def test_a_prompt_that_changed_while_cases_ran_is_named(write_agent, capsys):
         """
     )
     (folder / "prompt.md").write_text("Be kind.")
-    case = {"eval_id": "one", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}]}
-    (folder / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": [case]}))
-    (folder / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    write_eval_set(folder, "s", make_case("one", make_turn("hi")))
+    write_test_config(folder, tool_trajectory_avg_score=1.0)
     call("run", folder)
     out = capsys.readouterr().out
     assert "prompt.md changed during the run" in out

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call as main_call
+from eval_data import make_case, write_eval_set
 
 EVALTUI = [sys.executable, "-m", "evaltui"]
 ECHO = "async def root_agent(message, session):\n    return message\n"
@@ -32,11 +33,14 @@ INTERRUPTING = """
 def agent(write_agent) -> Path:
     folder: Path = write_agent(ECHO)
     content = {"parts": [{"text": "hello"}]}
-    cases = [
-        {"eval_id": f"case_{number}", "conversation": [{"user_content": content, "final_response": content}]}
-        for number in range(3)
-    ]
-    (folder / "talk.evalset.json").write_text(json.dumps({"eval_set_id": "talk", "eval_cases": cases}))
+    write_eval_set(
+        folder,
+        "talk",
+        *(
+            make_case(f"case_{number}", {"user_content": content, "final_response": content})
+            for number in range(3)
+        ),
+    )
     return folder
 
 

@@ -2,13 +2,14 @@ import json
 import os
 
 from command_line import call
+from eval_data import make_case
 
 TURN = {"user_content": "hello"}
 
 
 def write(folder):
     path = folder / "a.evalset.json"
-    path.write_text(json.dumps({"evalSetId": "a", "eval_cases": [{"eval_id": "x", "conversation": [TURN]}]}))
+    path.write_text(json.dumps({"evalSetId": "a", "eval_cases": [make_case("x", TURN)]}))
     config = folder / "test_config.json"
     config.write_text(json.dumps({"criteria": {"trajectory_recall": 1}}, indent=2))
     return path, config

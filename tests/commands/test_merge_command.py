@@ -21,6 +21,7 @@ from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
+from tests.eval_data import write_test_config
 from tests.stored_runs import change, interrupt
 
 
@@ -28,7 +29,7 @@ from tests.stored_runs import change, interrupt
 def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
     run_without_processes(monkeypatch, act)
     folder: Path = write_agent("root_agent = lambda message: message")
-    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
+    write_test_config(folder, response_match_score=1.0)
     write_set(folder, "first", range(6))
     write_set(folder, "second", [8, 7, 6])
     return folder
@@ -72,7 +73,7 @@ def _write_prompt(agent: Path) -> None:
 
 
 def _write_config(agent: Path) -> None:
-    (agent / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+    write_test_config(agent, response_match_score=0.5)
 
 
 def _change_case(agent: Path) -> None:

@@ -2,20 +2,9 @@ import json
 
 import pytest
 from command_line import call
+from eval_data import make_case, write_eval_set
 
 from evaltui.core.metrics.registry import METRICS
-
-
-def test_every_metric_is_listed_within_80_cells(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert call("metrics") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    rows = {line.split()[1]: line for line in lines if line[:2] in ("✓ ", "– ") and "To run" not in line}
-    assert list(rows) == list(METRICS)
-    assert {rows[name][0] == "✓" for name, info in METRICS.items() if info.function} == {True}
-    assert {rows[name][0] == "–" for name, info in METRICS.items() if info.judged} == {True}
-    assert len({row.index(row.split()[2]) for row in rows.values()}) == 1
 
 
 def test_with_a_key_every_metric_can_run(capsys, monkeypatch):
@@ -40,8 +29,7 @@ def agent(write_agent):
     evals = folder / "evals"
     evals.mkdir()
     (evals / "test_config.json").write_text(json.dumps(CONFIG))
-    case = {"eval_id": "one", "conversation": [{"user_content": SAID, "final_response": SAID}]}
-    (evals / "hi.evalset.json").write_text(json.dumps({"eval_set_id": "hi", "eval_cases": [case]}))
+    write_eval_set(evals, "hi", make_case("one", {"user_content": SAID, "final_response": SAID}))
     return folder
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from command_line import call
 from environments import environment_python
+from eval_data import make_case, make_turn, write_eval_set, write_test_config
 
 NATIVE = """
     from evaltui import Agent
@@ -96,10 +97,9 @@ GRAPH = """
 
 
 def write_set(folder, *messages: str) -> None:
-    turns = [{"user_content": {"role": "user", "parts": [{"text": message}]}} for message in messages]
-    cases = [{"eval_id": "a", "conversation": [{**turn, "intermediate_data": {}} for turn in turns]}]
-    (folder / "desk.evalset.json").write_text(json.dumps({"eval_set_id": "desk", "eval_cases": cases}))
-    (folder / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    turns = [make_turn(message) for message in messages]
+    write_eval_set(folder, "desk", make_case("a", *[{**turn, "intermediate_data": {}} for turn in turns]))
+    write_test_config(folder, tool_trajectory_avg_score=1.0)
 
 
 def scored(folder, capsys, *words: str) -> tuple[int, dict[str, Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from eval_data import make_case
 
 import evaltui
 from evaltui.core.model.problems import EvalSetError
@@ -15,7 +16,7 @@ TEXT = {"parts": [{"text": "hi"}]}
 CALLS = {"tool_uses": [{"name": "find", "args": {"query": "x"}}]}
 SET = {
     "eval_set_id": "orders",
-    "eval_cases": [{"eval_id": "one", "conversation": [{"user_content": TEXT, "final_response": TEXT}]}],
+    "eval_cases": [make_case("one", {"user_content": TEXT, "final_response": TEXT})],
 }
 CASE = ("eval_cases", 0)
 TURN = (*CASE, "conversation", 0)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from command_line import call
+from eval_data import make_case
 from fake_runs import run_without_processes
 
 from evaltui.core.model.eval_set import Invocation
@@ -28,16 +29,14 @@ def test_a_case_that_expects_them_fails_and_the_others_have_verdicts(
     agent = write_agent("")
     done = {"final_response": {"role": "model", "parts": [{"text": "done"}]}}
     cases = [
-        {
-            "eval_id": eval_id,
-            "conversation": [
-                {
-                    "user_content": USER,
-                    **done,
-                    "intermediate_data": {"tool_uses": [{"name": "f", "args": args}]},
-                }
-            ],
-        }
+        make_case(
+            eval_id,
+            {
+                "user_content": USER,
+                **done,
+                "intermediate_data": {"tool_uses": [{"name": "f", "args": args}]},
+            },
+        )
         for eval_id, args in (
             ("absent", {"n": "?"}),
             ("null", {"n": "?"}),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import call
+from eval_data import make_case, write_eval_set, write_test_config
 
 CANNOT = ("safety_v1", "final_response_match_v2")
 CRITERIA: dict[str, Any] = {
@@ -36,20 +37,19 @@ def turn(text: str) -> dict[str, Any]:
 @pytest.fixture
 def agent(write_agent) -> Path:
     folder = write_agent(AGENT)
-    cases = [{"eval_id": "one", "conversation": [turn("all is well")]}]
+    cases = [make_case("one", turn("all is well"))]
     write(folder, "basics", cases, {"criteria": CRITERIA})
     return folder
 
 
 def write(folder: Path, name: str, cases: list[dict[str, Any]], config: dict[str, Any]) -> None:
     folder.mkdir(exist_ok=True)
-    data = {"eval_set_id": name, "eval_cases": cases}
-    (folder / f"{name}.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, name, *cases)
     (folder / "test_config.json").write_text(json.dumps(config))
 
 
 def set_config(agent: Path, criteria: dict[str, Any] = CRITERIA, **block: Any) -> None:
-    (agent / "test_config.json").write_text(json.dumps({"criteria": criteria, "evaltui": block}))
+    write_test_config(agent, criteria=criteria, evaltui=block)
 
 
 def ran(agent: Path, *words: object, capsys: Any) -> tuple[int, dict[str, Any], str]:
@@ -130,7 +130,7 @@ def test_sets_and_cases_that_differ_are_named(agent, capsys):
     }
     judge = {"judge_model_options": {"judge_model": "my_agent.nowhere:ask"}}
     config = {"criteria": {"response_match_score": 0.8, "hallucinations_v1": {"threshold": 1.0, **judge}}}
-    cases = [{"eval_id": "one", "conversation": [turn("all is well")]}, simulated]
+    cases = [make_case("one", turn("all is well")), simulated]
     write(agent / "evals", "more", cases, config)
     set_config(agent, {"response_match_score": 0.8})
     code, report, err = ran(agent, capsys=capsys)

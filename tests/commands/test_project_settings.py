@@ -10,6 +10,7 @@ from command_line import call
 
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, make_turn, write_eval_set
 from tests.stored_runs import interrupt
 
 AGENT = """
@@ -22,20 +23,11 @@ async def root_agent(message, session):
 
 
 def write_set(agent: Path, *messages: str) -> None:
-    cases = [
-        {
-            "eval_id": message,
-            "conversation": [
-                {
-                    "user_content": {"role": "user", "parts": [{"text": message}]},
-                    "final_response": {"role": "model", "parts": [{"text": f"hello from {agent.name}"}]},
-                }
-            ],
-        }
-        for message in messages
-    ]
-    data = {"eval_set_id": "basics", "eval_cases": cases}
-    (agent / "basics.evalset.json").write_text(json.dumps(data))
+    write_eval_set(
+        agent,
+        "basics",
+        *(make_case(message, make_turn(message, f"hello from {agent.name}")) for message in messages),
+    )
 
 
 @pytest.fixture

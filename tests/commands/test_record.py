@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from eval_data import make_case
 
 from evaltui.files.eval_sets import load_eval_set
 
@@ -30,7 +31,7 @@ AGENT = """
         yield events.tool_result("count", len(session.state["said"]))
         yield f"message {len(session.state['said'])}: {message}"
 """
-EMPTY_SET = {"eval_set_id": "basics", "eval_cases": [{"eval_id": "old", "conversation": []}]}
+EMPTY_SET = {"eval_set_id": "basics", "eval_cases": [make_case("old")]}
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, write_eval_set
 from tests.stored_runs import selected
 
 STATUSES = {"p": Status.PASSED, "f": Status.FAILED, "e": Status.ERROR, "n": Status.NOT_EVALUATED}
@@ -214,8 +215,7 @@ def test_a_comparison_names_the_options_that_differ(agent, capsys):
 
 
 def test_a_run_of_another_agent_excuses_and_leaves_out_nothing(agent, monkeypatch, capsys):
-    cases = [{"eval_id": eval_id, "conversation": [turn(eval_id)]} for eval_id in "ab"]
-    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "ab"))
 
     def half_right(case, repeat):
         return says("right" if case.eval_id == "a" else "wrong")(case, repeat)
@@ -249,8 +249,7 @@ def turn(text):
 
 
 def test_a_config_in_other_words_is_no_other_expectation(agent, monkeypatch, capsys):
-    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
-    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    write_eval_set(agent, "lights", make_case("a", turn("a")))
     run_without_processes(monkeypatch, says("wrong"))
     config = agent / "test_config.json"
     config.write_text(json.dumps({"criteria": {"response_match_score": 0.8}}))
@@ -270,8 +269,7 @@ def test_a_config_in_other_words_is_no_other_expectation(agent, monkeypatch, cap
 
 def test_a_secret_in_a_config_is_no_other_expectation(agent, monkeypatch, capsys):
     """Logs have it masked; the config of the run that is compared with them is the same."""
-    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
-    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    write_eval_set(agent, "lights", make_case("a", turn("a")))
     (agent / ".env").write_text("API_KEY=sk-abcdefgh12345678\n")
     rule = {"tool": "find", "arg": "key", "match": {"any_of": ["sk-abcdefgh12345678"]}}
     config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"rules": [rule]}}
@@ -285,8 +283,7 @@ def test_a_secret_in_a_config_is_no_other_expectation(agent, monkeypatch, capsys
 
 
 def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refused(agent, monkeypatch, capsys):
-    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
-    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    write_eval_set(agent, "lights", make_case("a", turn("a")))
     gate = ("run", agent, "--runs", "2", "--baseline", "last", "--fail-on-regression")
     fake = run_without_processes(monkeypatch, says("right"))
     assert call("run", agent, "--runs", "2") == 0
@@ -318,8 +315,7 @@ def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refuse
 
 
 def test_a_resumed_run_that_regressed_is_no_baseline(agent, monkeypatch, capsys):
-    cases = [{"eval_id": eval_id, "conversation": [turn(eval_id)]} for eval_id in "ab"]
-    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "ab"))
     fake = run_without_processes(monkeypatch, says("right"))
     assert call("run", agent) == 0
     first = RunStore(agent).latest().stem

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from misbehaving_server import MisbehavingServer, event, refuses, says, streams
 
 from evaltui.files.agent_address import AgentAddress
@@ -22,19 +23,13 @@ TOKEN = "Bearer zebra-4711"
 
 
 def case(eval_id, message="hi"):
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": message}]},
-        "final_response": {"role": "model", "parts": [{"text": "hello"}]},
-        "intermediate_data": {"tool_uses": []},
-    }
-    return {"eval_id": eval_id, "conversation": [turn]}
+    return make_case(eval_id, make_turn(message, "hello", calls=[]))
 
 
 @pytest.fixture
 def home(tmp_path):
-    eval_set = {"eval_set_id": "desk", "eval_cases": [case(name) for name in "abcd"]}
-    (tmp_path / "desk.evalset.json").write_text(json.dumps(eval_set))
-    (tmp_path / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+    write_eval_set(tmp_path, "desk", *(case(name) for name in "abcd"))
+    write_test_config(tmp_path, response_match_score=0.5)
     (tmp_path / ".env").write_text(f"MY_CREDENTIAL='{TOKEN}'\n")
     return tmp_path
 
@@ -179,7 +174,7 @@ def test_wrong_use_is_told_without_a_credential(words, message, capsys, monkeypa
     [((), "the response is empty"), ((event("hel", partial=True),), "ends in the middle of a text")],
 )
 def test_a_response_without_a_whole_event_is_an_error(server, home, events, says):
-    (home / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    write_test_config(home, tool_trajectory_avg_score=1.0)
     server.turns.append(streams(*events))
     assert run(server.url, home, "desk:a") == 3
     error = report_of(home)["cases"][0]["error"]
@@ -187,7 +182,7 @@ def test_a_response_without_a_whole_event_is_an_error(server, home, events, says
 
 
 def test_an_error_code_of_the_server_is_an_error(server, home):
-    (home / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    write_test_config(home, tool_trajectory_avg_score=1.0)
     failed = {"author": "desk", "id": "e", "invocationId": "i", "errorCode": "SAFETY", "errorMessage": "no"}
     server.turns.append(streams(failed))
     assert run(server.url, home, "desk:a") == 3

@@ -17,6 +17,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.reports import console
 from evaltui.runs import logged_results
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
 from tests.stored_runs import interrupt
 
 # What a log does not hold, or has in another form.
@@ -37,15 +38,9 @@ def act(case: EvalCase, repeat: int) -> list[Invocation]:
 def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
     run_without_processes(monkeypatch, act)
     folder: Path = write_agent("root_agent = lambda message: message")
-    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "Is it warm?"}]},
-        "final_response": {"role": "model", "parts": [{"text": "right"}]},
-    }
+    write_test_config(folder, response_match_score=1.0)
     for name, ids in {"day": ["right", "wrong"], "night": ["raises", "flaky"]}.items():
-        cases = [{"eval_id": one, "conversation": [turn]} for one in ids]
-        data = {"eval_set_id": name, "eval_cases": cases}
-        (folder / f"{name}.evalset.json").write_text(json.dumps(data))
+        write_eval_set(folder, name, *(make_case(one, make_turn("Is it warm?", "right")) for one in ids))
     return folder
 
 

@@ -19,6 +19,7 @@ from evaltui.runs.history import open_run
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
 from tests.stored_runs import change, count
 
 # Answers as prompt.txt says, notes every message beside its folder, and waits there for a file named "go".
@@ -43,27 +44,14 @@ AGENT = """
 
 
 def one_case(number: int, expected: str = "right") -> dict[str, Any]:
-    return {
-        "eval_id": f"case_{number}",
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": f"case {number}"}]},
-                "final_response": {"role": "model", "parts": [{"text": expected}]},
-            }
-        ],
-    }
-
-
-def write_set(agent: Path, *cases: dict[str, Any]) -> None:
-    text = json.dumps({"eval_set_id": "basics", "eval_cases": list(cases)})
-    (agent / "basics.evalset.json").write_text(text)
+    return make_case(f"case_{number}", make_turn(f"case {number}", expected))
 
 
 @pytest.fixture
 def agent(write_agent) -> Path:
     folder = write_agent(AGENT)
     (folder / "prompt.txt").write_text("3")
-    write_set(folder, *map(one_case, range(20)))
+    write_eval_set(folder, "basics", *map(one_case, range(20)))
     return folder
 
 
@@ -128,7 +116,7 @@ def test_interrupt_resume_compare(agent, capsys):
     (agent / "prompt.txt").write_text("5")
     edited = one_case(7, "Right!")
     kept = [one_case(number) for number in range(20) if number not in (7, 11)]
-    write_set(agent, *kept, edited, one_case(99))
+    write_eval_set(agent, "basics", *kept, edited, one_case(99))
     assert call("run", agent, "--report", "json") == 1
     report = report_of(capsys)
     assert [case["status"] for case in report["cases"]].count("PASSED") == 19
@@ -159,7 +147,7 @@ def test_known_failures_of_the_baseline_are_excused(agent, capsys):
     assert call("run", agent, "--baseline", "last") == 1
     assert call("run", agent, "--baseline", "last", "--fail-on-regression") == 0
     assert "20 unchanged (1 of them does not pass)" in capsys.readouterr().out
-    write_set(agent, *map(one_case, range(20)), one_case(99, "something else"))
+    write_eval_set(agent, "basics", *map(one_case, range(20)), one_case(99, "something else"))
     assert call("run", agent, "--baseline", "last", "--fail-on-regression", "--report", "json") == 1
     report = report_of(capsys)["comparison"]
     assert [case["eval_id"] for case in report["cases"] if case["regression"]] == ["case_99"]
@@ -167,7 +155,7 @@ def test_known_failures_of_the_baseline_are_excused(agent, capsys):
 
 
 def test_single_runs_of_a_case_are_kept(agent, capsys):
-    write_set(agent, one_case(3), one_case(1))
+    write_eval_set(agent, "basics", one_case(3), one_case(1))
     (agent / "prompt.txt").write_text("raise:3")
     # The third run of the second case waits for good.
     (agent / "agent.py").write_text((agent / "agent.py").read_text().replace("number >= 8", "_waits(number)"))
@@ -190,7 +178,7 @@ def test_single_runs_of_a_case_are_kept(agent, capsys):
 
 
 def test_a_complete_run_goes_on_with_what_had_an_error(agent, capsys):
-    write_set(agent, *map(one_case, range(6)))
+    write_eval_set(agent, "basics", *map(one_case, range(6)))
     (agent / "prompt.txt").write_text("3 raise:4")
     (agent / "memory.txt").write_text("what the agent writes itself")
     assert call("run", agent) == 1
@@ -211,7 +199,7 @@ def finished_run(tmp_path_factory) -> Path:
     source = AGENT.replace("\n    ", "\n").strip()
     (folder / "agent.py").write_text(source)
     (folder / "prompt.txt").write_text("raise:2")
-    write_set(folder, *map(one_case, range(3)))
+    write_eval_set(folder, "basics", *map(one_case, range(3)))
     assert call("run", folder) == 3
     return folder
 
@@ -291,19 +279,19 @@ def test_other_cases_are_refused(finished, cases, says, capsys):
     if cases is None:
         (finished / "basics.evalset.json").unlink()
     else:
-        write_set(finished, *cases)
+        write_eval_set(finished, "basics", *cases)
     assert call("run", finished, "--resume", "last") == 2
     assert says in capsys.readouterr().err
 
 
 def test_a_case_that_is_to_be_run_anyway_may_change(finished, capsys):
-    write_set(finished, one_case(0), one_case(1), one_case(2, "Right!"), one_case(7))
+    write_eval_set(finished, "basics", one_case(0), one_case(1), one_case(2, "Right!"), one_case(7))
     assert call("run", finished, "--resume", "last", "--report", "json") == 3
     assert [case["eval_id"] for case in report_of(capsys)["cases"]] == ["case_0", "case_1", "case_2"]
 
 
 def test_another_config_is_refused(finished, capsys):
-    (finished / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+    write_test_config(finished, response_match_score=0.5)
     assert call("run", finished, "--resume", "last") == 2
     err = capsys.readouterr().err
     assert "the scoring of basics changed: config: criteria.tool_trajectory_avg_score removed" in err
@@ -314,7 +302,7 @@ def test_a_config_in_other_words_is_the_same(finished, capsys):
     criteria = {"response_match_score": {"threshold": 0.8}, "tool_trajectory_avg_score": {"threshold": 1.0}}
     prices = {"m": {"input_mtok": 1, "output_mtok": 2}}
     block = {"optional": ["safety_v1"], "prices": prices}
-    (finished / "test_config.json").write_text(json.dumps({"criteria": criteria, "evaltui": block}))
+    write_test_config(finished, criteria=criteria, evaltui=block)
     assert call("run", finished, "--resume", "last") == 3
     capsys.readouterr()
 

@@ -10,6 +10,7 @@ from command_line import call
 from waiting import wait_until
 
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, make_turn, write_eval_set
 from tests.stored_runs import count
 
 pytest.importorskip("google.adk")
@@ -52,21 +53,12 @@ AGENT = """
 
 
 def one_case(number):
-    return {
-        "eval_id": f"case_{number}",
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": str(number)}]},
-                "final_response": {"role": "model", "parts": [{"text": str(number)}]},
-            }
-        ],
-    }
+    return make_case(f"case_{number}", make_turn(str(number), str(number)))
 
 
 def test_only_what_is_missing_is_run(write_agent, capsys):
     agent = write_agent(AGENT)
-    eval_set = {"eval_set_id": "basics", "eval_cases": [one_case(number) for number in range(20)]}
-    (agent / "basics.evalset.json").write_text(json.dumps(eval_set))
+    write_eval_set(agent, "basics", *(one_case(number) for number in range(20)))
     command = [sys.executable, "-m", "evaltui", "run", str(agent), "--parallel", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eval_data import make_case, make_turn, write_eval_set, write_test_config
 
 from evaltui.cli import main
 from evaltui.runs.store import RunStore
@@ -27,15 +28,7 @@ AGENT = """
 
 
 def one_case(eval_id: str, says: str, expected: str) -> dict[str, Any]:
-    return {
-        "eval_id": eval_id,
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": says}]},
-                "final_response": {"role": "model", "parts": [{"text": expected}]},
-            }
-        ],
-    }
+    return make_case(eval_id, make_turn(says, expected))
 
 
 PASSING = one_case("turn_off_bedroom", "all is well", "all is well")
@@ -46,12 +39,6 @@ ERRING = one_case("judged", "raise", "raise")
 @pytest.fixture
 def agent(write_agent) -> Path:
     return write_agent(AGENT)
-
-
-def write_set(agent: Path, *cases: dict[str, Any], name: str = "basics") -> Path:
-    path = agent / f"{name}.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": name, "eval_cases": list(cases)}))
-    return path
 
 
 def run(*words: object) -> int:
@@ -67,7 +54,7 @@ def start(*words: object, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def test_command_lines_of_adk_eval_run(agent, tmp_path, capsys):
-    file = write_set(agent, PASSING, FAILING)
+    file = write_eval_set(agent, "basics", PASSING, FAILING)
     config = tmp_path / "config.json"
     config.write_text('{"criteria": {"response_match_score": 0.0}}')
     words = (f"--config_file_path={config}", "--print_detailed_results", "--num_runs", "2")
@@ -81,7 +68,7 @@ def test_command_lines_of_adk_eval_run(agent, tmp_path, capsys):
 
 def test_a_report_on_stdout_is_all_that_is_there(agent):
     """Whatever the agent prints, also past Python."""
-    write_set(agent, PASSING, FAILING, ERRING)
+    write_eval_set(agent, "basics", PASSING, FAILING, ERRING)
     process = start(agent, "--report", "json=-")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 1
@@ -89,30 +76,28 @@ def test_a_report_on_stdout_is_all_that_is_there(agent):
 
 
 def test_an_error_has_its_turn(agent, capsys):
-    write_set(agent, {"eval_id": "two", "conversation": [*PASSING["conversation"], *ERRING["conversation"]]})
+    write_eval_set(agent, "basics", make_case("two", *PASSING["conversation"], *ERRING["conversation"]))
     assert run(agent) == 3
     assert "! two  error  turn 2: agent.py:" in capsys.readouterr().out
 
 
 def test_named_cases_of_a_set_keep_its_order(agent, capsys):
-    write_set(agent, PASSING, FAILING, ERRING)
+    write_eval_set(agent, "basics", PASSING, FAILING, ERRING)
     run(agent, "basics:judged,turn_off_bedroom", "--report", "json")
     report = json.loads(capsys.readouterr().out)
     assert [case["eval_id"] for case in report["cases"]] == ["turn_off_bedroom", "judged"]
 
 
 def test_a_misspelt_metric_is_refused(agent, capsys):
-    write_set(agent, PASSING)
-    (agent / "test_config.json").write_text(
-        '{"criteria": {"response_match_scor": 0.5, "response_match_score": 0.5}}'
-    )
+    write_eval_set(agent, "basics", PASSING)
+    write_test_config(agent, response_match_scor=0.5, response_match_score=0.5)
     for verdicts in ((), ("--adk-verdicts",)):
         assert run(agent, *verdicts) == 2
         assert "test_config.json:1: criteria.response_match_scor: unknown" in capsys.readouterr().err
 
 
 def test_a_run_that_cannot_be_stored_with_its_agent_is_stored_for_the_user(agent, capsys):
-    write_set(agent, PASSING)
+    write_eval_set(agent, "basics", PASSING)
     (agent / ".evaltui").write_text("in the way")
     assert run(agent) == 0
     folder = RunStore(agent).folder_of_user
@@ -124,7 +109,7 @@ def test_a_run_that_cannot_be_stored_with_its_agent_is_stored_for_the_user(agent
 
 
 def test_a_run_that_cannot_be_stored_at_all_still_reports(agent, capsys):
-    write_set(agent, PASSING)
+    write_eval_set(agent, "basics", PASSING)
     (agent / ".evaltui").write_text("in the way")
     RunStore(agent).folder_of_user.parent.parent.write_text("in the way")
     assert run(agent) == 0

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn
 
 AGENT = """
     async def root_agent(message, session):
@@ -14,15 +15,7 @@ AGENT = """
 
 
 def one_case(eval_id, says, expected):
-    return {
-        "eval_id": eval_id,
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": says}]},
-                "final_response": {"role": "model", "parts": [{"text": expected}]},
-            }
-        ],
-    }
+    return make_case(eval_id, make_turn(says, expected))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn, write_test_config
 
 # The agent says what it is asked to; the judge answers what the message names.
 AGENT = """
@@ -77,19 +78,8 @@ def run(write_agent, tmp_path, capsys):
         }
         if metric.startswith("rubric"):
             criterion["rubrics"] = rubrics
-        (agent / "test_config.json").write_text(json.dumps({"criteria": {metric: criterion}}))
-        cases = [
-            {
-                "eval_id": name,
-                "conversation": [
-                    {
-                        "user_content": {"role": "user", "parts": [{"text": f"This is case {name}."}]},
-                        "final_response": {"role": "model", "parts": [{"text": "Flight LX 12."}]},
-                    }
-                ],
-            }
-            for name in said
-        ]
+        write_test_config(agent, criteria={metric: criterion})
+        cases = [make_case(name, make_turn(f"This is case {name}.", "Flight LX 12.")) for name in said]
         path = agent / "flights.evalset.json"
         path.write_text(json.dumps({"eval_set_id": "flights", "eval_cases": cases}))
         code = call("run", agent, path, "--report", f"json={tmp_path / 'report.json'}", "--record", "off")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from gemini_server import GeminiServer, says
 
 from evaltui.runs.run_file import RunFile
@@ -29,18 +29,8 @@ def gemini(monkeypatch):
 @pytest.fixture
 def agent(write_agent):
     folder = write_agent(AGENT)
-    case = {
-        "eval_id": "one",
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": "Ann"}]},
-                "final_response": {"role": "model", "parts": [{"text": "Hello, Ann."}]},
-                "intermediate_data": {},
-            }
-        ],
-    }
-    (folder / "greetings.evalset.json").write_text(
-        json.dumps({"eval_set_id": "greetings", "eval_cases": [case]})
+    write_eval_set(
+        folder, "greetings", make_case("one", make_turn("Ann", "Hello, Ann.", intermediate_data={}))
     )
     return folder
 
@@ -83,7 +73,7 @@ def test_a_file_that_is_no_text_is_wrong_use(agent, gemini, capsys):
 
 
 def test_an_unknown_mode_in_the_config_is_named(agent, capsys):
-    (agent / "test_config.json").write_text('{"criteria": {}, "evaltui": {"tools": {"send": "fake"}}}')
+    write_test_config(agent, criteria={}, evaltui={"tools": {"send": "fake"}})
     assert call("run", agent) == 2
     err = capsys.readouterr().err
     assert "evaltui.tools.send" in err

@@ -3,6 +3,7 @@
 import json
 
 from command_line import call
+from eval_data import make_case, make_turn, write_eval_set
 
 from evaltui.core.model.regexes import Patience
 
@@ -26,13 +27,11 @@ def test_a_rule_that_takes_too_long_is_an_error_that_names_file_and_rule(
     config.write_text(
         json.dumps({"criteria": {"tool_trajectory_avg_score": 1.0}, "evaltui": {"rules": [rule]}}, indent=1)
     )
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "Find it"}]},
-        "final_response": {"role": "model", "parts": [{"text": "Found."}]},
-        "intermediate_data": {"tool_uses": [{"name": "find", "args": {"query": "x"}}]},
-    }
-    cases = [{"eval_id": "one", "conversation": [turn]}]
-    (agent / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": cases}))
+    write_eval_set(
+        agent,
+        "s",
+        make_case("one", make_turn("Find it", "Found.", calls=[{"name": "find", "args": {"query": "x"}}])),
+    )
     report = tmp_path / "report.json"
 
     assert call("run", agent, "--report", f"json={report}") == 3

@@ -11,6 +11,7 @@ from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn, write_eval_set
 
 PASSWORD = 'tr0ub4dor&3 "quoted"'
 AWS = "AKIAIOSFODNN7EXAMPLE"
@@ -29,11 +30,7 @@ KINDS = ("json", "junit", "csv", "markdown", "html")
 
 
 def a_case(eval_id, message, answer):
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": message}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-    }
-    return {"eval_id": eval_id, "conversation": [turn]}
+    return make_case(eval_id, make_turn(message, answer))
 
 
 @pytest.fixture
@@ -41,12 +38,13 @@ def shop(write_agent):
     agent = write_agent(AGENT)
     (agent / ".env").write_text("SHOP_PASSWORD='" + PASSWORD + "'\n")
     said = f"the key is {AWS} and the password {PASSWORD}"
-    cases = [
+    write_eval_set(
+        agent,
+        "shop",
         a_case("equal", "hi", said),
         a_case("other", "hi", f"the secret was {PASSWORD}, and the rest is another answer"),
         a_case("broken", "fail", said),
-    ]
-    (agent / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": cases}))
+    )
     config = {"criteria": {"response_match_score": 1}}
     (agent / "test_config.json").write_text(json.dumps(config))
     return agent

@@ -8,6 +8,7 @@ import pytest
 
 from evaltui.cli import _COMMANDS
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn
 
 AGENT = """
 def root_agent(message, session):
@@ -17,8 +18,8 @@ def root_agent(message, session):
 def judge(prompt):
     return '{"reasoning": "So it is.", "is_the_agent_response_valid": "valid"}'
 """
-TURN = {"user_content": {"parts": [{"text": "Hello"}]}, "final_response": {"parts": [{"text": "Good day."}]}}
-SET = {"eval_set_id": "desk", "eval_cases": [{"eval_id": "greets", "conversation": [TURN]}]}
+TURN = make_turn("Hello", "Good day.")
+SET = {"eval_set_id": "desk", "eval_cases": [make_case("greets", TURN)]}
 IDLE = {
     "lint": ["."],
     "runs": ["."],

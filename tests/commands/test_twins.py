@@ -9,6 +9,7 @@ import pytest
 from command_line import call
 
 from evaltui.runs.store import RunStore
+from tests.eval_data import make_case, make_turn
 from tests.stored_runs import change, interrupt
 
 AGENT = """
@@ -20,11 +21,7 @@ AGENT = """
 
 
 def write_set(file: Path, message: str) -> None:
-    turn = {
-        "user_content": {"parts": [{"text": message}]},
-        "final_response": {"parts": [{"text": "right"}]},
-    }
-    cases = [{"eval_id": "greet", "conversation": [turn]}]
+    cases = [make_case("greet", make_turn(message, "right"))]
     file.write_text(json.dumps({"eval_set_id": "orders", "eval_cases": cases}))
 
 

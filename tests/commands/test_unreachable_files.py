@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn
 
 from evaltui.files.folders import json_files
 from evaltui.files.lint import lint
@@ -17,9 +18,14 @@ AGENT = "def root_agent(message, session): return message"
 
 def write_set(path, said="hi"):
     path.parent.mkdir(parents=True, exist_ok=True)
-    turn = {"user_content": {"parts": [{"text": "hi"}]}, "final_response": {"parts": [{"text": said}]}}
-    case = {"eval_id": "one", "conversation": [turn]}
-    path.write_text(json.dumps({"eval_set_id": path.name.partition(".")[0], "eval_cases": [case]}))
+    path.write_text(
+        json.dumps(
+            {
+                "eval_set_id": path.name.partition(".")[0],
+                "eval_cases": [make_case("one", make_turn("hi", said))],
+            }
+        )
+    )
     return path
 
 

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn
 
 NAME = os.fsdecode(b"caf\xe9")
 REPORTS = ("console", "json", "junit", "csv", "markdown", "html")
@@ -15,8 +16,7 @@ LONG = "x" * 100_000
 
 
 def case(eval_id, response):
-    turn = {"user_content": {"parts": [{"text": "Hi"}]}, "final_response": {"parts": [{"text": response}]}}
-    return {"eval_id": eval_id, "conversation": [turn]}
+    return make_case(eval_id, make_turn("Hi", response))
 
 
 @pytest.fixture

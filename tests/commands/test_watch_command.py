@@ -10,6 +10,7 @@ import sys
 import threading
 
 import pytest
+from eval_data import make_case, make_turn, write_test_config
 
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
@@ -74,16 +75,7 @@ def agent(tmp_path):
     folder.mkdir()
     (folder / "agent.py").write_text(AGENT.format("no"))
     cases = [
-        {
-            "eval_id": eval_id,
-            "conversation": [
-                {
-                    "user_content": {"parts": [{"text": "well?"}]},
-                    "final_response": {"parts": [{"text": answer}]},
-                    "intermediate_data": {"tool_uses": []},
-                }
-            ],
-        }
+        make_case(eval_id, make_turn("well?", answer, calls=[]))
         for eval_id, answer in (("agrees", "yes"), ("refuses", "no"))
     ]
     text = json.dumps({"eval_set_id": "talk", "eval_cases": cases})
@@ -159,7 +151,7 @@ def test_what_cannot_go_together_is_wrong_use(agent, start):
 
 def test_what_cannot_run_is_said_once(agent, start):
     criteria = {"response_match_score": 1.0, "safety_v1": 0.5}
-    (agent / "test_config.json").write_text(json.dumps({"criteria": criteria}))
+    write_test_config(agent, criteria=criteria)
     watch = start("my_agent", "talk:refuses", folder=agent.parent)
     first = watch.until("1 not evaluated")
     assert first.index("– safety_v1  none of 1 case") < first.index("– refuses")

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn
 
 from evaltui.workbench.state import Stage
 from evaltui.workbench.workbench import Workbench
@@ -55,11 +56,7 @@ def desk(tmp_path, write_agent):
     def make(body="pass", config=None):
         write(tmp_path / "pyproject.toml", "[project]\nname = 'shop'\nversion = '1'\n")
         folder = write_agent(AGENT.format(body=body), name="desk")
-        turn = {
-            "user_content": {"role": "user", "parts": [{"text": "hi"}]},
-            "final_response": {"role": "model", "parts": [{"text": "hi"}]},
-        }
-        cases = [{"eval_id": eval_id, "conversation": [turn]} for eval_id in ("a", "b")]
+        cases = [make_case(eval_id, make_turn("hi", "hi")) for eval_id in ("a", "b")]
         write(folder / "s.evalset.json", json.dumps({"eval_set_id": "s", "eval_cases": cases}))
         write(folder / "test_config.json", json.dumps(config or {"criteria": {"response_match_score": 0.5}}))
         return folder

@@ -10,6 +10,7 @@ import pytest
 
 from evaltui.text.values import without_commands
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn
 
 AGENT = """
 COMMANDS = "\\n".join(
@@ -30,17 +31,14 @@ def obeyed(text):
 
 
 def turn(message, answer):
-    return {
-        "user_content": {"role": "user", "parts": [{"text": f"{message}"}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-    }
+    return make_turn(f"{message}", answer)
 
 
 def test_no_line_that_commands_print_of_an_agent_is_one(write_agent, tmp_path, capfd):
     agent = write_agent(AGENT)
     cases = [
-        {"eval_id": "::error::id", "conversation": [turn("hi\n::user::1", "expected\n::expected::1")]},
-        {"eval_id": "broken", "conversation": [turn("fail", "x")]},
+        make_case("::error::id", turn("hi\n::user::1", "expected\n::expected::1")),
+        make_case("broken", turn("fail", "x")),
     ]
     (agent / "s.evalset.json").write_text(json.dumps({"eval_set_id": "::set::1", "eval_cases": cases}))
     assert call("run", agent, "--workers", "1", "--report", "console") == 1
@@ -65,8 +63,14 @@ def test_no_line_that_commands_print_of_an_agent_is_one(write_agent, tmp_path, c
 @pytest.mark.parametrize("kind", ["json", "junit", "markdown"])
 def test_a_report_for_programs_that_is_printed_has_none_and_says_the_same(write_agent, capfd, kind):
     agent = write_agent(AGENT)
-    case = {"eval_id": "a ##vso[x]", "conversation": [turn("hi ##[error]x", "expected\n::expected::1")]}
-    (agent / "s.evalset.json").write_text(json.dumps({"eval_set_id": "##teamcity[x]", "eval_cases": [case]}))
+    (agent / "s.evalset.json").write_text(
+        json.dumps(
+            {
+                "eval_set_id": "##teamcity[x]",
+                "eval_cases": [make_case("a ##vso[x]", turn("hi ##[error]x", "expected\n::expected::1"))],
+            }
+        )
+    )
     assert call("run", agent, "--workers", "1", "--report", kind) == 1
     printed = capfd.readouterr().out
     assert not obeyed(printed)

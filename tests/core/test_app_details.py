@@ -1,5 +1,7 @@
 """What models were told of their agents."""
 
+from eval_data import make_case
+
 from evaltui import EvalCase, EvalConfig, invocations_from_events, score_case
 from evaltui.core.conversation.invocations import app_details_by_turn
 from evaltui.core.model.events import SIMULATED_USER, Event, text
@@ -54,7 +56,7 @@ async def test_invocations_have_them_on_request_and_results_do_not_keep_them():
     (actual,) = invocations_from_events(events, app_details=True)
     assert [*actual.app_details.agent_details] == ["root"]
 
-    case = EvalCase.model_validate({"eval_id": "c", "conversation": [{"user_content": {"parts": []}}]})
+    case = EvalCase.model_validate(make_case("c", {"user_content": {"parts": []}}))
     (repeat,) = (await score_case(case, [actual], EvalConfig())).repeats
     assert repeat.actual[0].app_details is None
     assert repeat.actual[0].final_response == actual.final_response

@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from eval_data import make_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,24 +61,22 @@ ALL = (
 
 
 def test_everything_is_kept_with_its_author_and_nothing_that_belongs_to_the_run():
-    assert drafted(turn(*ALL)).case == {
-        "eval_id": "a",
-        "conversation": [
-            {
-                "user_content": USER,
-                "final_response": {"role": "model", "parts": [{"text": "Done."}]},
-                "intermediate_data": {
-                    "invocation_events": [
-                        {
-                            "author": "house",
-                            "content": {"role": "model", "parts": [{"text": "Let me see."}, CALL]},
-                        },
-                        {"author": "house", "content": {"role": "user", "parts": [RESULT]}},
-                    ]
-                },
-            }
-        ],
-    }
+    assert drafted(turn(*ALL)).case == make_case(
+        "a",
+        {
+            "user_content": USER,
+            "final_response": {"role": "model", "parts": [{"text": "Done."}]},
+            "intermediate_data": {
+                "invocation_events": [
+                    {
+                        "author": "house",
+                        "content": {"role": "model", "parts": [{"text": "Let me see."}, CALL]},
+                    },
+                    {"author": "house", "content": {"role": "user", "parts": [RESULT]}},
+                ]
+            },
+        },
+    )
 
 
 def test_what_is_not_chosen_is_not_expected():

@@ -45,172 +45,130 @@ KITCHEN = turn(
 NIGHT = case(BAD, metric("tool_trajectory_avg_score", OK, BAD), turns=(turn(), KITCHEN))
 
 
-def test_calls_of_a_turn_in_one_sentence():
-    assert sentence(NIGHT) == (
-        'turn 2: set_temperature: degrees is "19" (string), expected 19; unexpected call notify_user'
-    )
-    assert summary(NIGHT) == sentence(NIGHT)
+def by_calls(*turns, statuses=None, name="tool_trajectory_avg_score"):
+    return case(BAD, metric(name, *(statuses or [BAD] * len(turns))), turns=turns)
 
 
-def test_a_single_turn_needs_no_number():
-    only = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(KITCHEN,))
-    assert sentence(only).startswith("set_temperature: degrees is")
-    assert summary(only).startswith("set_temperature: degrees is")
-
-
-def test_turns_that_the_metric_passed_are_not_blamed():
-    result = replace(NIGHT, turns=(KITCHEN, KITCHEN))
-    assert "turn 1" not in sentence(result)
-
-
-@pytest.mark.parametrize("expectation", ["not checked", "context"])
-def test_calls_that_are_not_checked_are_not_blamed(expectation):
-    unchecked = replace(KITCHEN, expectation=expectation)
-    result = case(BAD, metric("tool_trajectory_avg_score", reason="r"), turns=(unchecked, KITCHEN))
-    assert sentence(result).startswith("turn 2: ")
-
-
-def test_recall_does_not_mind_extra_calls_and_precision_not_missing_ones():
-    both = turn([call("f")], [call("g")])
-    assert sentence(case(BAD, metric("trajectory_recall", BAD), turns=(both,))) == "missing call f"
-    assert sentence(case(BAD, metric("trajectory_precision", BAD), turns=(both,))) == "unexpected call g"
-
-
-def test_every_kind_of_argument_difference():
-    changed = turn([call("f", a=1, b=2, c=3)], [call("f", a=1, c=None, d=[4])])
-    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(changed,))
-    assert sentence(result) == "f: missing b; c is null, expected 3; unexpected d [4]"
-    assert describe_call(changed.calls[0]) == sentence(result)
-
-
-def test_no_arguments_instead_of_empty_ones():
-    (row,) = align_calls([Call("f", {})], [Call("f", None)])
-    assert describe_call(row) == "f: args is null, expected {}"
-
-
-def test_calls_in_another_order_and_missing_calls():
-    moved = turn([call("f"), call("g"), call("h"), call("i")], [call("g"), call("h"), call("f")])
-    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(moved,))
-    assert sentence(result) == "missing call i; f out of order"
-    assert summary(result) == sentence(result)
-    assert describe_call(moved.calls[0]) == "g as expected"
-
-
-def test_a_call_that_is_not_the_only_one_of_its_name_is_told_with_its_arguments():
-    lights = turn([call("dim", room="Hall"), call("dim", room="Bath")], [call("dim", room="Hall")])
-    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(lights,))
-    assert sentence(result) == 'missing call dim (room "Bath")'
-    assert summary(result) == sentence(result)
-    assert describe_call(lights.calls[1]) == "missing call dim"
-
-
-def test_an_answer_with_its_score():
-    two = (turn(said="nope"), turn())
-    result = case(BAD, metric("response_match_score", BAD, OK, threshold=0.8), turns=two)
-    assert sentence(result) == "turn 1: response 0.00 < 0.80"
-    assert summary(result) == sentence(result)
-
-
-def test_no_answer():
-    result = case(BAD, metric("response_match_score", BAD), turns=(turn(said=None),))
-    assert sentence(result) == "no response"
-
-
-def test_reasons_follow_the_turns():
-    metrics = (metric("response_match_score", BAD, BAD), metric("tool_trajectory_avg_score", BAD, BAD))
-    missing = turn([call("f")], [], said="nope")
-    assert sentence(case(BAD, *metrics, turns=(missing, missing))) == (
-        "turn 1: missing call f; response 0.00 < 1.00; turn 2: missing call f; response 0.00 < 1.00"
-    )
-
-
-def test_more_reasons_than_anyone_reads_are_counted():
-    many = turn([call(name) for name in "abcdef"], [])
-    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(many,))
-    assert sentence(result) == "missing call a; missing call b; missing call c; 3 more"
-    assert summary(result) == sentence(result)
-
-
-def test_more_arguments_than_anyone_reads_are_counted():
-    many = turn([call("f", **dict.fromkeys("abcdefgh", 1))], [call("f", **dict.fromkeys("abcdefgh", 2))])
-    assert describe_call(many.calls[0]).endswith("c is 2, expected 1; 5 more")
-    assert sentence(case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(many,))).endswith("; 5 more")
-
-
-def test_other_metrics_by_their_score_and_reason():
-    result = case(BAD, metric("politeness", BAD, score=0.25, threshold=0.5, reason="rude\x1b[0m"))
-    assert sentence(result) == "politeness 0.25 < 0.50: rude\\x1b[0m"
-
-
-def test_a_failed_call_metric_without_a_difference_is_told_by_its_score():
-    result = case(BAD, metric("tool_trajectory_avg_score", score=0.0), turns=(turn(),))
-    assert sentence(result) == "tool_trajectory_avg_score 0.00 < 1.00"
-
-
-def test_the_final_state():
-    result = case(BAD, metric("final_session_state"), state=(StateDiff("lights.hall", "on", "off"),))
-    assert sentence(result) == 'final state lights.hall is "off", expected "on"'
-
-
-def test_an_error_of_the_agent_is_the_reason_for_all_that_follows():
-    error = ErrorInfo(
-        "TimeoutError",
-        "no response within 30 s\nmore",
-        "Traceback ...",
-        "tools.py:41 in wait_for_boiler",
-        kind=None,
-    )
-    unevaluated = metric("response_match_score", status=Status.NOT_EVALUATED)
-    expected = "no response within 30 s (tools.py:41 in wait_for_boiler). Raise --timeout or fix the tool"
-    result = case(Status.ERROR, unevaluated, error=error, turns=(turn([call("f")], []),))
-    assert sentence(result) == summary(result) == crash_text(error) == expected
-
-
-def test_an_error_of_a_metric_and_a_failure_are_both_told():
-    raised = MetricResult(
-        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", kind=None)
-    )
-    result = case(BAD, raised, metric("politeness", score=0.1, threshold=0.5))
-    assert sentence(result) == "politeness 0.10 < 0.50; judge: RuntimeError: judge 500"
-    assert sentence(case(Status.ERROR, raised)) == "judge: RuntimeError: judge 500"
-
-
-def test_why_a_metric_was_not_evaluated():
-    result = case(
-        Status.NOT_EVALUATED, metric("safety_v1", status=Status.NOT_EVALUATED, reason="needs Vertex AI")
-    )
-    assert sentence(result) == "safety_v1 not evaluated: needs Vertex AI"
-    assert summary(result) == "safety_v1: needs Vertex AI"
-
-
-def test_no_metric_at_all():
-    count = metric("tool_call_count_v1", status=Status.INFORMATIONAL)
-    assert sentence(case(Status.NOT_EVALUATED)) == "no metric evaluated"
-    assert sentence(case(Status.NOT_EVALUATED, count)) == "no metric evaluated"
-
-
-def test_a_passed_case():
-    passed = metric("response_match_score", OK, status=OK)
-    count = metric("tool_call_count_v1", status=Status.INFORMATIONAL)
-    assert sentence(case(OK, passed, passed, passed, count)) == "3/3 metrics passed"
-    assert sentence(case(OK, passed)) == summary(case(OK, passed)) == ""
-
-
-def test_several_runs():
+def flaky(**fields):
     repeats = tuple(RepeatResult(status) for status in (OK, BAD, OK, BAD, OK))
-    missing = turn([call("f")], [])
-    flaky = case(
-        Status.FLAKY,
-        metric("tool_trajectory_avg_score", BAD),
-        turns=(missing,),
-        repeats=repeats,
-        policy="majority",
-    )
-    assert sentence(flaky) == "3/5 repeats passed, policy majority met: missing call f"
-    assert summary(flaky) == "policy majority met: missing call f"
-    assert summary(replace(flaky, policy="all", policy_met=False)) == "policy all not met: missing call f"
+    return replace(by_calls(turn([call("f")], [])), status=Status.FLAKY, repeats=repeats, **fields)
 
 
-def test_a_single_run_is_explained_alike():
-    repeat = RepeatResult(BAD, NIGHT.metrics, turns=NIGHT.turns)
-    assert sentence(repeat) == sentence(NIGHT)
+def unchecked(expectation):
+    turns = (replace(KITCHEN, expectation=expectation), KITCHEN)
+    return case(BAD, metric("tool_trajectory_avg_score", reason="r"), turns=turns)
+
+
+KITCHEN_DIFFERS = 'set_temperature: degrees is "19" (string), expected 19; unexpected call notify_user'
+ARGS = turn([call("f", a=1, b=2, c=3)], [call("f", a=1, c=None, d=[4])])
+MOVED = turn([call("f"), call("g"), call("h"), call("i")], [call("g"), call("h"), call("f")])
+LIGHTS = turn([call("dim", room="Hall"), call("dim", room="Bath")], [call("dim", room="Hall")])
+MANY_ARGS = turn([call("f", **dict.fromkeys("abcdefgh", 1))], [call("f", **dict.fromkeys("abcdefgh", 2))])
+SWAPPED, SILENT = turn([call("f")], [call("g")]), turn([call("f")], [], said="nope")
+TIMEOUT = ErrorInfo(
+    "TimeoutError",
+    "no response within 30 s\nmore",
+    "Traceback ...",
+    "tools.py:41 in wait_for_boiler",
+    kind=None,
+)
+TIMED_OUT = "no response within 30 s (tools.py:41 in wait_for_boiler). Raise --timeout or fix the tool"
+ANSWER, COUNT = "response_match_score", metric("tool_call_count_v1", status=Status.INFORMATIONAL)
+PASSED = metric(ANSWER, OK, status=OK)
+RAISED = MetricResult(
+    "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", kind=None)
+)
+UNKNOWN = metric("safety_v1", status=Status.NOT_EVALUATED, reason="needs Vertex AI")
+SENTENCES = {
+    "calls of a turn": (NIGHT, f"turn 2: {KITCHEN_DIFFERS}"),
+    "a single turn needs no number": (by_calls(KITCHEN), KITCHEN_DIFFERS),
+    "a turn that passed": (replace(NIGHT, turns=(KITCHEN, KITCHEN)), f"turn 2: {KITCHEN_DIFFERS}"),
+    "a turn that is not checked": (unchecked("not checked"), f"turn 2: {KITCHEN_DIFFERS}"),
+    "a context turn": (unchecked("context"), f"turn 2: {KITCHEN_DIFFERS}"),
+    "recall and extra calls": (by_calls(SWAPPED, name="trajectory_recall"), "missing call f"),
+    "precision and missing calls": (by_calls(SWAPPED, name="trajectory_precision"), "unexpected call g"),
+    "arguments": (by_calls(ARGS), "f: missing b; c is null, expected 3; unexpected d [4]"),
+    "order": (by_calls(MOVED), "missing call i; f out of order"),
+    "one of two calls of a name": (by_calls(LIGHTS), 'missing call dim (room "Bath")'),
+    "an answer": (
+        case(BAD, metric(ANSWER, BAD, OK, threshold=0.8), turns=(turn(said="nope"), turn())),
+        "turn 1: response 0.00 < 0.80",
+    ),
+    "no answer": (case(BAD, metric(ANSWER, BAD), turns=(turn(said=None),)), "no response"),
+    "reasons follow the turns": (
+        case(BAD, metric(ANSWER, BAD, BAD), *by_calls(SILENT, SILENT).metrics, turns=(SILENT, SILENT)),
+        "turn 1: missing call f; response 0.00 < 1.00; turn 2: missing call f; response 0.00 < 1.00",
+    ),
+    "many reasons": (
+        by_calls(turn([call(name) for name in "abcdef"], [])),
+        "missing call a; missing call b; missing call c; 3 more",
+    ),
+    "many arguments": (
+        by_calls(MANY_ARGS),
+        "f: a is 2, expected 1; b is 2, expected 1; c is 2, expected 1; 5 more",
+    ),
+    "another metric": (
+        case(BAD, metric("politeness", BAD, score=0.25, threshold=0.5, reason="rude\x1b[0m")),
+        "politeness 0.25 < 0.50: rude\\x1b[0m",
+    ),
+    "a metric without a difference": (
+        case(BAD, metric("tool_trajectory_avg_score", score=0.0), turns=(turn(),)),
+        "tool_trajectory_avg_score 0.00 < 1.00",
+    ),
+    "the final state": (
+        case(BAD, metric("final_session_state"), state=(StateDiff("lights.hall", "on", "off"),)),
+        'final state lights.hall is "off", expected "on"',
+    ),
+    "an error of the agent": (
+        case(Status.ERROR, metric(ANSWER, status=Status.NOT_EVALUATED), error=TIMEOUT, turns=(SILENT,)),
+        TIMED_OUT,
+    ),
+    "an error of a metric beside a failure": (
+        case(BAD, RAISED, metric("politeness", score=0.1, threshold=0.5)),
+        "politeness 0.10 < 0.50; judge: RuntimeError: judge 500",
+    ),
+    "an error of a metric": (case(Status.ERROR, RAISED), "judge: RuntimeError: judge 500"),
+    "not evaluated": (case(Status.NOT_EVALUATED, UNKNOWN), "safety_v1 not evaluated: needs Vertex AI"),
+    "no metric": (case(Status.NOT_EVALUATED), "no metric evaluated"),
+    "informational metrics only": (case(Status.NOT_EVALUATED, COUNT), "no metric evaluated"),
+    "passed": (case(OK, PASSED, PASSED, PASSED, COUNT), "3/3 metrics passed"),
+    "passed by one metric": (case(OK, PASSED), ""),
+    "several runs": (flaky(policy="majority"), "3/5 repeats passed, policy majority met: missing call f"),
+    "a single run": (RepeatResult(BAD, NIGHT.metrics, turns=NIGHT.turns), f"turn 2: {KITCHEN_DIFFERS}"),
+}
+# Where the summary, which stands in a list, says less.
+SUMMARIES = {
+    "not evaluated": "safety_v1: needs Vertex AI",
+    "passed": "",
+    "several runs": "policy majority met: missing call f",
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_result_in_one_sentence(name):
+    result, said = SENTENCES[name]
+    assert sentence(result) == said
+    assert summary(result) == SUMMARIES.get(name, said)
+
+
+def test_a_policy_that_is_not_met():
+    assert summary(flaky(policy="all", policy_met=False)) == "policy all not met: missing call f"
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (ARGS.calls[0], SENTENCES["arguments"][1]),
+        (align_calls([Call("f", {})], [Call("f", None)])[0], "f: args is null, expected {}"),
+        (MOVED.calls[0], "g as expected"),
+        (LIGHTS.calls[1], "missing call dim"),
+        (MANY_ARGS.calls[0], SENTENCES["many arguments"][1]),
+    ],
+    ids=["arguments", "no arguments", "the same", "missing", "many arguments"],
+)
+def test_a_call_in_words(row, words):
+    assert describe_call(row) == words
+
+
+def test_a_crash_in_words():
+    assert crash_text(TIMEOUT) == TIMED_OUT

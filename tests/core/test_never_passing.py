@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from eval_data import make_case, write_test_config
 
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.metrics.scoring import score_case
@@ -26,7 +27,7 @@ def asking(*parts):
 
 
 def case(*turns):
-    return EvalCase.model_validate({"eval_id": "one", "conversation": list(turns)})
+    return EvalCase.model_validate(make_case("one", *list(turns)))
 
 
 WORDS = turn({"text": "Hi there"})
@@ -73,13 +74,11 @@ def test_the_turns_the_metric_and_what_to_do_are_named():
 
 def test_lint_says_so(tmp_path):
     path = tmp_path / "one.evalset.json"
-    cases = [{"eval_id": "one", "conversation": [turn({"text": "👍"})]}]
+    cases = [make_case("one", turn({"text": "👍"}))]
     path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases}))
     (problem,) = lint([path])
     assert problem.message.startswith("never passes: turn 1 expects a response without words")
 
     mark = {"set": "one", "case": "one", "turn": 0, "mode": "context"}
-    (tmp_path / "test_config.json").write_text(
-        json.dumps({"criteria": {"response_match_score": 0.8}, "evaltui": {"turns": [mark]}})
-    )
+    write_test_config(tmp_path, criteria={"response_match_score": 0.8}, evaltui={"turns": [mark]})
     assert lint([path]) == []

@@ -1,6 +1,7 @@
 """A regex of the user's never hangs: it ends, and says which rule it was."""
 
 import pytest
+from eval_data import make_case, make_turn
 
 from evaltui.core.compare.rules import lets_pass
 from evaltui.core.metrics.scoring import score_case
@@ -33,12 +34,7 @@ def config(*regexes, **criteria):
 
 def case(query):
     calls = [{"name": "find", "args": {"query": query}}]
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "Find it"}]},
-        "final_response": {"role": "model", "parts": [{"text": "Found."}]},
-        "intermediate_data": {"tool_uses": calls},
-    }
-    return EvalCase.model_validate({"eval_id": "one", "conversation": [turn]})
+    return EvalCase.model_validate(make_case("one", make_turn("Find it", "Found.", calls=calls)))
 
 
 async def scored(config, query):

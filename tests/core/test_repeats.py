@@ -1,6 +1,7 @@
 from itertools import combinations
 
 import pytest
+from eval_data import make_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,9 +74,7 @@ def over(*repeats, pass_if="all"):
 
 def said(*calls):
     uses = [{"name": name, "args": args} for name, args in calls]
-    return Invocation.model_validate(
-        {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": {"tool_uses": uses}}
-    )
+    return Invocation.model_validate(make_turn("hi", calls=uses))
 
 
 def ran(status, *turns):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from eval_data import make_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -375,16 +376,14 @@ def test_the_turns_of_real_eval_sets_are_pasts():
 
 def test_requests_and_calls_that_are_responded_to_wait_after_an_expected_turn():
     turn = Invocation.model_validate(
-        {
-            "user_content": {"parts": [{"text": "go"}]},
-            "intermediate_data": {
-                "tool_uses": [
-                    {"name": "adk_request_input", "args": {"message": "Who?"}},
-                    {"name": "approve", "args": {}, "id": "later"},
-                    {"name": "search", "args": {}, "id": "done"},
-                ]
-            },
-        }
+        make_turn(
+            "go",
+            calls=[
+                {"name": "adk_request_input", "args": {"message": "Who?"}},
+                {"name": "approve", "args": {}, "id": "later"},
+                {"name": "search", "args": {}, "id": "done"},
+            ],
+        )
     )
     waiting = WaitingCalls()
     waiting.on_past(steps_of_invocation(turn, 0, {"later"}))

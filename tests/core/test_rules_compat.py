@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from eval_data import make_case, make_turn
 
 pytest.importorskip("google.adk")
 pytest.importorskip("pandas")
@@ -33,15 +34,7 @@ def test_adk_reads_set_and_config_with_rules(tmp_path):
     eval_set = {
         "eval_set_id": "orders",
         "eval_cases": [
-            {
-                "eval_id": "late",
-                "conversation": [
-                    {
-                        "user_content": {"role": "user", "parts": [{"text": "what is late?"}]},
-                        "intermediate_data": {"tool_uses": [{"name": "find", "args": {"query": "late"}}]},
-                    }
-                ],
-            }
+            make_case("late", make_turn("what is late?", calls=[{"name": "find", "args": {"query": "late"}}]))
         ],
     }
     set_file, config_file = tmp_path / "orders.evalset.json", tmp_path / "test_config.json"

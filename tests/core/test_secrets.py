@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from eval_data import make_case, make_turn
 
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import ErrorInfo
@@ -78,12 +79,7 @@ def test_values_of_variables_by_their_names():
 
 def test_whatever_data_they_stand_in_and_nothing_else_is_touched():
     secrets = Secrets({"SHOP_API_KEY": "correct horse"})
-    case = EvalCase.model_validate(
-        {
-            "eval_id": "correct horse",
-            "conversation": [{"user_content": {"role": "user", "parts": [{"text": "say correct horse"}]}}],
-        }
-    )
+    case = EvalCase.model_validate(make_case("correct horse", make_turn("say correct horse")))
     masked = secrets.masked(
         {"case": case, "errors": (ErrorInfo("E", "correct horse", kind=None),), "correct horse": 1}
     )

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from eval_data import make_case
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -124,7 +125,7 @@ def test_a_user_who_is_to_speak_is_not_simulated():
 
 def test_only_a_scenario_has_a_simulated_user():
     config = EvalConfig.model_validate({"user_simulator_config": {"model": "mine:user"}})
-    case = EvalCase.model_validate({"eval_id": "a", "conversation": []})
+    case = EvalCase.model_validate(make_case("a"))
     assert simulated_user(case, config) is None
     case = EvalCase.model_validate({"eval_id": "a", "conversation_scenario": scenario().model_dump()})
     found = simulated_user(case, config)

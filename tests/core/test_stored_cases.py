@@ -3,14 +3,15 @@
 from unittest.mock import patch
 
 import pytest
+from eval_data import make_case
 
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
 
 PART = {"inline_data": {"mime_type": "image/png", "data": "AAECAw=="}}
 CASES = [
-    {"eval_id": "a", "conversation": [{"user_content": {"parts": [PART, {"text": "né"}]}}], "own": 1},
-    {"eval_id": "b", "conversation": []},
+    make_case("a", {"user_content": {"parts": [PART, {"text": "né"}]}}, own=1),
+    make_case("b"),
     {"eval_id": "c", "conversation_scenario": {"starting_prompt": "s", "conversation_plan": "p"}},
 ]
 MODELS = [EvalCase.model_validate(case) for case in CASES]

@@ -1,6 +1,7 @@
 """Tags of cases in configs: read, changed, kept true, merged."""
 
 import pytest
+from eval_data import make_case, make_turn
 
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.normal_config import score_alike
@@ -78,8 +79,7 @@ def test_lists_are_made_where_they_are_missing(before):
 
 
 def eval_set(*ids, name="orders"):
-    turn = {"user_content": {"parts": [{"text": "hi"}]}}
-    cases = [{"eval_id": eval_id, "conversation": [turn]} for eval_id in ids]
+    cases = [make_case(eval_id, make_turn("hi")) for eval_id in ids]
     return {"eval_set_id": name, "eval_cases": cases}
 
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from eval_data import make_case, make_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,9 +170,7 @@ def test_an_unknown_key_is_named_once_with_its_number_and_a_comment_is_none():
 
 @pytest.mark.parametrize("scenario", [{"starting_prompt": "x", "conversation_plan": "y"}, None])
 def test_a_case_is_either_a_conversation_or_a_scenario(scenario):
-    both = found(
-        {"eval_id": "a", "conversation": [{"user_content": USER}], "conversation_scenario": scenario}
-    )
+    both = found(case({"user_content": USER}, conversation_scenario=scenario))
     assert bool(both) == bool(scenario)
     assert found({"eval_id": "a", "conversation": None, "conversation_scenario": scenario}) == (
         []
@@ -232,9 +231,7 @@ def test_two_spellings_at_the_set_level_are_refused():
 
 
 def test_two_spellings_in_a_case_are_refused():
-    _, problems = validate_case(
-        {"eval_id": "snake", "evalId": "camel", "conversation": [{"userContent": USER}]}
-    )
+    _, problems = validate_case(make_case("snake", {"userContent": USER}, evalId="camel"))
     assert [f"{one.severity} {one}" for one in problems] == [
         "error eval_id: given twice, also as evalId; remove one"
     ]
@@ -302,7 +299,7 @@ AS_LAST_EVENT = {"final_response": {"parts": [{"function_call": CALL}]}}
 @pytest.mark.parametrize("response", [{"name": "pay", "id": "1"}, {"name": "pay"}])
 @pytest.mark.parametrize("call", [AS_LIST, AS_EVENT, AS_LAST_EVENT])
 def test_a_response_can_be_that_of_an_earlier_turn_but_not_of_a_later_one(call, response):
-    user = {"user_content": {"parts": [{"text": "go"}]}}
+    user = make_turn("go")
     with_call = user | call
     with_response = user | {"intermediate_data": {"tool_responses": [response]}}
     assert found(case(with_call, with_response)) == []
@@ -465,7 +462,7 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_nothing_that_is_json_makes_validation_raise(data):
-    eval_sets = [data, {"eval_set_id": "s", "eval_cases": [data, {"eval_id": "x", "conversation": [data]}]}]
+    eval_sets = [data, {"eval_set_id": "s", "eval_cases": [data, make_case("x", data)]}]
     for eval_set in eval_sets:
         model, problems = validate_eval_set(eval_set)
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]

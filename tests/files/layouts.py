@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from eval_data import make_case, make_turn
+
 AGENT = "def root_agent(message, session):\n    return 'hello'\n"
 PYPROJECT = '[project]\nname = "{name}"\nversion = "0.1.0"\n'
 
@@ -16,11 +18,7 @@ def write(path: Path, text: str = "") -> Path:
 
 
 def eval_set(set_id: str, answer: str = "hello") -> str:
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "hi"}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-    }
-    return json.dumps({"eval_set_id": set_id, "eval_cases": [{"eval_id": "greets", "conversation": [turn]}]})
+    return json.dumps({"eval_set_id": set_id, "eval_cases": [make_case("greets", make_turn("hi", answer))]})
 
 
 def criteria(**thresholds: float) -> str:

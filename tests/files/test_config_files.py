@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.agent_files import AgentFiles
 from evaltui.files.configs import config_file, find_config
@@ -51,6 +52,7 @@ def test_what_is_no_config_is_not_used(tmp_path):
     write(tmp_path / "eval_config.json", criteria(safety_v1=1))
     found = find_config(path)
     assert (found.path, found.defaulted, found.problems) == (None, True, ())
+    assert found.config.criteria == DEFAULT_CRITERIA
 
 
 def test_the_nearest_folder_decides_and_several_in_it_are_refused(tmp_path):
@@ -69,12 +71,50 @@ def test_the_nearest_folder_decides_and_several_in_it_are_refused(tmp_path):
     assert find_config(path).path == own
 
 
-@pytest.mark.parametrize("text", ['{"criteria": {"m": 1},}', '{"criteria": {"m": "x"}}', '{"criteria": 1}'])
-def test_one_with_a_mistake_is_never_replaced_by_the_defaults(text, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"criteria": {"safety_v1": 1},}', ":1: not valid JSON: a comma before the closing bracket"),
+        ('{\n"criteria": {"m": "x"}}', ':2: criteria.m: must be a number or an object, is the string "x"'),
+        ('{"criteria": 1}', ":1: criteria: must be an object, is the number 1"),
+    ],
+    ids=["a comma", "a threshold", "the criteria"],
+)
+@pytest.mark.parametrize("place", ["beside it", "above it", "given"])
+def test_one_with_a_mistake_is_never_replaced_by_the_defaults(text, message, place, tmp_path):
     path = only_set(uv_package(tmp_path))
-    config = write(tmp_path / "tests" / "eval_config.json", text)
-    with pytest.raises(EvalSetError, match=str(config)):
+    beside = path.parent / "test_config.json"
+    if place == "given":
+        write(beside, "broken")
+    config = write(beside if place == "beside it" else tmp_path / "tests" / "my_config.json", text)
+    with pytest.raises(EvalSetError) as caught:
+        find_config(path, config if place == "given" else None)
+    assert str(caught.value).startswith(f"{config}{message}")
+
+
+def test_an_explicit_file_applies_to_every_set_and_must_exist(tmp_path):
+    path = only_set(uv_package(tmp_path))
+    write(path.parent / "test_config.json", "[]")
+    with pytest.raises(EvalSetError, match=r"test_config\.json:1: must be an object, is a list"):
         find_config(path)
+    strict = write(tmp_path / "strict.json", criteria(safety_v1=1))
+    found = find_config(path, strict)
+    assert (found.path, found.defaulted, found.config.criteria) == (strict, False, {"safety_v1": 1})
+    with pytest.raises(EvalSetError, match=r"nowhere\.json: no such file"):
+        find_config(path, tmp_path / "nowhere.json")
+    with pytest.raises(EvalSetError, match="cannot be read: a folder has this name"):
+        find_config(path, tmp_path)
+
+
+def test_what_is_ignored_in_it_is_named_at_its_line(tmp_path):
+    path = only_set(uv_package(tmp_path))
+    own = path.parent / "test_config.json"
+    own.write_bytes(b'\xef\xbb\xbf{"criteria": {"safety_v1": 0.5},\r\n"criterai": 1}')
+    (problem,) = find_config(path).problems
+    assert (str(problem), problem.file) == ("line 2: criterai: unknown key, ignored", str(own))
+    own.write_text('{"evaltui": {"criteria": {"safety_v1": 1}},\n"criterai": 1}')
+    (problem,) = find_config(path).problems
+    assert str(problem) == "line 2: criterai: unknown key. Did you mean criteria?"
 
 
 def test_it_is_found_and_lost_as_it_comes_and_goes(tmp_path):

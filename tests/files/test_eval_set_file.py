@@ -4,12 +4,13 @@ import json
 from collections import Counter
 
 import pytest
+from eval_data import make_turn
 
 from evaltui.files.eval_set_file import read_eval_set_file, stamp_of, validated
 from evaltui.files.eval_sets import read_eval_set
 from evaltui.files.validating_apart import give_back
 
-TURN = {"user_content": {"role": "user", "parts": [{"text": "hello"}]}}
+TURN = make_turn("hello")
 GOOD = {"conversation": [TURN]}
 BROKEN = {"conversation": [{"user_content": 1}]}
 ODD = {"conversation": [{"user_content": {"role": "usr", "parts": []}}]}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from eval_data import make_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,33 +31,31 @@ SET = {
     "name": "S",
     "creation_timestamp": 1.5,
     "eval_cases": [
-        {
-            "eval_id": "a",
-            "conversation": [
-                {
-                    "invocation_id": "i",
-                    "user_content": USER,
-                    "final_response": {"role": "model", "parts": [{"text": "answer"}]},
-                    "intermediate_data": {
-                        "tool_uses": [CALL],
-                        "tool_responses": [{"id": "1", "name": "f", "response": {}}],
-                        "intermediate_responses": [["helper", [{"text": "wait"}]]],
-                    },
-                    "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "polite"}}],
-                    "app_details": {"agent_details": {"root": {"name": "root", "tool_declarations": [{}]}}},
+        make_case(
+            "a",
+            {
+                "invocation_id": "i",
+                "user_content": USER,
+                "final_response": {"role": "model", "parts": [{"text": "answer"}]},
+                "intermediate_data": {
+                    "tool_uses": [CALL],
+                    "tool_responses": [{"id": "1", "name": "f", "response": {}}],
+                    "intermediate_responses": [["helper", [{"text": "wait"}]]],
                 },
-                {
-                    "userContent": USER,
-                    "intermediateData": {
-                        "invocationEvents": [
-                            {"author": "root", "content": {"parts": [{"functionCall": CALL}]}, "mine": 1}
-                        ]
-                    },
+                "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "polite"}}],
+                "app_details": {"agent_details": {"root": {"name": "root", "tool_declarations": [{}]}}},
+            },
+            {
+                "userContent": USER,
+                "intermediateData": {
+                    "invocationEvents": [
+                        {"author": "root", "content": {"parts": [{"functionCall": CALL}]}, "mine": 1}
+                    ]
                 },
-            ],
-            "session_input": {"app_name": "app", "user_id": "u", "state": {"k": 1}},
-            "final_session_state": {"k": 2},
-        },
+            },
+            session_input={"app_name": "app", "user_id": "u", "state": {"k": 1}},
+            final_session_state={"k": 2},
+        ),
         {
             "eval_id": "b",
             "conversation_scenario": {

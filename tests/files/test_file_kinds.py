@@ -9,13 +9,12 @@ from evaltui.files.eval_sets import read_eval_set
 from evaltui.files.lint import lint
 from evaltui.files.recognition import set_kind
 from evaltui.files.workspace import is_set_for_pytest, open_workspace, set_files
+from tests.eval_data import make_case
 from tests.files.layouts import AGENT, eval_set, write
 
 DATASET = json.dumps({"eval_cases": [{"eval_case_id": "a", "prompt": {"parts": [{"text": "hi"}]}}]})
 CAMEL = '{"evalCases": [], "evalSetId": "camel"}'
-LARGE = json.dumps(
-    {"eval_cases": [{"eval_id": str(n), "conversation": []} for n in range(4000)], "eval_set_id": "x"}
-)
+LARGE = json.dumps({"eval_cases": [make_case(str(n)) for n in range(4000)], "eval_set_id": "x"})
 
 
 def test_a_set_is_found_by_what_it_holds_where_sets_are_kept(tmp_path):

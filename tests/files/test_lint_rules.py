@@ -2,6 +2,8 @@
 
 import json
 
+from eval_data import make_case, make_turn, write_eval_set
+
 from evaltui.core.model.problems import Severity
 from evaltui.files.lint import lint
 
@@ -9,12 +11,10 @@ from evaltui.files.lint import lint
 def write(folder, rules, **cases):
     """A set of cases that each expect a call of one tool, and a config with rules."""
     (folder / "agent.py").touch()
-    turns = [
-        {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": {"tool_uses": [{"name": tool}]}}
-        for tool in cases.values()
-    ]
-    made = [{"eval_id": eval_id, "conversation": [turn]} for eval_id, turn in zip(cases, turns, strict=True)]
-    (folder / "orders.evalset.json").write_text(json.dumps({"eval_set_id": "orders", "eval_cases": made}))
+    turns = [make_turn("hi", calls=[{"name": tool}]) for tool in cases.values()]
+    write_eval_set(
+        folder, "orders", *(make_case(eval_id, turn) for eval_id, turn in zip(cases, turns, strict=True))
+    )
     config = folder / "test_config.json"
     config.write_text(json.dumps({"criteria": {"safety_v1": 1}, "evaltui": {"rules": rules}}, indent=1))
     return config
@@ -54,10 +54,3 @@ def test_a_set_that_cannot_be_read_may_have_the_tool(tmp_path):
     config = write(tmp_path, [rule("fimd")], late="find")
     (tmp_path / "broken.evalset.json").write_text("{")
     assert lint([config]) == []
-
-
-def test_an_ill_formed_rule_is_an_error(tmp_path):
-    config = write(tmp_path, [{**rule("find"), "match": {"regex": "("}}], late="find")
-    (problem,) = lint([config])
-    assert problem.severity is Severity.ERROR
-    assert problem.sentence.startswith("evaltui.rules[0].match.regex: is not a regular expression: missing )")

@@ -6,6 +6,7 @@ import json
 from random import Random
 
 import pytest
+from eval_data import make_case
 
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.json_values import camel
@@ -30,7 +31,7 @@ def a_set():
         "eval_set_id": "s",
         "creation_timestamp": 1.5,
         "mine": 1,
-        "eval_cases": [{"eval_id": "a", "conversation": [turn, second], "session_input": session}],
+        "eval_cases": [make_case("a", turn, second, session_input=session)],
     }
 
 

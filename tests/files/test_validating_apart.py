@@ -4,12 +4,13 @@ import json
 import subprocess
 
 import pytest
+from eval_data import make_case, make_turn
 
 from evaltui.files import validating_apart
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.validating_apart import validated_apart
 
-TURN = {"user_content": {"role": "user", "parts": [{"text": "x" * 3000}]}}
+TURN = make_turn("x" * 3000)
 LARGE = 500
 
 
@@ -19,7 +20,7 @@ def read(path):
 
 def write(folder, cases, **first):
     path = folder / "s.evalset.json"
-    named = [{"eval_id": f"case {number}", "conversation": [TURN]} for number in range(cases)]
+    named = [make_case(f"case {number}", TURN) for number in range(cases)]
     named[0] |= first
     path.write_text(json.dumps({"eval_set_id": "s", "description": "large", "eval_cases": named}, indent=1))
     return path

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from eval_data import make_case
 
 from evaltui.core.model.problems import SelectionError, Severity
 from evaltui.files.folders import case_path
@@ -18,7 +19,7 @@ TURN = {"user_content": {"role": "user", "parts": [{"inline_data": {}}, {"text":
 
 def write_set(path: Path, set_id: str, *case_ids: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    cases = [{"eval_id": eval_id, "conversation": [TURN, TURN]} for eval_id in case_ids]
+    cases = [make_case(eval_id, TURN, TURN) for eval_id in case_ids]
     path.write_text(json.dumps({"eval_set_id": set_id, "name": set_id.title(), "eval_cases": cases}))
     return path
 

@@ -3,6 +3,7 @@ import io
 from dataclasses import replace
 
 import pytest
+from eval_data import make_case, make_turn
 from example_runs import case, failed, mixed, passed, report, unevaluated
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -20,16 +21,12 @@ def rows(run):
 
 
 def turn(says, answer, *calls):
-    return {
-        "user_content": {"role": "user", "parts": [{"text": says}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-        "intermediate_data": {"tool_uses": [{"name": name, "args": args} for name, args in calls]},
-    }
+    return make_turn(says, answer, calls=[{"name": name, "args": args} for name, args in calls])
 
 
 async def scored(expected, actual, **criteria):
     """A run of one case with two sides that are known."""
-    wanted = EvalCase.model_validate({"eval_id": "night", "conversation": expected})
+    wanted = EvalCase.model_validate(make_case("night", *expected))
     did = [Invocation.model_validate(one) for one in actual]
     result = await score_case(wanted, did, EvalConfig(criteria=criteria), eval_set_id="home")
     home = SelectedSet("home", "home", ())

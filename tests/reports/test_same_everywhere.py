@@ -16,6 +16,7 @@ from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.stored_results import ResultInMemory
+from tests.eval_data import make_case
 from tests.golden.html_text import text_of_html
 
 
@@ -38,7 +39,7 @@ CASE = replace(
 
 
 def on_screen(width):
-    stored = StoredCase({"eval_id": CASE.eval_id, "conversation": []})
+    stored = StoredCase(make_case(CASE.eval_id))
     outcome = CaseOutcome(ResultInMemory.of(CASE), RunRef(1), stored, EvalConfig())
     page = Page(width, 180)
     write_case_result(page, CaseShown(outcome, messages={}))

@@ -11,6 +11,7 @@ import pytest
 
 from evaltui.traces.writing.otlp import otlp_json
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn, write_eval_set
 
 AGENT = """
     from evaltui.events import text, tool_call, tool_result
@@ -27,11 +28,7 @@ AGENT = """
 
 def turn(user, answer, what):
     calls = [{"name": "find", "args": {"what": what}}]
-    return {
-        "user_content": {"role": "user", "parts": [{"text": user}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-        "intermediate_data": {"tool_uses": calls},
-    }
+    return make_turn(user, answer, calls=calls)
 
 
 @pytest.fixture
@@ -44,11 +41,7 @@ def run(write_agent, monkeypatch):
         "bad": [turn("lamp", "Found lamp.", "rug")],
         "raises": [turn("lamp", "Found lamp.", "lamp"), turn("raise", "", "x")],
     }
-    document = {
-        "eval_set_id": "shop",
-        "eval_cases": [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()],
-    }
-    (folder / "shop.evalset.json").write_text(json.dumps(document))
+    write_eval_set(folder, "shop", *(make_case(eval_id, *turns) for eval_id, turns in cases.items()))
     monkeypatch.chdir(folder)
     assert call("run", ".") == 1
     return folder
@@ -104,9 +97,8 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
 def test_cases_of_one_id_and_message_are_told_apart_by_their_sets(run, capsys):
     expected = {"shop": "lamp", "other": "rug"}
     for eval_set_id, what in expected.items():
-        cases = [{"eval_id": "good", "conversation": [turn("lamp", "Found lamp.", what)]}]
-        document = {"eval_set_id": eval_set_id, "eval_cases": cases}
-        (run / f"{eval_set_id}.evalset.json").write_text(json.dumps(document))
+        cases = [make_case("good", turn("lamp", "Found lamp.", what))]
+        write_eval_set(run, eval_set_id, *cases)
     call("run", ".")
     assert call("export", "--run", "last", "-o", "twins.json") == 0
 
@@ -131,7 +123,7 @@ def test_a_run_with_half_of_a_surrogate_pair_is_scored_and_read_again(run):
     cases = {"half": [turn("half", "Found half.", "half")], "bad": [turn("half", "No.", "rug")]}
     document = {
         "eval_set_id": "shop",
-        "eval_cases": [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()],
+        "eval_cases": [make_case(eval_id, *turns) for eval_id, turns in cases.items()],
     }
     Path("shop.evalset.json").write_text(json.dumps(document))
     assert call("run", ".", "--report", "json=run.report.json") == 1
@@ -284,7 +276,7 @@ def test_a_file_gets_all_of_a_run_or_stays_as_it_was(run, monkeypatch, capsys):
     assert len(json.loads(kept.read_text())["resourceSpans"]) == 1
 
 
-EMPTY = {"eval_id": "empty", "conversation": []}
+EMPTY = make_case("empty")
 
 
 def results_of(groups):

@@ -9,6 +9,7 @@ from evaltui.core.model.eval_set import tool_responses
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.span import Recorded
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn, write_eval_set
 from tests.traces.test_trace_layouts import (
     AGENT,
     ANSWER,
@@ -63,16 +64,21 @@ def score(tmp_path, monkeypatch):
     (tmp_path / "judging.py").write_text(JUDGING)
 
     def score(spans, criteria=None, functions=(), *, called=(CALLED,), texts=(), config=None):
-        turn = {
-            "user_content": {"role": "user", "parts": [{"text": QUESTION}]},
-            "final_response": {"role": "model", "parts": [{"text": ANSWER}]},
-            "intermediate_data": {
-                "tool_uses": list(called),
-                "intermediate_responses": [["desk", [{"text": text}]] for text in texts],
-            },
-        }
-        document = {"eval_set_id": "s", "eval_cases": [{"eval_id": "weather", "conversation": [turn]}]}
-        (tmp_path / "s.evalset.json").write_text(json.dumps(document))
+        write_eval_set(
+            tmp_path,
+            "s",
+            make_case(
+                "weather",
+                make_turn(
+                    QUESTION,
+                    ANSWER,
+                    intermediate_data={
+                        "tool_uses": list(called),
+                        "intermediate_responses": [["desk", [{"text": text}]] for text in texts],
+                    },
+                ),
+            ),
+        )
         if criteria is not None:
             own = {name: {"function": f"judging.{name}", "threshold": 1.0} for name in functions}
             config = {"criteria": criteria, "evaltui": {"criteria": own}}

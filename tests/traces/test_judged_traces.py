@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.eval_data import make_case, make_turn, write_eval_set
+
 pytest.importorskip("opentelemetry.proto")
 
 from tests.commands.command_line import call
@@ -58,12 +60,7 @@ def test_judges_of_traces_are_recorded_apart_from_those_of_runs(write_agent, gem
     monkeypatch.chdir(folder)
     (folder / "judging.py").write_text(JUDGING)
     (folder / "test_config.json").write_text(json.dumps(CONFIG))
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "Ann"}]},
-        "final_response": {"role": "model", "parts": [{"text": "Hello, Ann."}]},
-    }
-    document = {"eval_set_id": "greetings", "eval_cases": [{"eval_id": "one", "conversation": [turn]}]}
-    (folder / "greetings.evalset.json").write_text(json.dumps(document))
+    write_eval_set(folder, "greetings", make_case("one", make_turn("Ann", "Hello, Ann.")))
     gemini.respond = respond("yes")
     assert call("run", ".", "--record", "auto") == 0
     assert call("export", ".", "--run", "last", "-o", "run.json") == 0

@@ -15,6 +15,7 @@ from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn, write_eval_set
 from tests.waiting import wait_until
 
 # Notes each question that it is asked, waits at the last two for a file named "go", and fails where told to.
@@ -76,19 +77,14 @@ def write_trace(path, *spans):
 
 
 def write_set(folder, questions):
-    cases = [
-        {
-            "eval_id": f"case_{number}",
-            "conversation": [
-                {
-                    "user_content": {"role": "user", "parts": [{"text": question}]},
-                    "final_response": {"role": "model", "parts": [{"text": "Right."}]},
-                }
-            ],
-        }
-        for number, question in questions.items()
-    ]
-    (folder / "desk.evalset.json").write_text(json.dumps({"eval_set_id": "desk", "eval_cases": cases}))
+    write_eval_set(
+        folder,
+        "desk",
+        *(
+            make_case(f"case_{number}", make_turn(question, "Right."))
+            for number, question in questions.items()
+        ),
+    )
 
 
 QUESTIONS = {number: f"Question {number}" for number in range(4)}

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.eval_data import make_case, make_turn, write_eval_set
+
 pytest.importorskip("google.adk")
 
 from google.genai import types
@@ -27,17 +29,13 @@ TIME = ("What time is it?", [("now", {})], "It is 14:05.")
 
 
 def case(eval_id, *turns):
-    return {
-        "eval_id": eval_id,
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": user}]},
-                "final_response": {"role": "model", "parts": [{"text": answer}]},
-                "intermediate_data": {"tool_uses": [{"name": name, "args": args} for name, args in calls]},
-            }
+    return make_case(
+        eval_id,
+        *[
+            make_turn(user, answer, calls=[{"name": name, "args": args} for name, args in calls])
             for user, calls, answer in turns
         ],
-    }
+    )
 
 
 @pytest.fixture
@@ -46,9 +44,7 @@ def shop(tmp_path, monkeypatch):
 
     class Shop:
         def sets(self, *cases, **config):
-            (tmp_path / "shop.evalset.json").write_text(
-                json.dumps({"eval_set_id": "shop", "eval_cases": list(cases)})
-            )
+            write_eval_set(tmp_path, "shop", *cases)
             if config:
                 (tmp_path / "test_config.json").write_text(json.dumps(config))
 
@@ -93,17 +89,6 @@ def test_a_conversation_that_does_what_is_expected_passes_and_is_kept(shop):
         COST[1][0][1],
     ]
     assert list(kept.case(buy).repeats[0].actual) == again
-
-
-def test_a_difference_fails(shop, capsys):
-    shop.sets(case("buy", LAMP, ("What does it cost?", [("price", {"what": "lamp"})], "12.50 dollars.")))
-    code, cases = shop.score(shop.trace("a.json", [LAMP[0], COST[0]]))
-    assert (code, cases["buy"]["status"]) == (1, "FAILED")
-    (changed,) = cases["buy"]["turns"][1]["calls"]
-    assert [(one["path"], one["op"]) for one in changed["args"] if one["op"] != "same"] == [
-        ("currency", "extra")
-    ]
-    capsys.readouterr()
 
 
 @pytest.mark.parametrize("environment", [OLD, SPANS, BARE], ids=["old", "spans", "bare"])

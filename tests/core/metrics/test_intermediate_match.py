@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from eval_data import make_case
 from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import metric_input
@@ -74,7 +75,7 @@ def test_turns_that_expect_no_text_are_not_judged(nothing):
 def test_of_a_case_that_expects_no_text_the_other_metrics_decide(others, status):
     config = EvalConfig.model_validate({"criteria": others, "evaltui": {"criteria": {NAME: 0.8}}})
     expected, actual = (
-        EvalCase.model_validate({"eval_id": "a", "conversation": [turn(data)]})
+        EvalCase.model_validate(make_case("a", turn(data)))
         for data in ({"tool_uses": [{"name": "f"}]}, lists("x"))
     )
     assert asyncio.run(score_case(expected, actual.conversation, config)).status is status

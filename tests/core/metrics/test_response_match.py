@@ -5,6 +5,7 @@ import sys
 import unicodedata
 
 import pytest
+from eval_data import make_turn
 from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import metric_input, turn
@@ -82,13 +83,13 @@ def test_turns_marked_skip_are_still_scored_for_their_text():
 def said(*parts, before=(), author="agent"):
     """A recorded turn: parts of the final response, and texts of events before it."""
     contents = [{"parts": [part if isinstance(part, dict) else {"text": part}]} for part in before]
-    return {
-        "user_content": {"parts": [{"text": "hello"}]},
-        "final_response": {"parts": [part if isinstance(part, dict) else {"text": part} for part in parts]},
-        "intermediate_data": {
+    return make_turn(
+        "hello",
+        final_response={"parts": [part if isinstance(part, dict) else {"text": part} for part in parts]},
+        intermediate_data={
             "invocation_events": [{"author": author, "content": content} for content in contents]
         },
-    }
+    )
 
 
 def thought(text):

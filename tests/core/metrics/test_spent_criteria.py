@@ -1,6 +1,7 @@
 """Criteria of cost, seconds and tokens: lower is better, and unknown is not evaluated."""
 
 import pytest
+from eval_data import make_turn
 
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.registry import run_metric
@@ -9,9 +10,7 @@ from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
 
-TURN = Invocation.model_validate({"user_content": {"parts": [{"text": "hi"}]}}).model_copy(
-    update={"duration": 1.5}
-)
+TURN = Invocation.model_validate(make_turn("hi")).model_copy(update={"duration": 1.5})
 LIVE = ModelSpending("agent", "m", 2, tokens=Tokens(100, output=20), usd=0.02)
 REPLAYED = ModelSpending("agent", "m", replayed=1, saved_tokens=Tokens(10, output=2), saved_usd=0.01)
 JUDGE = ModelSpending("judge", "j", 1, tokens=Tokens(900, output=9), usd=9.0, unpriced=1)

@@ -1,6 +1,7 @@
 """How a turn is scored that ends with a request to the user."""
 
 import pytest
+from eval_data import make_case, make_turn
 
 from evaltui import EvalCase, EvalConfig, Invocation, Status
 from evaltui.core.metrics.scoring import score_case
@@ -11,15 +12,13 @@ CONFIRM = "adk_request_confirmation"
 def asking(call_id, amount=3, text=None, name=CONFIRM):
     original = {"id": call_id, "name": "pay", "args": {"amount": amount}}
     args = {"originalFunctionCall": original, "toolConfirmation": {"confirmed": False}}
-    turn = {
-        "user_content": {"parts": [{"text": "pay"}]},
-        "intermediate_data": {"tool_uses": [{"name": name, "args": args}]},
-    }
-    return turn | ({"final_response": {"parts": [{"text": text}]}} if text else {})
+    return make_turn("pay", calls=[{"name": name, "args": args}]) | (
+        {"final_response": {"parts": [{"text": text}]}} if text else {}
+    )
 
 
 async def scored(expected, actual, **options):
-    case = EvalCase.model_validate({"eval_id": "one", "conversation": expected})
+    case = EvalCase.model_validate(make_case("one", *expected))
     did = [Invocation.model_validate(turn) for turn in actual]
     result = await score_case(case, did, EvalConfig.default(), **options)
     return {metric.name: metric.status for metric in result.repeats[0].metrics}
@@ -53,8 +52,8 @@ async def test_what_else_differs_fails(actual, failed):
     ],
 )
 async def test_a_turn_without_a_text_matches_if_it_waits(actual, status, reason):
-    case = EvalCase.model_validate({"eval_id": "one", "conversation": [asking("adk-1")]})
-    turn = {"user_content": {"parts": [{"text": "pay"}]}}
+    case = EvalCase.model_validate(make_case("one", asking("adk-1")))
+    turn = make_turn("pay")
     if actual is not None:
         turn["intermediate_data"] = {"tool_uses": [{"name": name, "args": {}} for name in actual]}
     config = EvalConfig(criteria={"response_match_score": 0.8})
@@ -63,10 +62,7 @@ async def test_a_turn_without_a_text_matches_if_it_waits(actual, status, reason)
 
 
 async def test_a_turn_that_is_responded_to_needs_no_answer():
-    waits = {
-        "user_content": {"parts": [{"text": "go"}]},
-        "intermediate_data": {"tool_uses": [{"name": "approve", "args": {}}]},
-    }
+    waits = make_turn("go", calls=["approve"])
     response = {"function_response": {"name": "approve", "response": {}}}
     done = {
         "user_content": {"parts": [response]},

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from eval_data import make_case, make_turn
 
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
@@ -257,8 +258,7 @@ def test_keys_do_not_enter_a_recording():
 
 
 def case(intermediate):
-    turn = {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": intermediate}
-    return EvalCase.model_validate({"eval_id": "one", "conversation": [turn]})
+    return EvalCase.model_validate(make_case("one", make_turn("hi", intermediate_data=intermediate)))
 
 
 def test_a_case_stubs_its_calls_by_id_and_else_by_name():
@@ -320,5 +320,5 @@ def test_a_response_without_its_value_is_no_stub():
     uses = [{"name": "find", "args": {}}, {"name": "look", "args": {}}]
     responses = [{"name": "find"}, {"name": "look", "response": {}}]
     turn = {"user_content": {}, "intermediate_data": {"tool_uses": uses, "tool_responses": responses}}
-    case = EvalCase.model_validate({"eval_id": "a", "conversation": [turn]})
+    case = EvalCase.model_validate(make_case("a", turn))
     assert [(stub.tool, stub.result) for stub in stubs_of_case(case)] == [("look", {})]

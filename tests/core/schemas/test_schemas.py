@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from eval_data import make_case
 from jsonschema import Draft7Validator
 
 from evaltui.core.metrics.config_validation import validate_config
@@ -50,44 +51,40 @@ SET: Json = {
     "name": "S",
     "creation_timestamp": 1.5,
     "eval_cases": [
-        {
-            "eval_id": "a",
-            "conversation": [
-                {
-                    "invocation_id": "i",
-                    "user_content": TEXT,
-                    "final_response": {
-                        "role": "model",
-                        "parts": [
-                            {"text": "x", "thought": True},
-                            {"inline_data": {"data": "aGk=", "mime_type": "a/b"}},
-                        ],
-                    },
-                    "intermediate_data": {
-                        "tool_uses": [
-                            {"name": "find", "args": {"state": "late", "of": {"id": 1}}, "id": "1"}
-                        ],
-                        "tool_responses": [
-                            {"name": "find", "response": {"x": 1}, "id": "1", "scheduling": "SILENT"}
-                        ],
-                        "intermediate_responses": [["helper", [{"text": "wait"}]]],
-                    },
-                    "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "t"}}],
-                    "duration": 2,
+        make_case(
+            "a",
+            {
+                "invocation_id": "i",
+                "user_content": TEXT,
+                "final_response": {
+                    "role": "model",
+                    "parts": [
+                        {"text": "x", "thought": True},
+                        {"inline_data": {"data": "aGk=", "mime_type": "a/b"}},
+                    ],
                 },
-                {
-                    "user_content": TEXT,
-                    "intermediate_data": {
-                        "invocation_events": [
-                            {"author": "x", "content": {"parts": [{"function_call": {"name": "send"}}]}}
-                        ]
-                    },
-                    "app_details": {"agent_details": {"x": {"name": "x", "tool_declarations": [1]}}},
+                "intermediate_data": {
+                    "tool_uses": [{"name": "find", "args": {"state": "late", "of": {"id": 1}}, "id": "1"}],
+                    "tool_responses": [
+                        {"name": "find", "response": {"x": 1}, "id": "1", "scheduling": "SILENT"}
+                    ],
+                    "intermediate_responses": [["helper", [{"text": "wait"}]]],
                 },
-            ],
-            "session_input": {"app_name": "a", "user_id": "u", "state": {"k": None}},
-            "final_session_state": {"k": 1},
-        },
+                "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "t"}}],
+                "duration": 2,
+            },
+            {
+                "user_content": TEXT,
+                "intermediate_data": {
+                    "invocation_events": [
+                        {"author": "x", "content": {"parts": [{"function_call": {"name": "send"}}]}}
+                    ]
+                },
+                "app_details": {"agent_details": {"x": {"name": "x", "tool_declarations": [1]}}},
+            },
+            session_input={"app_name": "a", "user_id": "u", "state": {"k": None}},
+            final_session_state={"k": 1},
+        ),
         {
             "eval_id": "b",
             "conversation_scenario": {

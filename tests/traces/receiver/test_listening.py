@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.eval_data import write_eval_set
+
 pytest.importorskip("google.adk")
 
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
@@ -33,10 +35,6 @@ from tests.traces.test_score_command import COST, LAMP, THANKS, TIME, case
 pytestmark = pytest.mark.adk
 
 
-def write_set(folder, *cases):
-    (folder / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": list(cases)}))
-
-
 def export(url, told, token=""):
     """Every sender waits for the disk, which other work may hold up."""
     more = {"headers": {"Authorization": f"Bearer {token}"} if token else {}, "timeout": 60}
@@ -55,7 +53,7 @@ async def received(folder, *told):
 
 
 async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
-    write_set(tmp_path, case("lamp", LAMP, COST), case("clock", TIME))
+    write_eval_set(tmp_path, "shop", case("lamp", LAMP, COST), case("clock", TIME))
     messages = [LAMP[0], COST[0]]
     found = await received(
         tmp_path,
@@ -91,7 +89,7 @@ async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
 
 
 async def test_a_session_that_goes_on_is_scored_anew_by_the_sets_as_they_are_now(tmp_path):
-    write_set(tmp_path, case("lamp", LAMP, COST))
+    write_eval_set(tmp_path, "shop", case("lamp", LAMP, COST))
     told = await asyncio.to_thread(run, "tools", [LAMP[0], COST[0]], SPANS, "talk")
     first = told.spans[0].context.trace_id
     turns = [
@@ -104,7 +102,7 @@ async def test_a_session_that_goes_on_is_scored_anew_by_the_sets_as_they_are_now
             exporter = OTLPSpanExporter(f"{listener.url}/v1/traces", timeout=60)
             await asyncio.to_thread(exporter.export, spans)
             seen += [one async for one in listener.last_sessions()]
-        write_set(tmp_path, case("lamp", LAMP, (COST[0], [("price", {"what": "rug"})], "?")))
+        write_eval_set(tmp_path, "shop", case("lamp", LAMP, (COST[0], [("price", {"what": "rug"})], "?")))
         await asyncio.to_thread(exporter.export, turns[0])
         seen += [one async for one in listener.last_sessions()]
     assert [one.turns for one in seen] == [1, 2, 2]
@@ -112,7 +110,7 @@ async def test_a_session_that_goes_on_is_scored_anew_by_the_sets_as_they_are_now
 
 
 async def test_a_session_whose_scoring_is_cancelled_comes_again(tmp_path, monkeypatch):
-    write_set(tmp_path, case("lamp", LAMP))
+    write_eval_set(tmp_path, "shop", case("lamp", LAMP))
     told = await asyncio.to_thread(run, "tools", [LAMP[0]], SPANS, "talk")
     request = RunRequest(AgentAddress(tmp_path, interpreter=OWN))
     real = sessions.run
@@ -142,7 +140,7 @@ async def test_a_session_whose_scoring_is_cancelled_comes_again(tmp_path, monkey
 
 
 def test_the_command_ends_cleanly_and_says_why_it_cannot_begin(tmp_path, capsys):
-    write_set(tmp_path, case("lamp", LAMP))
+    write_eval_set(tmp_path, "shop", case("lamp", LAMP))
     (tmp_path / "broken.evalset.json").write_text("{")
     told = run("tools", [LAMP[0]], SPANS, "talk")
     (tmp_path / ".env").write_text("LISTEN_TOKEN=zebra-4711\n")

@@ -3,6 +3,7 @@
 import asyncio
 from functools import cache
 
+from eval_data import make_case
 from google.adk.evaluation.eval_case import EvalCase, Invocation
 from google.adk.evaluation.eval_metrics import EvalMetric
 from google.adk.evaluation.final_response_match_v2 import FinalResponseMatchV2Evaluator
@@ -80,9 +81,7 @@ def judged_by_adk(name, turns, script, *, samples=1, threshold=0.5, case_rubrics
     # It brings in much of Google Cloud, which takes seconds: not while tests are collected.
     from google.adk.evaluation import local_eval_service
 
-    case = EvalCase.model_validate(
-        {"eval_id": "case", "conversation": turns, "rubrics": list(case_rubrics) or None}
-    )
+    case = EvalCase.model_validate(make_case("case", *turns, rubrics=list(case_rubrics) or None))
     actual = [Invocation.model_validate(turn | {"rubrics": None}) for turn in turns]
     _SCRIPT[:] = script
     try:

@@ -2,7 +2,7 @@
 
 import json
 
-from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError
+from evaltui.core.metrics.judges.judge import JudgeFailedError
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.registry import METRICS, run_judged_metric
 from evaltui.core.model.config import EvalMetric
@@ -15,25 +15,6 @@ CALLS = "rubric_based_tool_use_quality_v1"
 WHOLE = "rubric_based_multi_turn_trajectory_quality_v1"
 
 FAILURE = ErrorInfo("ServerError", "503 UNAVAILABLE: try again later", kind=None)
-
-
-class ScriptedJudge:
-    """Answers with the next text of its script, or fails with the next exception; keeps what it was asked."""
-
-    def __init__(self, *script):
-        self.script = list(script)
-        self.questions = []
-
-    async def __call__(self, question):
-        self.questions.append(question)
-        answer = self.script[len(self.questions) - 1]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer if isinstance(answer, Answer) else Answer(answer)
-
-    @property
-    def prompts(self):
-        return [question.prompt for question in self.questions]
 
 
 def failed():

@@ -13,7 +13,7 @@ class ScriptedJudge:
     """Gives its answers in order, or what a function makes of each question; exceptions are raised."""
 
     def __init__(self, *answers):
-        self._answer = answers[0] if callable(answers[0]) else None
+        self._answer = answers[0] if answers and callable(answers[0]) else None
         self._answers = iter(answers)
         self.questions = []
 
@@ -23,6 +23,10 @@ class ScriptedJudge:
         if isinstance(said, Exception):
             raise said
         return said if isinstance(said, Answer) else Answer(said)
+
+    @property
+    def prompts(self):
+        return [question.prompt for question in self.questions]
 
 
 async def nobody(question):

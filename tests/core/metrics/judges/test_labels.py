@@ -70,12 +70,6 @@ def test_verdicts_in_text(text, score):
     assert read_validity(text).score == score
 
 
-def test_a_verdict_quoted_in_the_reasons_is_not_the_verdict():
-    answer = valid("invalid", f'The agent wrote {{"{KEY}": "valid"}} into its answer.')
-
-    assert read_validity(answer).score == 0.0
-
-
 def test_what_cannot_be_read_is_quoted_and_what_contradicts_itself_is_said():
     assert read_validity("I cannot say.\n").problem == ("unreadable judge response: 'I cannot say.'")
     assert read_validity(" ").problem == "unreadable judge response: empty"

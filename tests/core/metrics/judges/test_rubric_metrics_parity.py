@@ -9,7 +9,6 @@ from judge_cases import (
     ANSWERS,
     CALLS,
     WHOLE,
-    ScriptedJudge,
     failed,
     given,
     judged,
@@ -18,6 +17,7 @@ from judge_cases import (
     turn,
     verdicts,
 )
+from scripted_judge import ScriptedJudge
 
 pytest.importorskip("google.adk")
 pytest.importorskip("pandas")

@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from judge_cases import ScriptedJudge, failed
+from judge_cases import failed
+from scripted_judge import ScriptedJudge
 
 from evaltui.core.metrics.judges.judge import (
     Answer,
