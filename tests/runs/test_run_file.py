@@ -429,7 +429,9 @@ def test_runs_that_begin_at_once_in_several_processes_have_numbers_of_their_own(
 def test_runs_killed_at_any_moment_leave_what_they_reported(tmp_path):
     chance = random.Random(1)
     for number in range(200):
-        test_a_killed_run_has_every_case_that_it_reported(tmp_path / str(number), chance.randint(1, 1500))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        test_a_killed_run_has_every_case_that_it_reported(folder, chance.randint(1, 1500))
 
 
 # Resuming
