@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,12 @@ def _content(role: str, text: str) -> dict[str, Any]:
 
 def _metric(name: str, score: float, status: Status, threshold: float | None = None) -> MetricResult:
     return MetricResult(name, score, threshold, status, per_invocation=(InvocationScore(score, status),))
+
+
+def write_run_apart(path: Path, cases: int, **options: Any) -> Path:
+    """As `write_run`, in another process: programs count the memory of the one that starts them as theirs."""
+    process = get_context("spawn").Process(target=write_run, args=(path, cases), kwargs=options)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    return path

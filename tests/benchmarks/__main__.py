@@ -30,7 +30,7 @@ from recorded_traces import write_traces
 from evaltui.documents.saving import read_source
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from large_runs import write_run
+from large_runs import write_run_apart
 
 EVALTUI = [sys.executable, "-m", "evaltui"]
 ADK = [str(Path(sys.executable).with_name("adk"))]
@@ -222,9 +222,10 @@ def hundred_thousand_cases(folder: Path) -> list[Row]:
     write_set(agent, cases=100_000, padding=250)
     store = agent / ".evaltui" / "runs"
     store.mkdir(parents=True)
-    run = str(write_run(store / "20260102T030405.000Z-abcdef.sqlite", 100_000))
+    run = str(write_run_apart(store / "20260102T030405.000Z-abcdef.sqlite", 100_000))
     shards = [
-        str(write_run(folder / f"{number}.sqlite", 100_000, shard=(number, 8))) for number in range(1, 9)
+        str(write_run_apart(folder / f"{number}.sqlite", 100_000, shard=(number, 8)))
+        for number in range(1, 9)
     ]
     commands = {
         "listed (evaltui runs)": (["runs", str(agent)], 5.0),
@@ -252,7 +253,7 @@ def hundred_thousand_in_list(folder: Path) -> list[Row]:
     store = agent / ".evaltui" / "runs"
     store.mkdir(parents=True)
     log = store / "20260102T030405.000Z-abcdef.sqlite"
-    write_run(log, 100_000, failed=20, fingerprint=read_source(path).fingerprint)
+    write_run_apart(log, 100_000, failed=20, fingerprint=read_source(path).fingerprint)
     command = [*EVALTUI, str(agent)]
     first_paint(command, "case_00000")
     with LargeSet(command, 100_000, first="g", last="G") as opened:

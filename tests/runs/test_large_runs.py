@@ -8,7 +8,7 @@ import sys
 import tracemalloc
 
 import pytest
-from large_runs import write_run
+from large_runs import write_run, write_run_apart
 
 from evaltui.runs.history import open_run
 from evaltui.runs.store import RunStore
@@ -39,8 +39,10 @@ def test_little_is_held_of_each_case_of_an_open_run(tmp_path, traced):
 @pytest.mark.thorough
 def test_a_hundred_thousand_cases_are_listed_reported_compared_and_merged_in_400_mb(write_agent, tmp_path):
     agent = write_agent("root_agent = lambda message: message")
-    run = write_run(RunStore(agent).make() / "20260102T030405.000Z-abcdef.sqlite", 100_000)
-    shards = [write_run(tmp_path / f"{number}.sqlite", 100_000, shard=(number, 8)) for number in range(1, 9)]
+    run = write_run_apart(RunStore(agent).make() / "20260102T030405.000Z-abcdef.sqlite", 100_000)
+    shards = [
+        write_run_apart(tmp_path / f"{number}.sqlite", 100_000, shard=(number, 8)) for number in range(1, 9)
+    ]
     for words in (
         ["runs", agent],
         ["report", agent, "last"],
