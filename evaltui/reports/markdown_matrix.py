@@ -5,13 +5,14 @@ Texts of others are code there, as in the report of a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.reports.markdown_report import MARKER, MOST_BYTES, code
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.text.figures import counted, show_duration
-from evaltui.views.matrix import SUMS, cell_row, missing_text, no_result
+from evaltui.text.figures import counted
+from evaltui.text.lines import draw
+from evaltui.views.matrix import cell_line, matrix_facts, sum_rows
 
 # For the sentence about what is left out.
 _RESERVE = 400
@@ -21,7 +22,9 @@ def markdown_matrix(report: MatrixReport) -> str:
     """A table of the sums and one of the cases that differ, at most 64,000 bytes; the end says what is left
     out."""
     matrix = report.matrix
-    text = f"{MARKER}\n{_head(report)}{_table(matrix, '', [_sum(matrix, *one) for one in SUMS])}\n"
+    text = (
+        f"{MARKER}\n{_head(report)}{_table(matrix, '', [_line(*one) for one in sum_rows(matrix).items()])}\n"
+    )
     rows = [row for row in matrix.rows if row.differs]
     if not rows:
         where = "every variant" if matrix.is_complete else "these variants"
@@ -29,7 +32,7 @@ def markdown_matrix(report: MatrixReport) -> str:
     shown: list[str] = []
     room = MOST_BYTES - _RESERVE - len(text.encode())
     for row in rows:
-        line = _case(matrix, row)
+        line = _case(row)
         room -= len(line.encode())
         if room < 0:
             break
@@ -41,12 +44,12 @@ def markdown_matrix(report: MatrixReport) -> str:
 
 def _head(report: MatrixReport) -> str:
     matrix = report.matrix
-    counts = f"{counted(len(matrix.rows), 'case')}, {counted(len(matrix.columns), 'variant')}"
-    took = f" · in {show_duration(report.seconds)}" if report.seconds is not None else ""
+    facts = matrix_facts(matrix, report.seconds)
+    took = f" · in {facts['took']}" if "took" in facts else ""
     notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
-    if missing := missing_text(matrix):
+    if missing := facts.get("missing"):
         notes += f"> {code(missing) if matrix.not_run else missing} missing\n\n"
-    return f"## Matrix · {code(report.agent)}\n\n{counts}{took}\n\n{notes}"
+    return f"## Matrix · {code(report.agent)}\n\n{facts['size']}{took}\n\n{notes}"
 
 
 def _table(matrix: Matrix, first: str, rows: Sequence[str]) -> str:
@@ -55,19 +58,10 @@ def _table(matrix: Matrix, first: str, rows: Sequence[str]) -> str:
     return f"| {first} |{names}\n|---|{'---|' * len(places)}\n{''.join(rows)}"
 
 
-def _sum(matrix: Matrix, title: str, text: Callable[[Matrix, int], str]) -> str:
-    return f"| {title} |{''.join(f' {text(matrix, place)} |' for place in range(len(matrix.columns)))}\n"
+def _case(row: Row) -> str:
+    texts = [draw(cell_line(cell), color=False) for cell in row.cells]
+    return _line(code(f"{row.eval_set_id}:{row.case.eval_id}"), texts)
 
 
-def _case(matrix: Matrix, row: Row) -> str:
-    name = code(f"{row.eval_set_id}:{row.case.eval_id}")
-    return f"| {name} |{''.join(f' {_cell(cell)} |' for cell in row.cells)}\n"
-
-
-def _cell(cell: Cell) -> str:
-    """`✗ 2/5 $0.0021 1.2 s ▼`"""
-    row = cell_row(cell)
-    if row is None:
-        return no_result(cell)[0]
-    direction = "".join(mark for mark, _ in row.direction)
-    return " ".join(filter(None, (row.status[0], row.figure, row.cost, row.time, direction)))
+def _line(title: str, texts: Sequence[str]) -> str:
+    return f"| {title} |{''.join(f' {text} |' for text in texts)}\n"

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.variants import Variant
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.values import cut as limited
 from evaltui.text.values import visible
-from evaltui.views.matrix import SUMS, cell_row, change_text, no_result
+from evaltui.views.matrix import cell_line, change_text, matrix_facts, sum_rows
 
 _MIN_WIDTH = 40
 # From so many cases on, only those are shown that differ.
@@ -33,8 +33,8 @@ def render_matrix(report: MatrixReport, *, color: bool, width: int) -> str:
 def _report(report: MatrixReport, width: int) -> Iterator[Line]:
     matrix = report.matrix
     head: Line = [(f"matrix {visible(report.id)}", "bold")]
-    counts = f"{counted(len(matrix.rows), 'case')}, {counted(len(matrix.columns), 'variant')}"
-    yield [*head, (f" ({counts})", "")]
+    facts = matrix_facts(matrix, report.seconds)
+    yield [*head, (f" ({facts['size']})", "")]
     yield from _variants(report, width)
     yield []
     rows, alike = _shown(matrix)
@@ -49,8 +49,10 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
             yield [(f"{visible(matrix.name(place))}: {broken} against {visible(comparison.base.id)}", "")]
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
-    if report.seconds is not None:
-        yield [(f"in {show_duration(report.seconds)}", "muted")]
+    if "missing" in facts:
+        yield from wrap([(f"{visible(facts['missing'])} missing", "warning")], width)
+    if "took" in facts:
+        yield [(f"in {facts['took']}", "muted")]
 
 
 def _variants(report: MatrixReport, width: int) -> Iterator[Line]:
@@ -95,29 +97,28 @@ class _Column:
 
 def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[_Column]]:
     """The columns that fit beside each other; the next ones come in a table below."""
-    left = width - _first_width(rows, width)
+    left = width - _first_width(matrix, rows, width)
     block: list[_Column] = []
     for place in range(len(matrix.columns)):
-        texts = [_cell_line(row.cells[place]) for row in rows]
-        sums = [[(text(matrix, place), "")] for _, text in SUMS]
-        needed = max(_FEWEST_CELLS, cell_len(visible(matrix.name(place))), *map(cells, [*texts, *sums]))
-        needed = min(needed, width - _first_width(rows, width) - _GAP)
+        texts = [visible(matrix.name(place)), *(texts[place] for texts in sum_rows(matrix).values())]
+        widths = [*map(cell_len, texts), *(cells(cell_line(row.cells[place])) for row in rows)]
+        needed = max(_FEWEST_CELLS, *widths)
+        needed = min(needed, width - _first_width(matrix, rows, width) - _GAP)
         if block and needed + _GAP > left:
             yield block
-            block, left = [], width - _first_width(rows, width)
+            block, left = [], width - _first_width(matrix, rows, width)
         block.append(_Column(place, needed))
         left -= needed + _GAP
     yield block
 
 
-def _first_width(rows: Sequence[Row], width: int) -> int:
+def _first_width(matrix: Matrix, rows: Sequence[Row], width: int) -> int:
     names = [cell_len(visible(row.case.eval_id)) + 2 for row in rows]
-    sums = [len(title) for title, _ in SUMS]
-    return min(max([*names, *sums]), width // 3)
+    return min(max([*names, *map(len, sum_rows(matrix))]), width // 3)
 
 
 def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[_Column], width: int) -> Iterator[Line]:
-    first, places = _first_width(rows, width), range(len(matrix.columns))
+    first, places = _first_width(matrix, rows, width), range(len(matrix.columns))
 
     def line(title: str, role: str, of_variants: Sequence[Line]) -> Line:
         whole: Line = [(pad(title, first), role)]
@@ -132,16 +133,7 @@ def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[_Column], widt
         if row.case.path != label:
             label = row.case.path
             yield [(visible(row.eval_set_id), "bold")]
-        yield line(f"  {visible(row.case.eval_id)}", "", [_cell_line(cell) for cell in row.cells])
+        yield line(f"  {visible(row.case.eval_id)}", "", [cell_line(cell) for cell in row.cells])
     yield [("─" * min(width, first + sum(column.width + _GAP for column in columns)), "muted")]
-    for title, text in SUMS:
-        yield line(title, "muted", [[(text(matrix, place), "")] for place in places])
-
-
-def _cell_line(cell: Cell) -> Line:
-    """`✓ 1.00 3.1 s`, of a case that was repeated `≈ 4/5 2.9 s ▲`."""
-    row = cell_row(cell)
-    if row is None:
-        return [no_result(cell)]
-    figures = " ".join(filter(None, (row.figure, row.cost, row.time)))
-    return [row.status, (f" {figures}", ""), *([(" ", ""), *row.direction] if row.direction else [])]
+    for title, texts in sum_rows(matrix).items():
+        yield line(title, "muted", [[(text, "")] for text in texts])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.matrix import Cell, Matrix
-from evaltui.core.model.outcome import Status
+from evaltui.core.compare.totals import Totals
 from evaltui.core.model.variants import Change
 from evaltui.text.figures import (
     UNKNOWN,
@@ -21,8 +22,8 @@ from evaltui.text.figures import (
     show_score,
     some_of,
 )
-from evaltui.text.lines import Line, Span
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, WORDS, glyph
+from evaltui.text.lines import Line
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
 from evaltui.text.values import show_value, visible
 
 # Variants
@@ -38,7 +39,23 @@ def variant_changes(matrix: Matrix) -> dict[str, list[str]]:
     return {key: values for key, values in changes.items() if any(values)}
 
 
-def missing_text(matrix: Matrix) -> str:
+def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]:
+    """By label; what is not known, or says nothing, is left out. `seconds` is the wall time of all runs."""
+    counts = (
+        counted(len(matrix.rows), "case"),
+        counted(len(matrix.columns), "variant"),
+        counted(sum(totals.runs for totals in matrix.totals), "execution"),
+    )
+    facts = {
+        "took": "" if seconds is None else show_duration(seconds),
+        "size": ", ".join(counts),
+        "differ": counted(sum(row.differs for row in matrix.rows), "case"),
+        "missing": _missing(matrix),
+    }
+    return {label: text for label, text in facts.items() if text}
+
+
+def _missing(matrix: Matrix) -> str:
     """`3 results, variant pro`; "" for a matrix that is complete."""
     missing = sum(totals.open_cases for totals in matrix.totals)
     results = counted(missing, "result") if missing else ""
@@ -52,54 +69,28 @@ def change_text(change: Change) -> str:
     return change.value if isinstance(change.value, str) else show_value(change.value)
 
 
-def rate_text(matrix: Matrix, place: int) -> str:
-    """`84%`"""
-    rate = matrix.totals[place].rate
-    return show_rate(rate.mean) if rate else UNKNOWN
+def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
+    """What each variant comes to, by title."""
+    sums = [_sums(totals, paired) for totals, paired in zip(matrix.totals, matrix.paired, strict=True)]
+    return {title: [texts[title] for texts in sums] for title in sums[0]}
 
 
-def interval_text(matrix: Matrix, place: int) -> str:
-    """`74–90%`"""
-    rate = matrix.totals[place].rate
-    return show_interval(*rate.interval) if rate and rate.interval else UNKNOWN
-
-
-def paired_text(matrix: Matrix, place: int) -> str:
-    """`+7 −1, p = 0.07`: cases that pass here only, and in the base only."""
-    paired = matrix.paired[place]
-    if paired is None:
-        return "base"
-    return f"+{paired.better} −{paired.worse}, {show_p(paired.p)}" if paired.cases else UNKNOWN
-
-
-def cost_per_passed_text(matrix: Matrix, place: int) -> str:
-    cost = matrix.totals[place].cost_per_passed
-    return UNKNOWN if cost is None else cost.in_words
-
-
-def total_cost_text(matrix: Matrix, place: int) -> str:
-    """`$0.011 + 3 unpriced calls`"""
-    cost = matrix.totals[place].cost
-    return UNKNOWN if cost is None else str(cost)
-
-
-def tokens_text(matrix: Matrix, place: int) -> str:
-    """`1,412`, of all executions."""
-    tokens = matrix.totals[place].tokens
-    return UNKNOWN if tokens is None else show_number(round(tokens))
-
-
-SUMS: tuple[tuple[str, Callable[[Matrix, int], str]], ...] = (
-    ("pass rate", rate_text),
-    ("95% interval", interval_text),
-    ("against base", paired_text),
-    ("cost", total_cost_text),
-    ("cost per passed case", cost_per_passed_text),
-    ("p50", lambda matrix, place: show_duration(matrix.totals[place].p50)),
-    ("p95", lambda matrix, place: show_duration(matrix.totals[place].p95)),
-    ("tokens", tokens_text),
-)
-"""What a variant comes to, by title."""
+def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
+    rate, per_passed = totals.rate, totals.cost_per_passed
+    against = "base" if paired is None else UNKNOWN
+    if paired and paired.cases:
+        # Cases that pass here only, and in the base only.
+        against = f"+{paired.better} −{paired.worse}, {show_p(paired.p)}"
+    return {
+        "pass rate": show_rate(rate.mean) if rate else UNKNOWN,
+        "95% interval": show_interval(*rate.interval) if rate and rate.interval else UNKNOWN,
+        "against base": against,
+        "cost": UNKNOWN if totals.cost is None else str(totals.cost),
+        "cost per passed case": per_passed.in_words if per_passed else UNKNOWN,
+        "time p50": show_duration(totals.p50),
+        "time p95": show_duration(totals.p95),
+        "tokens": show_number(None if totals.tokens is None else round(totals.tokens)),
+    }
 
 
 # Cells
@@ -109,12 +100,11 @@ SUMS: tuple[tuple[str, Callable[[Matrix, int], str]], ...] = (
 class CellRow:
     """A case in a variant that has a result."""
 
-    status: Span
-    """The glyph of the case."""
-    repeats: Line
-    """The glyphs of its repeats."""
-    figure: str
-    """`4/5` of several repeats; else the score, or `error`."""
+    outcome: Line
+    """`✓✗✓✗✓ 3/5`: the glyphs of its repeats, or of the case, and how many passed; `! error` without a
+    score."""
+    score: str
+    """`0.80`, the mean; "" without one."""
     cost: str
     """What the agent cost in a run of it: `$0.0021 + 3 unpriced calls`; "" where nobody knows of any."""
     time: str
@@ -126,28 +116,36 @@ class CellRow:
 _DIRECTIONS = {"better": ("▲", "success"), "worse": ("▼", "error")}
 
 
-def cell_row(cell: Cell) -> CellRow | None:
-    """None for a case without a result."""
+def cell_row(cell: Cell, most: int) -> CellRow | None:
+    """None for a case without a result; the glyphs of up to `most` repeats are shown."""
     case, cost = cell.case, cell.cost
     if case is None:
         return None
-    figure = f"{case.passed}/{case.runs}" if case.runs > 1 else show_score(cell.score)
-    if case.runs == 1 and case.status is Status.ERROR:
-        figure = WORDS[case.status]
+    outcome = [glyph(status) for status in case.outcomes if len(case.outcomes) <= most]
+    outcome = outcome or [glyph(case.status)]
+    if case.runs > 1:
+        role = "success" if case.passed == case.runs else "warning" if case.passed else "error"
+        outcome.append((f" {case.passed}/{case.runs}", role))
+    elif cell.score is None:
+        outcome.append((f" {WORDS[case.status]}", ROLES[case.status]))
     direction = ("≠", "muted") if cell.reasons else _DIRECTIONS.get(cell.direction)
     return CellRow(
-        glyph(case.status),
-        [glyph(status) for status in case.outcomes or (case.status,)],
-        figure,
+        outcome,
+        "" if cell.score is None else show_score(cell.score),
         cost.in_words if cost is not None and (cost.usd is not None or cost.unpriced) else "",
         "" if case.seconds is None else show_duration(case.seconds),
         [direction] if direction else [],
     )
 
 
-def no_result(cell: Cell) -> Span:
-    """`○ not run` where a result is still to come; `—` where the case was not selected."""
-    return (f"{GLYPHS[NOT_RUN]} {WORDS[NOT_RUN]}", "muted") if cell.is_open else (UNKNOWN, "muted")
+def cell_line(cell: Cell, most: int = 1) -> Line:
+    """`≈ 4/5 0.87 $0.0021 3.1 s ▲`; `○ not run` where a result is still to come, `—` where the case was not
+    selected."""
+    row = cell_row(cell, most)
+    if row is None:
+        return [(f"{GLYPHS[NOT_RUN]} {WORDS[NOT_RUN]}" if cell.is_open else UNKNOWN, "muted")]
+    figures: Line = [(f" {figure}", "muted") for figure in (row.score, row.cost, row.time) if figure]
+    return [*row.outcome, *figures, *((f" {mark}", role) for mark, role in row.direction)]
 
 
 # The plot

@@ -171,7 +171,7 @@ WALKS: dict[str, Walk] = {
     "matrix": _walk(
         agents.home,
         ("", "", "Python 3.xx"),
-        ("matrix", "V", "2 variants   50 executions"),
+        ("matrix", "V", "2 variants, 50 executions"),
         ("matrix-more-repeats", "down r", "Run more repeats"),
         ("matrix-export", "escape E", "Export"),
         ("matrix-trajectories", "escape equals_sign", "Turn 1 ≠"),

@@ -8,9 +8,12 @@ from evaltui.core.model.variants import Change
 from evaltui.core.secrets import Secrets
 from evaltui.reports.html.matrix_page import html_matrix
 from evaltui.reports.markdown_matrix import markdown_matrix
+from evaltui.reports.matrix_console import render_matrix
 from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.store import RunStore
+from evaltui.text.lines import draw
+from evaltui.tui.pages.matrix import Columns, row_line
 from evaltui.workbench.matrix_export import export_matrix, refuses_file
 
 
@@ -34,6 +37,20 @@ def test_the_page_links_the_details_of_what_failed_and_has_no_script(tmp_path):
     assert "no response within 30 s" in page
 
 
+def test_every_report_and_the_screen_have_the_same_figures_of_a_case(tmp_path):
+    write_matrix(tmp_path)
+    found = report(tmp_path)
+    row = next(row for row in found.matrix.rows if row.case.eval_id == "night")
+    page = re.sub("<[^>]+>", "", html_matrix(found))
+    console = render_matrix(found, color=False, width=160)
+    screen = draw(row_line(found.matrix, row, "night", Columns(26, 60, (0, 1)), None), color=False)
+    for text in (console, markdown_matrix(found), page, screen):
+        line = next(line for line in text.splitlines() if "night" in line)
+        assert re.search(r"2/5 +0\.70 1\.2 s.* 5/5 +1\.00 3\.2 s +▲", line)
+    for text in (console, markdown_matrix(found), page):
+        assert "5 cases, 2 variants, 50 executions" in text
+
+
 def test_texts_of_others_are_texts(tmp_path):
     evil = "<img onerror=x>|@all"
     write_variant(tmp_path, "base", {"lights": {evil: "pf"}})
@@ -51,7 +68,7 @@ def test_markdown_has_the_sums_and_the_cases_that_differ(tmp_path):
     assert "| pass rate | 76% | 76% |" in text
     assert "### 3 cases differ" in text
     [night] = [line for line in text.splitlines() if "night" in line]
-    assert night.endswith("| ≈ 2/5 1.2 s | ✓ 5/5 3.2 s ▲ |")
+    assert night.endswith("| ≈ 2/5 0.70 1.2 s | ✓ 5/5 1.00 3.2 s ▲ |")
     assert "hello" not in text
 
 

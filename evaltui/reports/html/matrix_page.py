@@ -16,24 +16,16 @@ from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.history import KeptRun, open_run
-from evaltui.text.figures import show_duration, show_number, show_rate
+from evaltui.text.figures import show_rate
+from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.views.matrix import SUMS, CellRow, cell_row, missing_text, no_result, plot_of, variant_changes
+from evaltui.views.matrix import cell_line, matrix_facts, plot_of, sum_rows, variant_changes
 
 _MOST_CHARACTERS = 1_450_000
+# Glyphs of repeats that are shown one by one.
+_MOST_REPEATS = 10
 # Of the plot, in its own units.
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 240, 48, 28
-
-
-@dataclass(frozen=True)
-class CellView:
-    """A case in a variant."""
-
-    row: CellRow | None
-    absent: str
-    """The words for a case without a result."""
-    anchor: str
-    """Where its details are on the page; "" for none."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +41,10 @@ def html_matrix(report: MatrixReport) -> str:
     """One file: its styles are part of it, and its policy forbids everything else."""
     matrix, style = report.matrix, own_text("report.css")
     bodies, left_out = _bodies(report)
+    started = report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     rows = {
         matrix.sets[path][0].eval_set_id: [
-            (row.case.eval_id, row.differs, [_cell(row, place, bodies) for place in _places(matrix)])
-            for row in matrix.sets[path]
+            (row.case.eval_id, row.differs, _cells(row, bodies)) for row in matrix.sets[path]
         ]
         for path in matrix.sets
     }
@@ -62,12 +54,12 @@ def html_matrix(report: MatrixReport) -> str:
         .render(
             title=f"matrix of {len(matrix.columns)} variants · {report.agent}",
             agent=report.agent,
-            facts=dict(_facts(report)),
+            facts={"started": started, **matrix_facts(matrix, report.seconds)},
             notes=report.notes,
-            names=[matrix.name(place) for place in _places(matrix)],
+            names=[matrix.name(place) for place in range(len(matrix.columns))],
             base=matrix.base,
             changes=variant_changes(matrix).items(),
-            sums=[(title, [text(matrix, place) for place in _places(matrix)]) for title, text in SUMS],
+            sums=sum_rows(matrix).items(),
             plot=_plot(matrix),
             sets=rows,
             bodies=[
@@ -82,31 +74,15 @@ def html_matrix(report: MatrixReport) -> str:
     return page
 
 
-def _places(matrix: Matrix) -> range:
-    return range(len(matrix.columns))
-
-
-def _facts(report: MatrixReport) -> Iterator[tuple[str, str]]:
-    matrix = report.matrix
-    yield "started", report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    if report.seconds is not None:
-        yield "took", show_duration(report.seconds)
-    yield "cases", show_number(len(matrix.rows))
-    yield "differ", show_number(sum(row.differs for row in matrix.rows))
-    yield "executions", show_number(sum(totals.runs for totals in matrix.totals))
-    if missing := missing_text(matrix):
-        yield "missing", missing
-
-
 # Cases
 
 _Bodies = Mapping[tuple[int, CaseId], tuple[str, str]]
 
 
-def _cell(row: Row, place: int, bodies: _Bodies) -> CellView:
-    cell = row.cells[place]
-    anchor = bodies.get((place, row.case), ("", ""))[0]
-    return CellView(cell_row(cell), no_result(cell)[0], anchor)
+def _cells(row: Row, bodies: _Bodies) -> Iterator[tuple[Line, str]]:
+    """Each with where its details are on the page; "" for none."""
+    for place, cell in enumerate(row.cells):
+        yield cell_line(cell, _MOST_REPEATS), bodies.get((place, row.case), ("", ""))[0]
 
 
 def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:

@@ -9,7 +9,6 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.compare.totals import Totals
-from evaltui.core.model.outcome import Status
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
@@ -21,14 +20,12 @@ from evaltui.text.figures import (
     show_p,
     show_points,
     show_rate,
-    show_score,
 )
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
-from evaltui.text.outcomes import ROLES, WORDS
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
-from evaltui.views.matrix import CellRow, cell_row, missing_text, no_result, tokens_text, variant_changes
+from evaltui.views.matrix import cell_line, cell_row, matrix_facts, sum_rows, variant_changes
 from evaltui.workbench.matrices import Order, SetTitle
 from evaltui.workbench.matrix_view import others_of
 
@@ -135,7 +132,8 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
     yield head(2, "cost", lambda place: _cost(matrix.totals[place], dearest, size))
     longest = max((totals.p95 or 0.0 for totals in matrix.totals), default=0.0)
     yield head(3, "time p95", lambda place: _time(matrix.totals[place], longest, size))
-    yield head(4, "tokens", lambda place: [(tokens_text(matrix, place), "bold")])
+    tokens = sum_rows(matrix)["tokens"]
+    yield head(4, "tokens", lambda place: [(tokens[place], "bold")])
 
 
 def _what(matrix: Matrix) -> str:
@@ -228,34 +226,18 @@ def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int
 
 def _cell(cell: Cell, size: int) -> Line:
     """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`"""
-    case, row = cell.case, cell_row(cell)
-    if case is None or row is None:
-        return [no_result(cell)]
-    left: Line = []
-    if len(row.repeats) == 1 or case.runs <= min(_MOST_REPEATS, size - 8):
-        left += row.repeats
-    if case.runs > 1:
-        role = "success" if case.passed == case.runs else "warning" if case.passed else "error"
-        left.append((f" {row.figure}", role))
-    elif case.status is not Status.PASSED:
-        left.append((f" {WORDS[case.status]}", ROLES[case.status]))
-    left.append((" " * max(1, _OUTCOME - cells(left)), ""))
+    row = cell_row(cell, min(_MOST_REPEATS, size - 8))
+    if row is None:
+        return cell_line(cell)
+    left: Line = [*row.outcome, (" " * max(1, _OUTCOME - cells(row.outcome)), "")]
     # None of them is cut, and in all rows there is as much room for them.
-    figures, room = _figures(cell, row), size - _SIGN - cells(left)
-    if sum(1 + cell_len(long) for long, _ in figures) > room:
-        figures = [(short, short) for _, short in figures]
-    for figure, _ in figures:
+    figures, room = [row.score, row.cost, row.time], size - _SIGN - cells(left)
+    if row.cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
+        figures[1] = cell.cost.short
+    for figure in filter(None, figures):
         if cells(left) + 1 + cell_len(figure) <= size - _SIGN:
             left.append((f" {figure}", "faint"))
     return both_ends(left, row.direction, size)
-
-
-def _figures(cell: Cell, row: CellRow) -> list[tuple[str, str]]:
-    """What is known of score, cost and time, each as it is written with more and with less room."""
-    score = show_score(cell.score) if cell.score is not None else ""
-    cost = cell.cost.short if row.cost and cell.cost else ""
-    figures = ((score, score), (row.cost, cost), (row.time, row.time))
-    return [figure for figure in figures if figure[0]]
 
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
@@ -274,14 +256,13 @@ def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
 
 
 def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
-    """`4 variants   320 executions   sorted by set`"""
-    runs = sum(totals.runs for totals in matrix.totals)
-    facts = [counted(len(matrix.columns), "variant"), counted(runs, "execution"), f"sorted by {order}"]
-    line: Line = [("   ".join(facts), "muted")]
+    """`16 cases, 4 variants, 320 executions   sorted by set`"""
+    facts = matrix_facts(matrix)
+    line: Line = [(f"{facts['size']}   sorted by {order}", "muted")]
     if differing:
         line.append(("   only differing", "accent"))
-    if missing := missing_text(matrix):
-        line = [(f"{visible(missing)} missing", "warning"), ("   ", ""), *line]
+    if "missing" in facts:
+        line = [(f"{visible(facts['missing'])} missing", "warning"), ("   ", ""), *line]
     return line
 
 

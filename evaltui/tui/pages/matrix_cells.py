@@ -6,20 +6,19 @@ from evaltui.core.compare.explain import call_args, call_name, describe_call, fi
 from evaltui.core.compare.matrix import Matrix
 from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
-from evaltui.text.figures import counted, show_duration, show_scores
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line, cells, cut, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 from evaltui.views.matrix import plot_of
+from evaltui.views.rows import scored_response
 from evaltui.workbench.matrices import CellResult
 from evaltui.workbench.matrix_view import MatrixView
 
 _BESIDE, _WITH_PLOT = 90, 130
 _RULE = " │ "
-_ANSWER = "response_match_score"
-_RESPONSE = {Status.PASSED: ("=", "muted"), Status.FAILED: ("≠", "error")}
 
 
 def write_cells(
@@ -87,18 +86,16 @@ def _ways(result: CaseResult) -> str:
 
 
 def _did(repeat: RepeatResult, width: int) -> list[Line]:
-    """The calls and the response, with what differs from the expected ones; else what ended the repeat."""
+    """The calls and the responses, with what differs from the expected ones; else what ended the repeat."""
+    shown: list[tuple[Line, Line]] = []
     if repeat.error is not None:
-        shown: list[tuple[Line, Line]] = [
-            ([("! ", "error")], [(reason.short, "")]) for reason in first_reasons(repeat)[0]
-        ]
+        shown = [([("! ", "error")], [(reason.short, "")]) for reason in first_reasons(repeat)[0]]
     else:
-        shown = [_call(diff) for turn in repeat.turns for diff in turn.calls]
-    scored = next((metric for metric in repeat.metrics if metric.name == _ANSWER), None)
-    if scored is not None and repeat.error is None:
-        mark, role = _RESPONSE.get(scored.status, glyph(scored.status))
-        score = show_scores(scored.score, scored.threshold)
-        shown.append(([(f"{mark} ", role)], [(f"response {score}", "muted")]))
+        for number, turn in enumerate(repeat.turns):
+            shown += map(_call, turn.calls)
+            if (response := scored_response(repeat, number)) is not None:
+                mark: Line = [ROW_MARKS[response.op], (" ", "")]
+                shown.append((mark, [(f"response {response.note}".rstrip(), "muted")]))
     lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
     spent = repeat.spent.of("agent") if repeat.spent else None
     cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""
