@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 
@@ -19,6 +19,7 @@ from evaltui.core.compare.run_comparison import (
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import (
+    UNKNOWN,
     counted,
     plural,
     show_duration,
@@ -108,16 +109,11 @@ def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
     """What is known of both; of cases with repeats the means are added up."""
     for name, total, show in (
         ("time", comparison.seconds, show_duration),
-        ("tokens", comparison.tokens, show_tokens),
+        ("tokens", comparison.tokens, _show_tokens),
         ("cost", comparison.usd, show_money),
     ):
         if total:
             yield SpentRow(name, f"{show(total.base)} → {show(total.candidate)}{total.growth}")
-
-
-def show_tokens(count: float | None) -> str:
-    """`1,412`: means over repeats are rounded."""
-    return show_number(None if count is None else round(count))
 
 
 def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
@@ -125,10 +121,45 @@ def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
         return ()
     # Of many cases, regressions are in the rows that are shown.
     cases = sorted(comparison.of(kind), key=lambda change: not change.regression)
-    return [change for change in cases if moved_scores(change)] if kind == "unchanged" else cases
+    return [change for change in cases if _moved_scores(change)] if kind == "unchanged" else cases
 
 
-def moved_scores(change: CaseChange) -> list[ScoreChange]:
+class ScoreRow(NamedTuple):
+    """A score that is not the same in both runs."""
+
+    metric: str
+    figures: Line
+    """`1.00 → 0.67`"""
+
+
+class ChangeRow(NamedTuple):
+    """A case in two runs."""
+
+    reasons: str
+    """Why its verdicts are not comparable; "" where they are."""
+    evidence: str
+    """`p = 0.5`, by its repeats; "" without any."""
+    scores: Sequence[ScoreRow]
+    """The one that moved most first."""
+    time: str
+    """`1 s → 1.2 s`, `— → 1.2 s`; `—` where neither is known."""
+    tokens: str
+    cost: str
+
+
+def change_row(change: CaseChange) -> ChangeRow:
+    scores = sorted(_moved_scores(change), key=lambda score: -abs((score.candidate or 0) - (score.base or 0)))
+    return ChangeRow(
+        visible("; ".join(change.reasons)),
+        "" if change.p is None else show_p(change.p),
+        [ScoreRow(visible(score.metric), _figures(score)) for score in scores],
+        _both(change, "seconds", show_duration),
+        _both(change, "tokens", _show_tokens),
+        _both(change, "usd", show_money),
+    )
+
+
+def _moved_scores(change: CaseChange) -> list[ScoreChange]:
     """The scores that differ, in a case that both runs have."""
     return [score for score in change.scores if change.base and change.candidate and _differs(score)]
 
@@ -139,13 +170,32 @@ def _differs(score: ScoreChange) -> bool:
     return abs(score.base - score.candidate) >= _SAME_SCORE
 
 
+def _figures(score: ScoreChange) -> Line:
+    before, after = show_score(score.base), show_score(score.candidate)
+    return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
+
+
+def _both(change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: Callable[[float], str]) -> str:
+    values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
+    if values == [None, None]:
+        return UNKNOWN
+    return " → ".join(UNKNOWN if value is None else show(value) for value in values)
+
+
+def _show_tokens(count: float) -> str:
+    """`1,412`: means over repeats are rounded."""
+    return show_number(round(count))
+
+
 def _name(change: CaseChange, comparison: Comparison) -> str:
     return visible(case_name(change, comparison))
 
 
 def _case(change: CaseChange, name: str) -> Line:
-    details = "; ".join(_details(change))
-    return [(f"{name}  ", ""), *verdicts(change), *([(f"  {details}", "muted")] if details else [])]
+    line: Line = [(f"{name}  ", ""), *verdicts(change)]
+    for number, detail in enumerate(_details(change)):
+        line += [("; " if number else "  ", "muted"), *detail]
+    return line
 
 
 def verdicts(change: CaseChange) -> Line:
@@ -160,18 +210,16 @@ def side_line(summary: CaseSummary) -> Line:
     return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, role)]
 
 
-def _details(change: CaseChange) -> Iterator[str]:
-    yield from map(visible, change.reasons)
-    if change.p is not None:
-        yield show_p(change.p)
-    for score in moved_scores(change):
-        yield f"{visible(score.metric)} {show_score(score.base)} → {show_score(score.candidate)}"
+def _details(change: CaseChange) -> Iterator[Line]:
+    row = change_row(change)
+    yield from ([(text, "muted")] for text in (row.reasons, row.evidence) if text)
+    yield from ([(f"{score.metric} ", "muted"), *score.figures] for score in row.scores)
     if change.base and change.candidate:
         before, after = change.base, change.candidate
         if _much_more(before.seconds, after.seconds, _SECONDS):
-            yield f"{show_duration(before.seconds)} → {show_duration(after.seconds)}"
+            yield [(row.time, "muted")]
         if _much_more(before.tokens, after.tokens, 1.0):
-            yield f"tokens {show_tokens(before.tokens)} → {show_tokens(after.tokens)}"
+            yield [(f"tokens {row.tokens}", "muted")]
 
 
 def _much_more(before: float | None, after: float | None, least: float) -> bool:

@@ -14,6 +14,8 @@ from evaltui.reports.console import render_console
 from evaltui.reports.json_report import comparison_json
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import draw
+from evaltui.tui.pages.comparison import Columns, change_line, write_change
+from evaltui.tui.pages.writer import Page
 from evaltui.views.comparison import comparison_lines
 
 P, F, FLAKY = Status.PASSED, Status.FAILED, Status.FLAKY
@@ -76,6 +78,22 @@ def test_every_case_that_changed_has_a_line():
         "  better on 1, worse on 1 of 5 cases, by their verdicts over repeats: p = 1 (exact McNemar test)",
         "  time 3 s → 5.1 s (+70%), tokens 400 → 490 (+22%), of the cases in both",
     ]
+
+
+def test_reports_and_the_screen_name_the_score_that_moved_most():
+    scores = {"first": 1.0, "second": 1.0}
+    base = run("y", summary("hello", P, scores=scores))
+    comparison = compare(base, run("x", summary("hello", F, scores={"first": 0.9, "second": 0.2})))
+    moved = [("second ", "muted"), ("1.00", ""), (" → ", "muted"), ("0.20", "bold")]
+    report = list(comparison_lines(comparison, 100))[1]
+    page = Page(100)
+    write_change(page, comparison.cases[0])
+    for line in (report, page.lines[-1]):
+        start = line.index(moved[0])
+        assert line[start : start + 4] == moved
+        assert draw(line, color=False).endswith("first 1.00 → 0.90")
+    screen = change_line(comparison.cases[0], "hello", "", Columns.for_width(140, 5, tokens=False), 140)
+    assert "1.00 → 0.20  second" in draw(screen, color=False)
 
 
 def test_a_case_of_several_sets_has_its_set_in_front():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.figures import counted, show_duration, show_money, show_p, show_score
+from evaltui.text.figures import UNKNOWN, counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
 from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
@@ -20,8 +20,7 @@ from evaltui.tui.pages.sides import write_heads
 from evaltui.tui.pages.writer import Folding, Lines, Page
 from evaltui.views.comparison import (
     KIND_ROLES,
-    moved_scores,
-    show_tokens,
+    change_row,
     spent_rows,
     unfinished,
     verdicts,
@@ -115,18 +114,16 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
         *_padded(verdicts(change), _VERDICTS),
         ("  ", ""),
     ]
-    right: Line = _padded(_moved(change), columns.score) if columns.score else []
-    if columns.time:
-        right.append((f"  {_both(change, 'seconds', show_duration):>{columns.time}}", "muted"))
-    if columns.tokens:
-        right.append((f"  {_both(change, 'tokens', show_tokens):>{columns.tokens}}", "muted"))
-    if columns.cost:
-        right.append((f"  {_both(change, 'usd', show_money):>{columns.cost}}", "muted"))
+    row = change_row(change)
+    moved = [span for score in row.scores[:1] for span in (*score.figures, (f"  {score.metric}", "muted"))]
+    right: Line = _padded(moved, columns.score) if columns.score else []
+    for text, size in ((row.time, columns.time), (row.tokens, columns.tokens), (row.cost, columns.cost)):
+        right += [(f"  {text:>{size}}", "muted")] if size else []
     what: Line = [("…" if why is None else visible(why), "muted")]
-    if change.reasons:
-        what = [(visible("; ".join(change.reasons)), "")]
+    if row.reasons:
+        what = [(row.reasons, "")]
     elif why == "" and not columns.score:
-        what = _moved(change)
+        what = moved
     return both_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
 
 
@@ -143,27 +140,6 @@ def change_heads(columns: Columns, width: int) -> Line:
 def _padded(line: Line, width: int) -> Line:
     shown = cut(line, width)
     return [*shown, (" " * (width - cells(shown)), "")]
-
-
-def _moved(change: CaseChange) -> Line:
-    """The score that moved most; empty where none did."""
-    moved = moved_scores(change)
-    if not moved:
-        return []
-    most = max(moved, key=lambda score: abs((score.candidate or 0.0) - (score.base or 0.0)))
-    return [*_score_change(most), (f"  {visible(most.metric)}", "muted")]
-
-
-def _score_change(score: ScoreChange) -> Line:
-    before, after = show_score(score.base), show_score(score.candidate)
-    return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
-
-
-def _both(change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: Callable[[float], str]) -> str:
-    values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
-    if values == [None, None]:
-        return "—"
-    return " → ".join("—" if value is None else show(value) for value in values)
 
 
 # One group, one case
@@ -186,16 +162,18 @@ def write_group(page: Page, compared: Compared, kind: Kind) -> None:
 def write_change(page: Page, change: CaseChange) -> None:
     """Both outcomes, why they are not comparable, and every figure."""
     outcomes: Line = [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)]
-    tokens = _both(change, "tokens", show_tokens)
-    spent = [f"time {_both(change, 'seconds', show_duration)}", f"tokens {tokens}"]
-    page.ends(outcomes, [("   ".join(figures for figures in spent if not figures.endswith("—")), "muted")])
-    if change.reasons:
-        page.text([(visible("; ".join(change.reasons)), "warning")])
-    if change.p is not None:
-        page.text([(f"{show_p(change.p)} by its repeats (Fisher's exact test)", "muted")])
+    row = change_row(change)
+    spent = [
+        f"{name} {text}" for name, text in (("time", row.time), ("tokens", row.tokens)) if text != UNKNOWN
+    ]
+    page.ends(outcomes, [("   ".join(spent), "muted")])
+    if row.reasons:
+        page.text([(row.reasons, "warning")])
+    if row.evidence:
+        page.text([(f"{row.evidence} by its repeats (Fisher's exact test)", "muted")])
     line: Line = []
-    for score in moved_scores(change):
-        line += [("   " if line else "", ""), (f"{visible(score.metric)} ", "muted"), *_score_change(score)]
+    for score in row.scores:
+        line += [("   " if line else "", ""), (f"{score.metric} ", "muted"), *score.figures]
     if line:
         page.text(line)
 
