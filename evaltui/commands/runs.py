@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -34,10 +33,10 @@ from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
-from evaltui.text.lines import Line, Span, cut, draw
-from evaltui.text.outcomes import glyph
+from evaltui.text.lines import Line, cut, draw
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
+from evaltui.views.run import run_mark, selected_in
 
 _SHOWN = 20
 
@@ -96,19 +95,13 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
         return
     began = f" {visible(row.id)}  {show_local(row.started)}  "
     if row.is_of_adk:
-        yield cut([_mark(row), (f"{began}google-adk", "")], cells)
+        yield cut([run_mark(row), (f"{began}google-adk", "")], cells)
         yield cut([("    ", ""), *_counts(row)], cells)
         return
     named = f"  {visible(', '.join(row.names))}" if row.names else ""
-    yield cut([_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
+    yield cut([run_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
     kind = "".join(f" · {visible(word)}" for word in row.kind.in_words)
-    yield cut([("    ", ""), *_counts(row), (f"{kind}{_variant(row)} · {_selected(row)}", "muted")], cells)
-
-
-def _mark(row: RunRow) -> Span:
-    if row.status is not None:
-        return glyph(row.status)
-    return ("…", "warning")
+    yield cut([("    ", ""), *_counts(row), (f"{kind}{_variant(row)} · {selected_in(row)}", "muted")], cells)
 
 
 def _ended(row: RunRow) -> str:
@@ -131,18 +124,6 @@ def _variant(row: RunRow) -> str:
     """` · variant pro of matrix 20261122T140501Z-3fb2c1`; "" where none was asked for."""
     matrix = f" of matrix {row.matrix}" if row.matrix else ""
     return visible(f" · variant {row.variant.name}{matrix}") if row.variant else ""
-
-
-def _selected(row: RunRow) -> str:
-    """`lights (4 cases), thermostat:set_bedroom`"""
-    shared = Counter(one.eval_set_id for one in row.sets)
-    named = (
-        f"{name}:{one.eval_ids[0]}" if count == 1 else f"{name} ({counted(count, 'case')})"
-        for one in row.sets
-        for name in [one.eval_set_id if shared[one.eval_set_id] == 1 else one.path]
-        for count in [len(one.eval_ids)]
-    )
-    return visible(", ".join(named))
 
 
 VERSION = 1

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC
 from typing import NamedTuple
 
 from evaltui.core.cost.cost_lines import estimate, is_worth_telling
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import CaseResult, Status, worst_status
+from evaltui.runs.listing import RunRow
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN, counted, show_duration
 from evaltui.text.lines import Line, Span, cells, cut
-from evaltui.text.outcomes import ROLES, glyph
+from evaltui.text.outcomes import ROLES, RUNNING, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible
 
@@ -51,6 +53,31 @@ def run_facts(report: RunReport) -> dict[str, Fact]:
         Fact("log", report.log or ""),
     )
     return {fact.label: fact for fact in facts if fact.text}
+
+
+def run_mark(row: RunRow) -> Span:
+    """The glyph of a run in a list."""
+    if row.problem:
+        return glyph("ERROR")
+    if row.ending == "going on":
+        return glyph(RUNNING)
+    status = row.status
+    if status is None and row.totals.cases == row.selected:
+        # It was ended before it could say so, and yet every case has its result.
+        status = worst_status(Status(one) for one, number in row.totals.counts.items() if number)
+    return ("–", "warning") if status is None else glyph(status)
+
+
+def selected_in(row: RunRow) -> str:
+    """`lights, thermostat:set_bedroom, garden (3 cases)`: its sets, and of one in part the cases."""
+    shared = Counter(eval_set.eval_set_id for eval_set in row.sets)
+    parts = []
+    for eval_set in row.sets:
+        name = eval_set.eval_set_id if shared[eval_set.eval_set_id] == 1 else eval_set.path
+        ids = eval_set.eval_ids
+        some = f":{ids[0]}" if len(ids) == 1 else f" ({counted(len(ids), 'case')})"
+        parts.append(name if eval_set.whole or row.is_of_adk else f"{name}{some}")
+    return visible(", ".join(parts))
 
 
 def outcome_span(case: CaseResult) -> Span:

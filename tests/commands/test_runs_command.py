@@ -47,7 +47,7 @@ def test_an_interrupted_run_says_what_is_left(write_agent, capsys):
     agent = write_agent("")
     run = keep(agent, ["PASSED"], None, {"lights": ["one", "two", "three"], "heat": ["four"]})
     head, below = listed(agent, capsys)
-    assert head == f"… {run}  2026-01-02 12:04  interrupted"
+    assert head == f"– {run}  2026-01-02 12:04  interrupted"
     assert below == "    1 passed, 3 not finished · lights (3 cases), heat:four"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from evaltui.core.model.outcome import Status, worst_status
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
 from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import FailedCase, RunRow
@@ -26,10 +26,11 @@ from evaltui.text.figures import (
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, pad
-from evaltui.text.outcomes import ROLES, RUNNING, counts, glyph
+from evaltui.text.outcomes import ROLES, counts, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
+from evaltui.views.run import run_mark, selected_in
 
 # Cells of a column, without the two behind it.
 _RUN, _WHEN, _RATE, _TIME = 4, 12, 4, 10
@@ -111,7 +112,7 @@ def run_line(row: RunRow, columns: Columns, now: datetime, changed: Sequence[str
     """A run in the columns; `changed` is what is different from the run before it."""
     number = "adk" if row.is_of_adk else str(row.number or UNKNOWN)
     head: Line = [
-        _mark(row),
+        run_mark(row),
         (f" {number:<{_RUN}}", "bold"),
         (f"  {pad(show_moment(row.started, now), _WHEN)}  ", ""),
     ]
@@ -142,15 +143,6 @@ def _cost(row: RunRow, width: int) -> Span:
 
 def _changed(names: Sequence[str], width: int) -> Span:
     return f"  {pad(', '.join(map(visible, names)) or UNKNOWN, width)}", "" if names else "faint"
-
-
-def selected_in(row: RunRow) -> str:
-    """`lights, thermostat`, `lights: hello`, `lights: 3 cases`"""
-    parts = []
-    for one in row.sets:
-        some = one.eval_ids[0] if len(one.eval_ids) == 1 else counted(len(one.eval_ids), "case")
-        parts.append(one.eval_set_id if one.whole or row.is_of_adk else f"{one.eval_set_id}: {some}")
-    return visible(", ".join(parts))
 
 
 def _counts(row: RunRow, width: int) -> Line:
@@ -185,18 +177,6 @@ def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
 def _interval(passed: int, done: int) -> str:
     """`(74–90%)`"""
     return f"({show_interval(*wilson(passed, done))})"
-
-
-def _mark(row: RunRow) -> Span:
-    if row.problem:
-        return glyph("ERROR")
-    if row.ending == "going on":
-        return glyph(RUNNING)
-    status = row.status
-    if status is None and row.totals.cases == row.selected:
-        # It was ended before it could say so, and yet every case has its result.
-        status = worst_status(Status(one) for one, number in row.totals.counts.items() if number)
-    return ("–", "warning") if status is None else glyph(status)
 
 
 def _lasted(row: RunRow, now: datetime) -> str:
