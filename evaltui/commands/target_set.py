@@ -13,10 +13,11 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.adding import add_cases
 from evaltui.documents.editing.config import new_config_text
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor, new_set_text, set_id_problem
-from evaltui.documents.saving import ChangedOutsideError, Write, add_cases, read_source, save, save_together
+from evaltui.documents.saving import ChangedOutsideError, Write, read_source, save, save_together
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.files.configs import config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file

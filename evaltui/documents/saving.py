@@ -6,21 +6,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NewType
+from typing import NewType
 
-from evaltui.core.model.json_values import spelt
-from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
-from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.set import SetEditor
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.documents.files import locked, read_regular, replace_all
-from evaltui.documents.json_text import decode, parse
+from evaltui.documents.json_text import decode
 from evaltui.documents.nodes import BOM
-from evaltui.documents.values import edits_of
 
 Fingerprint = NewType("Fingerprint", str)
-
-# A save by another program takes milliseconds; so many in a row do not happen.
-_MOST_TRIES = 50
 
 
 @dataclass(frozen=True)
@@ -129,55 +122,3 @@ def _text_of(data: bytes) -> str | None:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
-    """Add cases at the end of an eval set file, all or none; of processes that do so at once, none loses
-    another's cases.
-
-    Raises OSError, EvalSetError where the file is no eval set or has a case of one of the ids, and EditError
-    where a case is not JSON data.
-    """
-    with locked([path]):
-        for _ in range(_MOST_TRIES):
-            source = read_source(path)
-            text = _with_cases(source, cases)
-            try:
-                (written,) = _saved([Write(path, text, source.fingerprint)])
-            except ChangedOutsideError:
-                # By a program that takes no lock.
-                continue
-            return written
-    raise OSError(f"{path} keeps changing on disk")
-
-
-def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
-    document, cases_key = _eval_set(source)
-    eval_set = SetEditor.copied(document.value)
-    ids: set[Any] = set(eval_set.eval_ids)
-    for case in added:
-        eval_id = case.get(spelt("eval_id", case))
-        if eval_id in ids:
-            message = f"already has a case {eval_id!r}; choose another id"
-            raise _unusable(source.path, (cases_key,), message)
-        ids.add(eval_id)
-        eval_set.insert_case(case)
-    return document.edited(edits_of(eval_set.data)).text
-
-
-def _eval_set(source: Source) -> tuple[JsonDocument, str]:
-    """An eval set file as a document, and the key under which it has its cases."""
-    # For the sentence: a document only says that a text is not JSON.
-    data = parse(source.text)
-    if isinstance(data, Problem):
-        raise EvalSetError([replace(data, file=str(source.path))])
-    cases_key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
-    if not isinstance(data, dict) or not isinstance(data.get(cases_key), list):
-        raise _unusable(
-            source.path, (cases_key,), "must be a list of cases; cases can be added to eval sets only"
-        )
-    return JsonDocument(source.text), cases_key
-
-
-def _unusable(path: Path, where: JsonPath, message: str) -> EvalSetError:
-    return EvalSetError([Problem.error(where, message, file=str(path))])
