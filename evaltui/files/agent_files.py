@@ -37,7 +37,7 @@ _LARGE_IN_LOGS = 64_000_000
 # Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
 # written again and look the same.
 _JUST_NOW = 100_000_000
-# How a report or a run that evaltui wrote begins, also where it lies among the files of an agent.
+# How a file that evaltui wrote begins, also where it lies among the files of an agent.
 _WRITTEN_BY_EVALTUI = re.compile(
     b"|".join(
         (
@@ -45,6 +45,10 @@ _WRITTEN_BY_EVALTUI = re.compile(
             rb'\{\s*"version": 1,\s*"(?:status|matrix)": "[^\n]*",\s*"agent": "[^\n]*",\s*"started": ',
             rb'\{\s*"version": 1,\s*"base": \{\s*"id": "[^\n]*",\s*"cases": \d+,\s*"passing": ',
             rb'\{\s*"version": 1,\s*"files": \[\s*\{\s*"path": "[^\n]*",\s*"formats": ',
+            # Of an estimate, durations, and a run that was exported.
+            rb'\{\s*"version": 1,\s*"estimate": \{\s*"cases": \d+,\s*"runs": \d+,\s*"unknown_cases": ',
+            rb'\{\n  "[^\n]*\.(?:evalset|test)\.json": \{\n    "[^\n]*": \d+\.\d+,?\n',
+            rb'\{"resourceSpans": \[\n\{"resource": [^\n]*?, "scopeSpans": \[\{"scope": \{"name": "evaltui"',
             rb'<\?xml[^>]*>\s*<testsuites .{0,3000}?<property name="eval_set" ',
             rb"(?:matrix,variant,changes,)?eval_set_id,eval_id,(?:metric_name|status)",
             rb"<!-- evaltui-",

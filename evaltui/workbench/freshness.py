@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import Modes, ToolMode, modes_of
+from evaltui.core.model.problems import EvalSetError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.state import CaseOutcome, SameConfig
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.files.eval_set_file import EvalSetFile
 
 
 class State(StrEnum):
@@ -183,3 +187,23 @@ def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
 
     if config is None or not score_alike(config, result.config):
         yield "config"
+
+
+def recorded_otherwise(
+    results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
+) -> dict[CaseId, str]:
+    """In a thread: what the runs of cases have used of recordings that are other ones by now."""
+    from evaltui.files.recordings import Recordings, read_recordings, recordings_path
+
+    recordings: dict[str, Recordings] = {}
+    for path, eval_set in sets.items():
+        if eval_set is not None:
+            with suppress(EvalSetError):
+                recordings[path] = read_recordings(recordings_path(eval_set.path, eval_set.eval_set_id))
+    return {
+        case: scored.recorded
+        for case, scored in results
+        if (file := recordings.get(case.path)) is not None
+        and scored.recorded
+        != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
+    }

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.problems import EvalSetError
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.background import Lookups, Progress, in_thread
-from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
+from evaltui.workbench.draft_result import DraftResult
+from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise, recorded_otherwise
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results, Verdicts
@@ -93,9 +92,8 @@ class Outcomes:
         self._opening: dict[Path, asyncio.Task[None]] = {}
         # Sets whose results are scored again when what is typed is applied.
         self._scored_later: set[Path] = set()
-        # What is typed of a case and scored, but not in the case.
-        self._drafts: Mapping[CaseId, StoredCase] = {}
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
+        self._draft = DraftResult(self.events_of, changed, lambda: agent.secrets)
         # Who goes through a list looks at no case for longer than the pause.
         self._histories = Lookups(self._read_history, changed, at_once=1, pause=_PAUSE)
 
@@ -108,8 +106,10 @@ class Outcomes:
         return () if run is None or run.over else run.running
 
     def get(self, case: CaseId | None) -> CaseOutcome | None:
-        """What came of a case; None where it was not run, and without a case."""
-        return self.results.get(case) if case else None
+        """What came of a case, scored by its draft where one is open; None where it was not run, and without
+        a case."""
+        scored = self.results.get(case) if case else None
+        return (self._draft.of(case, scored) or scored) if case and scored else None
 
     def status(self, case: CaseId) -> str:
         """The status of a case's last result, or that it is running, or not run."""
@@ -153,18 +153,21 @@ class Outcomes:
         return scored.status if scored else NOT_RUN
 
     def freshness(self, case: CaseId) -> Freshness | None:
-        """How the case's last result stands to agent, case and config of now; None without one."""
-        scored, eval_set = self.results.get(case), self._sets.by_case_path(case.path)
-        if scored is None:
-            return None
+        """How the result of a case that `get` gives stands to agent, case, or draft, and config of now; None
+        without one."""
+        scored = self.get(case)
+        return None if scored is None else self._freshness(case, scored)
+
+    def _freshness(self, case: CaseId, scored: CaseOutcome) -> Freshness:
+        eval_set, is_draft = self._sets.by_case_path(case.path), scored is self._draft.of(case, scored)
         return freshness(
             scored,
-            self._case_now(case),
+            self._draft.draft if is_draft else self._sets.case_now(case),
             self._sets.config_scoring(case.path),
             self._agent,
             eval_set_id=eval_set.eval_set_id if eval_set else scored.figures.eval_set_id,
             broken=self._sets.broken(case.path),
-            is_rescored=self.is_rescored(case),
+            is_rescored=self._draft.is_waiting if is_draft else self.is_rescored(case),
             is_opened=self.previous_run is not None,
             has_other_recording=self._recorded_otherwise.get(case) == scored.recorded,
         )
@@ -185,15 +188,16 @@ class Outcomes:
             return
         used = [(case, scored) for case, scored in self.results.all() if scored.recorded]
         sets = {case.path: self._sets.by_case_path(case.path) for case, _ in used}
-        found = await asyncio.to_thread(_recorded_otherwise, used, sets) if used else {}
+        found = await asyncio.to_thread(recorded_otherwise, used, sets) if used else {}
         if found != self._recorded_otherwise:
             self._recorded_otherwise = found
             self.rescorings += 1
             self._changed()
 
     def is_stale(self, case: CaseId) -> bool:
-        """Whether only another run can tell how the case comes out now."""
-        return (now := self.freshness(case)) is not None and now.is_stale
+        """Whether only another run can tell how the case comes out now, without its draft."""
+        scored = self.results.get(case)
+        return scored is not None and self._freshness(case, scored).is_stale
 
     def stale(self) -> frozenset[CaseId]:
         """The cases with a stale result that counts; the same object as long as they are the same ones."""
@@ -243,7 +247,7 @@ class Outcomes:
 
         `turn` and `call` count from 0.
         """
-        scored = self.results.get(case)
+        scored = self.get(case)
         if scored is None or scored.run != run or not repeat < len(scored.result.repeats):
             return ""
         turns = scored.result.repeats[repeat].turns
@@ -274,7 +278,7 @@ class Outcomes:
         version = verdicts, verdicts.changes
         before, results = self._set_results.get(eval_set.case_path, (None, None))
         if results is None or before != version:
-            results = results_of_set(eval_set, self.get, self._earlier, verdicts.of_now)
+            results = results_of_set(eval_set, self.results.get, self._earlier, verdicts.of_now)
             self._set_results[eval_set.case_path] = version, results
         return results
 
@@ -311,6 +315,7 @@ class Outcomes:
         self.results.pending.discard(case)
         self.results.put(case, scored)
         self.version += 1
+        self._score_draft()
 
     def moved_to(self, case: CaseId, logged: StoredResult) -> None:
         """The file of another run has the result of a case, too."""
@@ -322,6 +327,7 @@ class Outcomes:
         """Shows one of the runs of a case that was run several times, counted from 0."""
         if (scored := self.results.get(case)) is not None:
             self.results.put(case, replace(scored, chosen=repeat))
+            self._score_draft()
             self._changed()
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
@@ -377,6 +383,7 @@ class Outcomes:
                 self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
             if opened is not None and opened.config is not None:
                 self._score(self.results.of(path), opened, opened.config.config)
+        self._score_draft()
 
     def _score(
         self, results: Iterable[tuple[CaseId, CaseOutcome]], opened: EvalSetFile, config: EvalConfig
@@ -389,19 +396,26 @@ class Outcomes:
             if not self.gets_otherwise(case, scored)
             and not (scored.unscored and self.previous_run is not None)
         ]
-        self._rescoring.score(again, opened, config, self._drafts)
+        self._rescoring.score(again, opened, config)
 
     def score_draft(self, case: CaseId, draft: StoredCase | None) -> None:
         """Scores what was run of a case, in the background, by what is typed of it; None for nothing.
 
-        A draft of which the agent would get something else is not scored.
+        A draft of which the agent would get something else is not scored. Nothing but `get` and `freshness`
+        tells of it: it is not in the case.
         """
-        scored, opened = self.results.get(case), self._sets.opened_already(self._sets.file_of(case.path))
-        self._drafts = {} if scored is None or draft is None else {case: draft}
-        if scored is not None and self.gets_otherwise(case, scored):
-            self._drafts = {}
-        if scored is not None and opened is not None and opened.config is not None:
-            self._score([(case, scored)], opened, opened.config.config)
+        self._draft.case, self._draft.draft = (None, None) if draft is None else (case, draft)
+        self._score_draft()
+
+    def _score_draft(self) -> None:
+        case, draft = self._draft.case, self._draft.draft
+        scored = self.results.get(case) if case else None
+        opened = None
+        if case and draft and scored and not (scored.unscored and self.previous_run is not None):
+            config = self._sets.config_scoring(case.path)
+            if not gets_otherwise(scored, draft, config, self._agent):
+                opened = self._sets.opened_already(self._sets.file_of(case.path))
+        self._draft.score(scored, opened)
 
     def rescore_later(self, paths: Iterable[Path]) -> None:
         """As `rescore`, by what is expected when `rescore_now` is called."""
@@ -415,11 +429,8 @@ class Outcomes:
 
     def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
         """Whether the agent would get something else of a case than in the run of a result."""
-        now, config = self._case_now(case), self._sets.config_scoring(case.path)
+        now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
         return now is not None and gets_otherwise(scored, now, config, self._agent)
-
-    def _case_now(self, case: CaseId) -> StoredCase | None:
-        return self._drafts.get(case) or self._sets.case_now(case)
 
     async def _open_to_rescore(self, path: Path) -> None:
         results = self.results
@@ -447,6 +458,7 @@ class Outcomes:
         if self._opening:
             await asyncio.wait(self._opening.values())
         await self._rescoring.finish()
+        await self._draft.finish()
 
     def _rescored(self, outcomes: Sequence[tuple[CaseId, CaseOutcome | None]]) -> None:
         for case, new in outcomes:
@@ -552,6 +564,7 @@ class Outcomes:
         self._latest = self._latest or (self.results, self.traces)
         self.previous_run, self.results, self.traces = past, past.results, past.traces
         self.version += 1
+        self._score_draft()
         if past.unclear:
             cases = counted(past.unclear, "case")
             self._say(f"{cases} not shown: several files have the same set id")
@@ -578,23 +591,3 @@ class Outcomes:
         for opening in list(self._opening.values()):
             opening.cancel()
         await self._histories.close()
-
-
-def _recorded_otherwise(
-    results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
-) -> dict[CaseId, str]:
-    """In a thread: what the runs of cases have used of recordings that are other ones by now."""
-    from evaltui.files.recordings import Recordings, read_recordings, recordings_path
-
-    recordings: dict[str, Recordings] = {}
-    for path, eval_set in sets.items():
-        if eval_set is not None:
-            with suppress(EvalSetError):
-                recordings[path] = read_recordings(recordings_path(eval_set.path, eval_set.eval_set_id))
-    return {
-        case: scored.recorded
-        for case, scored in results
-        if (file := recordings.get(case.path)) is not None
-        and scored.recorded
-        != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
-    }

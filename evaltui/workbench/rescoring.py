@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
@@ -59,17 +59,18 @@ class Rescoring:
         results: Iterable[tuple[CaseId, CaseOutcome]],
         opened: EvalSetFile,
         config: EvalConfig,
-        drafts: Mapping[CaseId, StoredCase],
+        draft: StoredCase | None = None,
     ) -> None:
         """Score results of the cases of a set again, soon; those that it would not change are left as they
-        are, and what was to be scored of them has been taken back. A case with a draft is scored by that."""
+        are, and what was to be scored of them has been taken back. Results of one case are scored by
+        its draft."""
         is_same, eval_set_id = SameConfig(config), opened.eval_set_id
         for case, scored in results:
             self._waiting.pop(case, None)
             self._scored.pop(case, None)
             if self._scoring == case:
                 self._scoring = None
-            stored = drafts.get(case) or opened.case(case.eval_id)
+            stored = draft or opened.case(case.eval_id)
             is_scored = not scored.unscored and is_same(scored.config)
             if stored is not None and not (is_scored and _is_case_of(scored, stored, eval_set_id)):
                 self._waiting[case] = _Wish(scored, stored, config, eval_set_id)

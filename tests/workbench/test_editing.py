@@ -102,15 +102,19 @@ async def test_expectations_are_scored_as_one_types_without_the_agent(echo, unti
     before = workbench.editing.document(path)
     for text in ("h", "he", "hell", "hello"):
         drafting.type(text)
-    await until(lambda: workbench.outcomes.status(key) == "PASSED")
-    assert workbench.outcomes.counts_of() == {"PASSED": 2}
+    await until(lambda: workbench.outcomes.get(key).status == "PASSED")
+    # Only the result beside the field is by what is typed; the case still fails.
+    assert not workbench.outcomes.freshness(key).is_stale
+    assert workbench.outcomes.status(key) == "FAILED"
+    assert workbench.outcomes.counts_of() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.outcomes.results_of_set(workbench.sets.listed[0]).failing == [key]
     assert workbench.editing.document(path) is before
     drafting.type("goodbye")
-    await until(lambda: workbench.outcomes.status(key) == "FAILED")
+    await until(lambda: workbench.outcomes.get(key).status == "FAILED")
     drafting.type("hello")
-    await until(lambda: workbench.outcomes.status(key) == "PASSED")
+    await until(lambda: workbench.outcomes.get(key).status == "PASSED")
     drafting.drop()
-    await until(lambda: workbench.outcomes.status(key) == "FAILED")
+    await until(lambda: workbench.outcomes.get(key).status == "FAILED")
     assert workbench.editing.undo_label is None
     opened_answer(workbench, key).type("hello")
     assert drafting.apply()

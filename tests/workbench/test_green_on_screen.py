@@ -1,8 +1,11 @@
 """What cannot be judged is no pass in the workbench either."""
 
 import pytest
+from fake_runs import FakeRuns, says
 from green_rows import AGENT, JUDGES, METRICS, ROWS
+from test_freshness import page
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.state import Stage
 from evaltui.workbench.workbench import Workbench
@@ -52,3 +55,21 @@ async def test_no_case_of_it_is_shown_as_passed(row, write_agent):
 
 def test_the_daily_ones_are_there():
     assert {name for name, row in ROWS.items() if not row.words} > DAILY
+
+
+async def test_a_set_with_a_case_that_was_not_run_is_not_shown_as_passed(tmp_path, write_set):
+    path = write_set(tmp_path, hi=("hi", "hi"), bad=("bye", "good day"))
+    (tmp_path / "test_config.json").write_text('{"criteria": {"response_match_score": 0.8}}')
+    workbench = Workbench(tmp_path, run_service=FakeRuns(says("hi")))
+    await workbench.open()
+
+    async def shown_after(*cases):
+        workbench.runs.run_cases("some", [CaseId(path.name, case) for case in cases])
+        await workbench.runs.finished()
+        return page(workbench, path.name)[0]
+
+    assert "1/2 passed" in (first := await shown_after("hi"))
+    assert "NOT RUN" in first
+    assert "PASSED" not in first
+    assert "FAILED" in await shown_after("bad")
+    await workbench.close()

@@ -43,7 +43,7 @@ from evaltui.workbench.set_results import Moved, SetResults
 _MOST_LISTED = 50
 _MOST_BAR = 60
 _MOST_NAME, _WHY, _BAR = 40, 16, 24
-_WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", "PASSED")
+_WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
 
 
 def write_set_results(
@@ -74,7 +74,7 @@ def write_set_results(
 def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], passed: int) -> None:
     """`now` and `passed` are without stale results, as in the list of cases."""
     tally = now + Counter({NOT_RUN: count - now.total()})
-    status = next((status for status in _WORST if results.statuses[status]), NOT_RUN)
+    status = next(status for status in _WORST if results.statuses[status] or tally[status])
     left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
     left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts(tally)]
     page.ends(left, [(visible(min(results.runs)) if len(results.runs) == 1 else "several runs", "muted")])

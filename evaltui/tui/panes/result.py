@@ -99,9 +99,11 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         case, outcomes = self._workbench.navigation.selection.case, self._workbench.outcomes
         if case is None:
             return None
-        mark, role = glyph(outcomes.status(case))
-        is_stale = outcomes.status(case) != RUNNING and outcomes.is_stale(case)
-        return mark, "faint" if is_stale else role
+        status, scored, now = outcomes.status(case), outcomes.get(case), outcomes.freshness(case)
+        if status == RUNNING or scored is None or now is None:
+            return glyph(status)
+        mark, role = glyph(scored.status)
+        return mark, "faint" if now.is_stale else role
 
     def shown_state(self) -> object:
         return shown_state(self._workbench), self._view

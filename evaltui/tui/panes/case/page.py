@@ -113,7 +113,8 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
     def _outcomes(self) -> dict[int, Span]:
         """The glyphs of the turns that were run, as long as their result is that of now."""
         case = self._workbench.navigation.selection.case
-        if case is None or self._workbench.outcomes.is_stale(case):
+        now = self._workbench.outcomes.freshness(case) if case else None
+        if now is None or now.is_stale:
             return {}
         scored = self._workbench.outcomes.get(case)
         statuses = (

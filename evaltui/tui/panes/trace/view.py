@@ -284,11 +284,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     @property
     def _is_stale(self) -> bool:
         """Whether the trace is of something else than what would be run now."""
-        return (
-            self._case is not None
-            and self._scored() is not None
-            and self._workbench.outcomes.is_stale(self._case)
-        )
+        if self._case is None or self._scored() is None:
+            return False
+        now = self._workbench.outcomes.freshness(self._case)
+        return now is not None and now.is_stale
 
     def _scored(self) -> CaseOutcome | None:
         """The result of the run that is shown."""

@@ -120,7 +120,8 @@ class TreeLines:
     def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
         case_id = CaseId(eval_set.case_path, case.eval_id)
         outcomes, marking = self._workbench.outcomes, self._workbench.navigation.marking
-        status, scored = outcomes.status(case_id), outcomes.get(case_id)
+        # Of the case as it is, whatever is typed.
+        status, scored = outcomes.status(case_id), outcomes.results.get(case_id)
         waiting = outcomes.is_waiting(case_id)
         mark, role = glyph(status)
         stale = outcomes.is_stale(case_id) and scored is not None and status == scored.status
