@@ -47,6 +47,8 @@ class ScoredSession:
     """The case that it was scored against; None where none is near."""
     is_paired: bool = False
     """Whether it is of that case, which is else only like it."""
+    expected: EvalCase | None = None
+    """That case as it was then; None without a result."""
     result: CaseResult | None = None
     """None where there is no case, or it could not be scored."""
     problem: str = ""
@@ -97,6 +99,7 @@ class _Cases:
     files: Mapping[str, Path] = field(default_factory=dict)
     """By the path of `CaseId`."""
     to_pair: tuple[CaseToPair, ...] = ()
+    cases: Mapping[CaseId, EvalCase] = field(default_factory=dict)
     patterns: frozenset[Pattern] = frozenset()
     problems: tuple[str, ...] = ()
     """Sets that cannot be read."""
@@ -136,7 +139,8 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         traces=TracesToScore((in_memory,), ("evaltui listen",)),
         session=session.id,
     )
-    return await _scored(found, asked, known.sets)
+    eval_case = known.cases[found.case]
+    return await _scored(replace(found, expected=eval_case), asked, known.sets)
 
 
 async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
@@ -180,6 +184,7 @@ def _cases_of(request: RunRequest) -> _Cases:
     sets = FileSets(request.agent_dir, None, None)
     files: dict[str, Path] = {}
     to_pair: list[CaseToPair] = []
+    cases: dict[CaseId, EvalCase] = {}
     patterns: set[Pattern] = set()
     problems: list[str] = []
     for found in open_workspace(request.agent_dir).sets:
@@ -190,10 +195,10 @@ def _cases_of(request: RunRequest) -> _Cases:
             continue
         files[plan.case_path] = found.path
         for number, case_id in enumerate(plan.case_ids):
-            case = plan.cases[number]
+            cases[case_id] = case = plan.cases[number]
             to_pair.append(CaseToPair(case_id, plan.eval_set_id, messages_of(case)))
             patterns |= set(expected_patterns(case))
-    return _Cases(sets, files, tuple(to_pair), frozenset(patterns), tuple(problems))
+    return _Cases(sets, files, tuple(to_pair), cases, frozenset(patterns), tuple(problems))
 
 
 def expected_patterns(case: EvalCase) -> Iterator[Pattern]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.runs.sessions import Pattern, ScoredSession, expected_patterns
 from evaltui.traces.drafting import unusable
 from evaltui.traces.missing import not_expected
@@ -40,17 +42,26 @@ def _gaps(session: ScoredSession) -> tuple[int, int]:
 
 
 class TrajectoriesOfCases:
-    """Those that cases have, unsaved ones too."""
+    """Those that cases have, unsaved ones too, and some of the cases, when they were read last."""
 
     def __init__(self, sets: OpenSets) -> None:
         self._sets = sets
         self.known: frozenset[Pattern] = frozenset()
+        self.cases: Mapping[CaseId, EvalCase | None] = {}
+        """The cases that were asked for; None for one that is gone."""
 
-    async def read(self) -> None:
-        self.known = await asyncio.to_thread(self._read)
+    async def read(self, cases: Collection[CaseId]) -> None:
+        self.known, self.cases = await asyncio.to_thread(self._read, cases)
 
-    def _read(self) -> frozenset[Pattern]:
-        files = [self._sets.open(one.path) for one in self._sets.listed]
-        # A set with errors has no models.
-        cases = [case.model() for file in files if file.eval_set is not None for case in file.cases]
-        return frozenset(pattern for case in cases for pattern in expected_patterns(case))
+    def _read(self, wanted: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, EvalCase | None]]:
+        patterns: set[Pattern] = set()
+        cases: dict[CaseId, EvalCase | None] = dict.fromkeys(wanted)
+        for listed in self._sets.listed:
+            file = self._sets.open(listed.path)
+            # A set with errors has no models.
+            for stored in file.cases if file.eval_set is not None else ():
+                case, eval_case = CaseId(file.case_path, stored.eval_id), stored.model()
+                patterns.update(expected_patterns(eval_case))
+                if case in cases:
+                    cases[case] = eval_case
+        return frozenset(patterns), cases

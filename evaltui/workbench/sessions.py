@@ -51,9 +51,14 @@ class ReceivedSessions:
         return list(reversed(self._by_id.values()))
 
     async def read_cases(self) -> None:
-        """Look again which trajectories cases have."""
-        await self._of_cases.read()
+        """Look again which trajectories cases have, and which cases sessions were scored by."""
+        await self._of_cases.read({one.case for one in self._by_id.values() if one.case is not None})
         self._received()
+
+    def is_outdated(self, session: ScoredSession) -> bool:
+        """Whether the case that it was scored by was another one, or gone, when the cases were read last."""
+        case, expected = session.case, session.expected
+        return case is not None and self._of_cases.cases.get(case, expected) != expected
 
     def _received(self) -> None:
         self.new_trajectories = new_trajectories(self.sessions, self._of_cases.known)

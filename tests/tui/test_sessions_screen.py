@@ -75,6 +75,29 @@ async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkey
     assert not workbench.received.is_on
 
 
+async def test_a_session_is_stale_when_its_case_is_another_one(write_agent, monkeypatch):
+    monkeypatch.setattr(sessions, "QUIET", -1.0)
+    folder = write_agent(AGENT, name="greeter")
+    write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(120, 36)) as pilot:
+        workbench = app.workbench
+        await until(pilot, lambda: workbench.sets.listed)
+        workbench.received.start(0)
+        await pilot.press("T")
+        await until(pilot, lambda: workbench.received.url in screen_text(app))
+        await send(pilot, session(1, "hi", "good day"))
+        await until(pilot, lambda: "✓ talk-1" in screen_text(app))
+        assert "stale" not in screen_text(app)
+        for cases in ({"hi": [turn("hi", "farewell")]}, {"bye": [turn("bye", "farewell")]}):
+            write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
+            await workbench.open()
+            await until(pilot, lambda: "stale" not in screen_text(app))
+            write_cases(folder, "greetings", cases)
+            await workbench.open()
+            await until(pilot, lambda: "stale: case" in screen_text(app))
+
+
 async def test_a_port_that_is_taken_is_said(write_agent):
     folder = write_agent(AGENT, name="greeter")
     first, second = Workbench(folder), Workbench(folder)

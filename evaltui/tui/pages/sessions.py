@@ -9,7 +9,7 @@ from evaltui.runs.sessions import Pattern, ScoredSession, pattern_in_words
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad, wrap
-from evaltui.text.outcomes import glyph
+from evaltui.text.outcomes import GLYPHS, glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.new_trajectories import NewTrajectory
@@ -20,10 +20,13 @@ _COUNT = len("500 sessions")
 _MOST_MESSAGE = 400
 
 
-def session_line(session: ScoredSession, width: int, secrets: Secrets, *, is_new: bool) -> Line:
+def session_line(
+    session: ScoredSession, width: int, secrets: Secrets, *, is_new: bool, is_outdated: bool
+) -> Line:
     """`✗ talk-7  like where_is_order  find_order: order_id is "1003", expected "1002"`
 
-    `is_new` says that no case has the trajectory of one of its turns.
+    `is_new` says that no case has the trajectory of one of its turns, `is_outdated` that its case is another
+    one since it was scored.
     """
     name, case = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     line: Line = [
@@ -33,7 +36,10 @@ def session_line(session: ScoredSession, width: int, secrets: Secrets, *, is_new
     ]
     if is_new:
         line.append(("new trajectory  ", "warning"))
-    return [*line, (secrets.in_text(session.why), "" if session.result else "muted")]
+    if is_outdated:
+        line[0] = (GLYPHS[session.status], "muted")
+        line.append(("stale: case  ", "warning"))
+    return [*line, (secrets.in_text(session.why), "" if session.result and not is_outdated else "muted")]
 
 
 def trajectory_line(trajectory: NewTrajectory) -> Line:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from textual import on
+from textual import on, work
 from textual.widget import Widget
 
 from evaltui.runs.sessions import ScoredSession
@@ -59,7 +59,12 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
         self._read_cases()
 
     def _read_cases(self) -> None:
-        self.run_worker(self.workbench.received.read_cases(), group="cases", exclusive=True)
+        self._listed = self.workbench.sets.listed
+        self._read()
+
+    @work(group="cases", exclusive=True)
+    async def _read(self) -> None:
+        await self.workbench.received.read_cases()
 
     def on_unmount(self) -> None:
         self.workbench.unsubscribe(self.follow)
@@ -87,6 +92,8 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     def follow(self) -> None:
         # What is read beside the screen may be there only when the rows are gone, as the program ends.
         if len(self.query(SessionRows)) and len(self.query(TrajectoryRows)):
+            if self._listed is not self.workbench.sets.listed:
+                self._read_cases()
             self.rows.follow()
             self.trajectories.follow()
             self.draw_around()
@@ -238,7 +245,10 @@ class SessionRows(_Rows, inherit_bindings=False):
     def row(self, number: int) -> Line:
         session = self.received.sessions[number]
         is_new = bool(self.received.new_patterns(session))
-        return session_line(session, self.line_width, self.agent.secrets, is_new=is_new)
+        is_outdated = self.received.is_outdated(session)
+        return session_line(
+            session, self.line_width, self.agent.secrets, is_new=is_new, is_outdated=is_outdated
+        )
 
 
 class TrajectoryRows(_Rows, inherit_bindings=False):
