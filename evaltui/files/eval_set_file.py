@@ -53,6 +53,8 @@ class EvalSetFile:
     """Of the file before it was read; None where there is none, or it has been edited since."""
     fingerprint: Fingerprint | None = None
     """Of the text that was read; None where there is no `document`, or it has been edited since."""
+    is_text: bool = True
+    """Whether the file can be read as text, and so be edited as one."""
     tags: Tags | None = field(default_factory=dict)
     """Those that its config gives to its cases; None where the config cannot be read."""
     is_validated: bool = False
@@ -140,19 +142,19 @@ def read_eval_set_file(
     `folder` is the one that its cases are named from, the agent's where there is one. Cases that are as they
     were in `before` are the same objects.
     """
-    stamp = stamp_of(path)
+    stamp, source = stamp_of(path), None
     try:
         source = read_source(path)
         document = read_case_file(source.text, before.document if before else None)
     except (OSError, ValueError):
         document = None
     fingerprint: Fingerprint | None = None
-    if document is not None and document.key is not None and not is_dataset(document.value):
+    if source and document is not None and document.key is not None and not is_dataset(document.value):
         fingerprint = source.fingerprint
         read = SetData("eval set", document.value, source.text.removeprefix("\ufeff"), ())
     else:
         document, read = None, read_set_data(path)
-    file = EvalSetFile(path, case_path(folder, path), "", "", origin, None, ())
+    file = EvalSetFile(path, case_path(folder, path), "", "", origin, None, (), is_text=source is not None)
     return _listed(file, read, document, stamp, fingerprint)
 
 

@@ -122,8 +122,8 @@ class Editing:
         if eval_set is None:
             return "Nothing selected"
         if eval_set.format is None:
-            edit = f"{key_of('raw_case')}  Edit JSON in the case pane"
-            return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}   {edit}"
+            edit = f"   {key_of('raw_case')}  Edit JSON in the case pane" if eval_set.is_text else ""
+            return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}{edit}"
         if eval_set.format == "dataset":
             name = eval_set.path.name
             convert = f"convert it with `evaltui migrate {name} NEW.evalset.json`"
@@ -139,7 +139,7 @@ class Editing:
         eval_set = self.sets.by_path(path)
         if eval_set is None:
             return "Nothing selected"
-        if eval_set.format == "dataset":
+        if eval_set.format == "dataset" or not eval_set.is_text:
             return self.refuses_to_edit(path)
         is_cut = eval_set.document is not None and eval_set.document.key is not None
         return "No case selected" if is_cut else None

@@ -8,6 +8,7 @@ from pilots import screen_text, turn, until, write_cases
 from evaltui.documents.merge import Choices
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.details import RawScreen
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 SIZE = (120, 40)
@@ -175,4 +176,27 @@ async def test_a_file_that_is_not_cut_into_cases_is_edited_as_text(broken, text,
     bench.editing.redo()
     assert await bench.editing.save_all()
     assert json.loads(broken.read_text())["eval_cases"][0]["eval_id"] == "b"
+    await bench.close()
+
+
+async def test_a_file_that_is_no_text_says_what_to_do(broken):
+    broken.write_bytes(b'{"eval_set_id": "\xff"}')
+    bench = Workbench(broken.parent)
+    await bench.open()
+    assert bench.editing.refuses_whole(broken).endswith("save the file as UTF-8")
+    await bench.close()
+
+
+async def test_the_json_of_a_case_with_a_twin_is_edited(broken):
+    case = '{"eval_id": "a", "conversation": []}'
+    broken.write_text(f'{{"eval_set_id": "s", "eval_cases": [{case}, {case}]}}')
+    bench = Workbench(broken.parent)
+    await bench.open()
+    bench.sets.open(broken)
+    bench.navigation.select(Selection(broken.name, "a"))
+    for text in ('{"eval_id": "a", "conversation": [], "note": 1}', '{"eval_id": "b", "conversation": []}'):
+        bench.selected.follow()
+        assert bench.drafting.open((), "json", bench.selected.json_field(()), text)
+        assert bench.drafting.apply()
+    assert [case.eval_id for case in bench.sets.listed[0].cases] == ["b", "a"]
     await bench.close()
