@@ -11,6 +11,7 @@ from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CASES, CaseFile, Chunk
 from evaltui.documents.edits import Edit, Insert, Put, PutText, Remove, same
+from evaltui.documents.whole_text import WholeText
 
 Side = Literal["mine", "theirs"]
 
@@ -96,6 +97,8 @@ def _parsed(text: str, like: CaseFile) -> CaseFile:
 
 def _check(document: CaseFile, name: str, is_config: bool) -> None:
     """Raises UnmergeableError for a document that cannot be merged in parts."""
+    if isinstance(document, WholeText):
+        raise UnmergeableError(f"{name} is not valid JSON")
     kind, data = "a config" if is_config else "an eval set", document.value
     if not isinstance(data, dict):
         lacks = "not an object" if is_config else f"`{CASES}` is missing"

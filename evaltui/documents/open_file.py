@@ -15,14 +15,15 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CASES, CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import alike
-from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import parse
 from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.recovery import Draft, Recovered, RecoveryFile
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
+from evaltui.documents.whole_text import read_any_text
 from evaltui.text.values import in_words
 
+_SET_SUFFIXES = (".evalset.json", ".test.json")
 # The label of changes whose own are gone.
 _EARLIER = "unsaved changes"
 
@@ -72,7 +73,8 @@ class FileConflict:
 class OpenFile:
     """The document that is edited, the one on disk, and the recovery file of the unsaved changes.
 
-    A config may have any name: which files are configs goes by their content when they were opened.
+    A config may have any name: which files are configs goes by their content when they were opened, and by
+    their name where that does not tell.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class OpenFile:
         """Whether the file on disk is about to be another text, so that nothing counts as saved."""
         self.deleted = False
         """Whether it is gone or unreadable on disk, with nothing unsaved in it."""
-        self.is_config = not _has_cases(document.value)
+        self.is_config = _is_config(path, document.value)
         """Whether it is a config and no eval set."""
         self.recovery: RecoveryFile | None = None
         """None while nothing is unsaved."""
@@ -263,7 +265,7 @@ class OpenFile:
         began, mine = recovered.documents()
         if began.has_text_of(self.base):
             # So that cases that nobody changed are known to be the same.
-            began, mine = self.base, self.base.read(mine.text)
+            began, mine = self.base, read_any_text(mine.text, self.base)
         merged = merge(began, mine, self.document, is_config=self.is_config)
         self._checked(mine if isinstance(merged, Conflict) else merged)
         return began, mine, merged
@@ -274,8 +276,10 @@ class OpenFile:
         return document
 
 
-def _has_cases(value: Any) -> bool:
-    return isinstance(value, dict) and spelt(CASES, value) in value
+def _is_config(path: Path, value: Any) -> bool:
+    if not isinstance(value, dict):
+        return path.stem.endswith("config")
+    return spelt(CASES, value) not in value and not path.name.lower().endswith(_SET_SUFFIXES)
 
 
 def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
@@ -285,20 +289,17 @@ def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
 
 
 def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerprint | None]:
-    """A file to be edited; one that does not exist is `new_text`, where that is given.
+    """A file to be edited, as a whole where it is no JSON; one that does not exist is `new_text`, if given.
 
-    Raises OSError, and EvalSetError for a file that is not a JSON object.
+    Raises OSError, and EvalSetError for a file that is no text.
     """
     try:
         source = read_source(path)
     except FileNotFoundError:
         if new_text is None:
             raise
-        return read_case_file(new_text), None
-    try:
-        return read_case_file(source.text), source.fingerprint
-    except ValueError as error:
-        raise unusable(path, source.text) from error
+        return read_any_text(new_text), None
+    return read_any_text(source.text), source.fingerprint
 
 
 def unusable(path: Path, text: str) -> EvalSetError:

@@ -24,9 +24,9 @@ import platformdirs
 
 from evaltui.documents.case_file import CaseFile, Change
 from evaltui.documents.files import private
-from evaltui.documents.formats import read_case_file
 from evaltui.documents.own_folder import OWN_FOLDER, make_own_folder, make_private_folder, path_inside
 from evaltui.documents.saving import Fingerprint, fingerprint, fingerprint_of
+from evaltui.documents.whole_text import read_any_text
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -42,7 +42,7 @@ class Draft:
     """A text typed into a field of a case that the case does not have."""
 
     case: str
-    """Id of the case."""
+    """Id of the case; "" for the text of the whole file."""
     row: tuple[str | int, ...]
     """Row of the field; () for the JSON of the case."""
     part: str
@@ -146,7 +146,7 @@ def _restored(base: CaseFile, stored: dict[str, Any] | None) -> CaseFile:
     if stored is None:
         return base
     if "text" in stored:
-        return base.read(stored["text"])
+        return read_any_text(stored["text"], base)
     chunks = [chunk.lead + chunk.case.text for chunk in base.chunks]
     for index, count, after in reversed(stored["hunks"]):
         chunks[index : index + count] = [lead + text for lead, text in after]
@@ -188,7 +188,7 @@ class Recovered:
 
     def documents(self) -> tuple[CaseFile, CaseFile]:
         """The document before and after the edits. Raises OSError, and ValueError where it is damaged."""
-        base = read_case_file(self.file.with_suffix(_BASE).read_bytes().decode())
+        base = read_any_text(self.file.with_suffix(_BASE).read_bytes().decode())
         return base, _restored(base, json.loads(self.file.read_bytes())["change"])
 
     def discard(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.model.case_id import required_field
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.json_values import spelt
-from evaltui.core.model.old_formats import Format
+from evaltui.core.model.old_formats import Format, kind_of
 from evaltui.core.model.problems import EvalSetError, Problem, Severity, merge_alike
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
@@ -19,7 +19,7 @@ from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import locate
 from evaltui.documents.problems import at_cases, located, validate_document
 from evaltui.documents.saving import Fingerprint, read_source
-from evaltui.files.eval_sets import SetData, read_set_data, set_name
+from evaltui.files.eval_sets import SetData, loaded_set, read_set_data, set_data, set_name
 from evaltui.files.folders import case_path
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class EvalSetFile:
     """Of the file before it was read; None where there is none, or it has been edited since."""
     fingerprint: Fingerprint | None = None
     """Of the text that was read; None where there is no `document`, or it has been edited since."""
+    is_text: bool = True
+    """Whether the file can be read as text, and so be edited as one."""
     tags: Tags | None = field(default_factory=dict)
     """Those that its config gives to its cases; None where the config cannot be read."""
     is_validated: bool = False
@@ -140,19 +142,31 @@ def read_eval_set_file(
     `folder` is the one that its cases are named from, the agent's where there is one. Cases that are as they
     were in `before` are the same objects.
     """
-    stamp = stamp_of(path)
+    stamp, source = stamp_of(path), None
     try:
         source = read_source(path)
         document = read_case_file(source.text, before.document if before else None)
     except (OSError, ValueError):
         document = None
     fingerprint: Fingerprint | None = None
-    if document is not None and document.key is not None and not is_dataset(document.value):
+    if source and document is not None and document.key is not None and not is_dataset(document.value):
         fingerprint = source.fingerprint
         read = SetData("eval set", document.value, source.text.removeprefix("\ufeff"), ())
     else:
         document, read = None, read_set_data(path)
-    data, found = read.data, list[Problem]()
+    file = EvalSetFile(path, case_path(folder, path), "", "", origin, None, (), is_text=source is not None)
+    return _listed(file, read, document, stamp, fingerprint)
+
+
+def _listed(
+    file: EvalSetFile,
+    read: SetData,
+    document: CaseFile | None = None,
+    stamp: Stamp = None,
+    fingerprint: Fingerprint | None = None,
+) -> EvalSetFile:
+    """The set that a file has become, as a list shows it."""
+    path, data, found = file.path, read.data, list[Problem]()
     if data is None:
         data = {"eval_set_id": set_name(path), "eval_cases": []}
     eval_set_id = required_field(data, ("eval_set_id",), str, found)
@@ -160,12 +174,10 @@ def read_eval_set_file(
     cases = raw_cases.stored if isinstance(raw_cases, CaseList) else tuple(map(StoredCase.of_data, raw_cases))
     found += at_cases(data, [case.outline.problems for case in cases])
     name = data.get("name")
-    return EvalSetFile(
-        path=path,
-        case_path=case_path(folder, path),
+    return replace(
+        file,
         eval_set_id=eval_set_id or set_name(path),
         name=name if isinstance(name, str) else "",
-        origin=origin,
         format=read.format,
         cases=cases,
         problems=(
@@ -183,20 +195,23 @@ def validated(file: EvalSetFile) -> EvalSetFile:
     path = file.path
     if file.document is None:
         # Old formats, whose sets are small, and what is no set at all.
-        from evaltui.files.eval_sets import read_eval_set
-
-        loaded = read_eval_set(path)
-        cases = tuple(map(StoredCase.of, loaded.eval_set.eval_cases)) if loaded.eval_set else file.cases
-        return replace(
-            file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True
-        )
+        return _validated_at_once(file, read_set_data(path))
     eval_set, found = validate_document(file.document, file.cases)
     problems = tuple(located(found, file.document, path))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 
+def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
+    loaded = loaded_set(file.path, read)
+    cases = tuple(map(StoredCase.of, loaded.eval_set.eval_cases)) if loaded.eval_set else file.cases
+    return replace(file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True)
+
+
 def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetFile:
     """The set that its text has become; of its cases, only those that are new in it are looked at."""
+    if document.key is None and kind_of(document.value) != "eval set":
+        read = set_data(file.path, document.text)
+        return _validated_at_once(_listed(replace(file, is_validated=False), read), read)
     data, cases = document.value, document.cases
     eval_set, found = None, [*at_cases(data, [case.outline.problems for case in cases])]
     if validate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,12 +76,16 @@ def read_eval_set(
 
     `mend` may change its JSON data before they are read, not where things are in them.
     """
+    session, problems = _read_session(initial_session)
+    return loaded_set(path, read_set_data(path, session, mend), problems)
+
+
+def loaded_set(path: Path, read: SetData, problems: Sequence[Problem] = ()) -> LoadedSet:
+    """The eval set of a file that was read, with `problems` that are known already."""
     from evaltui.core.model.problems import has_error
     from evaltui.core.model.validation import validate_eval_set
 
-    session, problems = _read_session(initial_session)
-    read = read_set_data(path, session, mend)
-    problems += read.problems
+    problems = [*problems, *read.problems]
     eval_set = None
     if read.data is not None and not has_error(problems):
         eval_set, found = validate_eval_set(read.data)
@@ -104,6 +108,13 @@ def read_set_data(
         text = read_text(path)
     except OSError as error:
         text = Problem.error((), why_unreadable(path, error), rule=LintRule.UNREADABLE_FILE)
+    return set_data(path, text, session, mend)
+
+
+def set_data(
+    path: Path, text: str | Problem, session: Json | None = None, mend: Callable[[Any], Any] | None = None
+) -> SetData:
+    """As `read_set_data`, of the text of a file, or of why it has none."""
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         other = recognised(path)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
-from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config, new_config_text
-from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.references import BlockList, dangling, idle_rules
 from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
@@ -33,7 +31,6 @@ from evaltui.workbench.criteria_rows import (
     metric_row,
     option_rows,
     reference_text,
-    rubrics_of,
     setting_rows,
 )
 from evaltui.workbench.criteria_values import first_threshold, next_choice, next_threshold, value_of
@@ -45,7 +42,6 @@ from evaltui.workbench.steps import Step
 
 POLICY = "Run policy"
 """The title of the settings of runs."""
-_RUBRICS: JsonPath = ("rubrics",)
 
 
 @dataclass(frozen=True)
@@ -237,16 +233,8 @@ class Criteria:
 
     def add_rubric(self, metric: str, after: int, text: str) -> bool:
         """A rubric of a metric, behind the one with this index; -1 means before all."""
-
-        def edit(config: ConfigEditor) -> None:
-            rubrics = rubrics_of(config, metric)
-            ids = {field_value(rubric, (), "rubric_id") for rubric in rubrics}
-            new_id = next(name for number in count(1) if (name := f"rubric_{number}") not in ids)
-            rubric = {"rubric_id": new_id, "rubric_content": {"text_property": text.strip()}}
-            rubrics.insert(after + 1, rubric)
-            config.set_option(metric, _RUBRICS, rubrics)
-
-        return self._do(f"add rubric to {metric}", edit)
+        label = f"add rubric to {metric}"
+        return self._do(label, lambda config: config.insert_rubric(metric, after + 1, text))
 
     def remove(self, row: Row) -> bool:
         """Take out a metric, a rubric, a mark or a rule; of options and settings the default applies then."""
@@ -259,8 +247,9 @@ class Criteria:
                     return False
                 label = f"remove {option.name} of {metric}"
                 return self._do(label, lambda config: config.set_option(metric, option.path, None))
-            case RubricRow():
-                return self._put_rubric(f"remove rubric of {row.metric}", row, None)
+            case RubricRow(metric=metric, index=index):
+                label = f"remove rubric of {metric}"
+                return self._do(label, lambda config: config.remove_rubric(metric, index))
             case SettingRow(name=setting):
                 return self._do(f"remove {setting}", lambda config: config.remove_setting(setting))
             case ReferenceRow():
@@ -312,7 +301,8 @@ class Criteria:
             label = f"set threshold of {row.name}"
             return self._do(label, lambda config: config.set_threshold(row.name, value))
         if isinstance(row, RubricRow):
-            return self._put_rubric(f"edit rubric of {row.metric}", row, value)
+            label = f"edit rubric of {row.metric}"
+            return self._do(label, lambda config: config.set_rubric_text(row.metric, row.index, value))
         return self._set(row, value)
 
     def _set(self, row: Row, value: Any) -> bool:
@@ -334,19 +324,6 @@ class Criteria:
                     moves=name,
                 )
         return False
-
-    def _put_rubric(self, label: str, row: RubricRow, text: str | None) -> bool:
-        """Another text for a rubric; None takes it out."""
-
-        def edit(config: ConfigEditor) -> None:
-            rubrics = rubrics_of(config, row.metric)
-            if text is None:
-                del rubrics[row.index]
-            else:
-                rubrics[row.index] = _with_text(rubrics[row.index], text)
-            config.set_option(row.metric, _RUBRICS, rubrics or None)
-
-        return self._do(label, edit)
 
     def _do(
         self,
@@ -382,13 +359,3 @@ def _add(config: ConfigEditor, row: MetricRow, text: str) -> None:
     threshold, needed = DEFAULT_CRITERIA.get(row.name, first_threshold(row)), needed_option(row)
     criterion = {"threshold": threshold, needed.option.name: text} if needed else threshold
     config.add_metric(row.name, criterion)
-
-
-def _with_text(rubric: Any, text: str) -> Any:
-    if not isinstance(rubric, dict):
-        return rubric
-    content_key = field_path(rubric, (), "rubric_content")[-1]
-    content = rubric.get(content_key)
-    content = content if isinstance(content, dict) else {}
-    text_key = field_path(rubric, (content_key,), "text_property")[-1]
-    return {**rubric, content_key: {**content, text_key: text}}

@@ -10,7 +10,7 @@ from evaltui.core.compare.rules import match_in_words
 from evaltui.core.metrics.metric import MISPLACED
 from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_of, options_of_own
 from evaltui.core.model.config import PassIf
-from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.json_paths import field_path, field_value
@@ -221,7 +221,7 @@ def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | Rubri
         given = value is not None
         yield OptionRow(metric, option, value if given else option.default, given)
         if option.kind == "rubrics":
-            for index, rubric in enumerate(rubrics_of(config, metric)):
+            for index, rubric in enumerate(config.rubrics(metric)):
                 text = field_value(rubric, field_path(rubric, (), "rubric_content"), "text_property")
                 yield RubricRow(metric, index, text if isinstance(text, str) else "")
 
@@ -234,11 +234,6 @@ def _option_value(criterion: Any, option: Option) -> Any:
     # The metric that looks for a single tool takes its name under another key as well.
     is_tool = found is None and option.path == ("tool",)
     return field_value(criterion, (), "tool_name") if is_tool else found
-
-
-def rubrics_of(config: ConfigEditor, metric: str) -> list[Any]:
-    criterion = config.criterion(metric)
-    return list(list_at(criterion, field_path(criterion, (), "rubrics")))
 
 
 # Settings, marks and rules

@@ -1,4 +1,4 @@
-"""The text that is typed into a field of the selected case: one edit once it is applied, nothing before."""
+"""The text that is typed into a field of the selected case, or of its file: one edit once it is applied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from evaltui.files.folders import short_path
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.fields import DraftPart, Field, FieldError, RowId
+from evaltui.workbench.fields import CasePart, DraftPart, Field, FieldError, RowId
+from evaltui.workbench.file_text import file_field, replaced
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.selected_case import SelectedCase
@@ -25,6 +26,7 @@ from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.documents.case_file import CaseFile
     from evaltui.documents.recovery import Recovered
     from evaltui.workbench.steps import Step
 
@@ -37,6 +39,7 @@ class Draft:
     """A text that is typed into a field and not in its case."""
 
     case: CaseId
+    """Its eval_id is "" for the text of the whole file."""
     row: RowId
     """Row of the field; () for the JSON of the case."""
     part: DraftPart
@@ -69,6 +72,16 @@ class Draft:
         return self.field.kind in ("text", "json")
 
     @property
+    def is_in_dialog(self) -> bool:
+        """Whether it is edited in a dialog, as JSON."""
+        return self.part in ("json", "file")
+
+    @property
+    def noun(self) -> str:
+        """What has the field."""
+        return "file" if self.part == "file" else "case"
+
+    @property
     def apply_key(self) -> str:
         return key_of("end_text" if self.is_text else "end_field")
 
@@ -95,7 +108,7 @@ class Drafting:
         navigation.leave = self.leave
 
     def open(
-        self, row: RowId, part: DraftPart, field: Field, text: str | None = None, step: Step | None = None
+        self, row: RowId, part: CasePart, field: Field, text: str | None = None, step: Step | None = None
     ) -> Draft | None:
         """Begins a draft of a field of the selected case; None where there is none, or another one stays."""
         case = self._selected.case
@@ -106,13 +119,27 @@ class Drafting:
             self.type(text)
         return self.draft
 
+    def open_file(self, path: Path, text: str | None = None) -> Draft | None:
+        """Begins a draft of the text of a whole file; None where that cannot be read, which is said."""
+        if not self.leave():
+            return None
+        if (field := file_field(self._editing, path)) is None:
+            self._editing.say(self._editing.refuses_to_edit(path) or f"{path.name} cannot be read")
+            return None
+        case = CaseId(self._editing.sets.case_path(path), "")
+        self.draft = draft = Draft(case, (), "file", field, field.text, field.text)
+        if text is not None:
+            self.type(text)
+        self._replaced(draft)
+        return draft
+
     def type(self, text: str) -> None:
         """Changes the text; what was run of the case is scored by the case that it would make."""
         draft = self.draft
         if draft is None:
             return
         draft.text, draft.question = text, ""
-        if not draft.is_gone:
+        if not draft.is_gone and draft.part != "file":
             made = self._made(draft)
             self._outcomes.score_draft(draft.case, made[1] if made else None)
         if self._timer is None:
@@ -132,6 +159,16 @@ class Drafting:
             draft.problem_at = error.place if isinstance(error, FieldError) else None
         return None
 
+    def _replaced(self, draft: Draft) -> CaseFile | None:
+        """The whole file with the text; None with a `problem`."""
+        draft.problem, draft.problem_at = "", None
+        try:
+            return replaced(self._editing.whole(self._file(draft)), draft.text)
+        except (EvalSetError, OSError, ValueError) as error:
+            draft.problem = str(error)
+            draft.problem_at = error.place if isinstance(error, FieldError) else None
+        return None
+
     def _file(self, draft: Draft) -> Path:
         return self._editing.sets.file_of(draft.case.path)
 
@@ -144,6 +181,8 @@ class Drafting:
             return True
         if self._was_changed_outside(draft):
             return not draft.is_typed and self._end(draft)
+        if draft.part == "file":
+            return (not draft.is_typed or self._is_file_replaced(draft)) and self._end(draft)
         made = self._made(draft)
         if draft.problem or (made is not None and not self._is_done(draft, *made)):
             return False
@@ -163,6 +202,12 @@ class Drafting:
         if done:
             draft.step = self._editing.last_step
         return True
+
+    def _is_file_replaced(self, draft: Draft) -> bool:
+        document = self._replaced(draft)
+        if document is not None:
+            self._editing.do_edits(draft.field.label, {self._file(draft): document})
+        return document is not None
 
     def leave(self) -> bool:
         """Applies the text, if there is any; False where it cannot be, and the field asks what to do."""
@@ -194,7 +239,8 @@ class Drafting:
 
     def _end(self, draft: Draft) -> bool:
         self.draft = None
-        self._outcomes.score_draft(draft.case, None)
+        if draft.part != "file":
+            self._outcomes.score_draft(draft.case, None)
         self._editing.write_draft(self._file(draft), None)
         self._changed()
         return True
@@ -204,7 +250,7 @@ class Drafting:
     def follow(self) -> bool:
         """Takes over what was changed elsewhere in the field; False where it has no place any more."""
         draft = self.draft
-        if draft is None or draft.part == "json":
+        if draft is None or draft.is_in_dialog:
             # Whoever edits JSON is told when it is applied.
             return True
         self._was_changed_outside(draft)
@@ -214,10 +260,13 @@ class Drafting:
         """Whether the field has another text since, which `problem` says; one that nobody types in has it."""
         self._selected.follow()
         is_there = self._selected.case == draft.case and bool(self._selected.rows)
-        now = self._selected.field(draft.row, draft.part) if is_there else None
+        if draft.part == "file":
+            now = file_field(self._editing, self._file(draft))
+        else:
+            now = self._selected.field(draft.row, draft.part) if is_there else None
         if now is None:
             draft.is_gone = True
-            what = "line" if is_there else "case"
+            what = "line" if is_there else draft.noun
             cancel = key_of("leave_field")
             draft.problem = f"This {what} was deleted outside; the text cannot be applied   {cancel} cancel"
             return True
@@ -235,8 +284,8 @@ class Drafting:
     @staticmethod
     def _changed_outside(draft: Draft) -> str:
         cancel, apply = key_of("leave_field"), draft.apply_key
-        if draft.part == "json":
-            return f"The case was changed elsewhere   {apply} replace it   {cancel} cancel"
+        if draft.is_in_dialog:
+            return f"The {draft.noun} was changed elsewhere   {apply} replace it   {cancel} cancel"
         return f"Changed outside to {draft.field.text[:60]}   {cancel} take theirs"
 
     # In the recovery file
@@ -264,26 +313,34 @@ class Drafting:
         path = self._editing.sets.case_path(self._editing.sets.known_path(recovered.path))
         if stored is None or self._open_stored(CaseId(path, stored.case), stored):
             return True
-        where = short_path(recovered.file)
-        self._editing.say(f"{stored.case}: the place of a typed text was deleted; the text is in {where}")
+        name, where = stored.case or recovered.name, short_path(recovered.file)
+        self._editing.say(f"{name}: the place of a typed text was deleted; the text is in {where}")
         return False
 
     def _open_stored(self, case: CaseId, stored: StoredDraft) -> bool:
         """False where the field is gone."""
-        self._navigation.show(Selection(*case))
-        self._selected.follow()
-        if self._selected.case != case or not self._selected.rows:
-            return False
-        self._selected.reveal(stored.row)
-        part = cast("DraftPart", stored.part)
-        field = self._selected.field(stored.row, part)
-        draft = None if field is None else self.open(stored.row, part, field, stored.text)
+        opens = self._open_in_file if stored.part == "file" else self._open_in_case
+        draft = opens(case, stored)
         if draft is None:
             return False
         if draft.field.text != stored.base and draft.is_typed:
             draft.problem = self._changed_outside(draft)
         self.write()
         return True
+
+    def _open_in_file(self, case: CaseId, stored: StoredDraft) -> Draft | None:
+        self._navigation.show(Selection(case.path))
+        return self.open_file(self._editing.sets.file_of(case.path), stored.text)
+
+    def _open_in_case(self, case: CaseId, stored: StoredDraft) -> Draft | None:
+        self._navigation.show(Selection(*case))
+        self._selected.follow()
+        if self._selected.case != case or not self._selected.rows:
+            return None
+        self._selected.reveal(stored.row)
+        part = cast("CasePart", stored.part)
+        field = self._selected.field(stored.row, part)
+        return None if field is None else self.open(stored.row, part, field, stored.text)
 
 
 def _changed_characters(before: str, after: str) -> int:

@@ -61,6 +61,16 @@ class Editing:
 
     def document(self, path: Path) -> CaseFile:
         """A file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
+        from evaltui.documents.open_file import unusable
+        from evaltui.documents.whole_text import WholeText
+
+        document = self.whole(path)
+        if isinstance(document, WholeText):
+            raise unusable(path, document.text)
+        return document
+
+    def whole(self, path: Path) -> CaseFile:
+        """As `document`, also of a file that is no JSON: a text without cases."""
         return self._files.open(path).document
 
     def data(self, path: Path) -> Any:
@@ -112,7 +122,8 @@ class Editing:
         if eval_set is None:
             return "Nothing selected"
         if eval_set.format is None:
-            return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
+            edit = f"   {key_of('raw_case')}  Edit JSON in the case pane" if eval_set.is_text else ""
+            return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}{edit}"
         if eval_set.format == "dataset":
             name = eval_set.path.name
             convert = f"convert it with `evaltui migrate {name} NEW.evalset.json`"
@@ -120,6 +131,18 @@ class Editing:
         if eval_set.format != "eval set":
             return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None
+
+    def refuses_whole(self, path: Path | None) -> str | None:
+        """Why the text of a set cannot be edited as a whole, as a sentence; None where it can."""
+        if self.sets.read_only:
+            return READ_ONLY
+        eval_set = self.sets.by_path(path)
+        if eval_set is None:
+            return "Nothing selected"
+        if eval_set.format == "dataset" or not eval_set.is_text:
+            return self.refuses_to_edit(path)
+        is_cut = eval_set.document is not None and eval_set.document.key is not None
+        return "No case selected" if is_cut else None
 
     # Doing, and back
 
@@ -429,7 +452,7 @@ class Editing:
                 with self.background.progress(f"Recovering {path.name}…"):
                     here = self.navigation.selection
                     step, conflict = await self._files.restore(replace(recovered, path=path), here)
-            self.document(path)
+            self.whole(path)
         except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} not recovered: {error}")
             return False

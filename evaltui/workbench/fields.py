@@ -25,7 +25,8 @@ from evaltui.documents.values import remove
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]
 Part = Literal["value", "name"]
-DraftPart = Literal["value", "name", "json"]
+CasePart = Literal["value", "name", "json"]
+DraftPart = Literal["value", "name", "json", "file"]
 Role = Literal["fact", "part", "turn", "call", "argument", "response", "hint", "section"]
 
 # How the message of a syntax error ends.
@@ -207,16 +208,19 @@ def json_of(text: str) -> Any:
         raise FieldError("Empty; use null")
     found = parse(text)
     if isinstance(found, Problem):
-        place = place_in_text(found)
-        message = _PLACE.sub("", found.message).removeprefix("not valid JSON: ").removeprefix("the file ")
-        raise FieldError(
-            f"line {place[0] + 1}, column {place[1] + 1}: {message}" if place else message, place
-        )
+        raise syntax_error(found)
     if twice := duplicate_keys(text):
         [problem, *_] = locate(twice, text)
         place = (problem.line or 1) - 1, 0
         raise FieldError(f"line {place[0] + 1}: {format_path(problem.path)} is given more than once", place)
     return found
+
+
+def syntax_error(problem: Problem) -> FieldError:
+    """What is wrong with the syntax of a JSON text."""
+    place = place_in_text(problem)
+    message = _PLACE.sub("", problem.message).removeprefix("not valid JSON: ").removeprefix("the file ")
+    return FieldError(f"line {place[0] + 1}, column {place[1] + 1}: {message}" if place else message, place)
 
 
 def place_in_text(problem: Problem) -> tuple[int, int] | None:

@@ -40,7 +40,7 @@ class Offer:
             changes.append(f"{counted(edits, 'edit')}: {', '.join(self.labels)}")
         if draft := self.recovered.draft:
             text = " ".join(draft.text[:_SHOWN].split())[:60]
-            changes.append(f"1 text not applied in {draft.case}: {text}")
+            changes.append(f"1 text not applied in {draft.case or self.name}: {text}")
         return "; ".join(changes)
 
     @property

@@ -20,7 +20,7 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.fields import DraftPart, Field, FieldError, Row, RowId, RowSource, object_of
+from evaltui.workbench.fields import CasePart, Field, FieldError, Row, RowId, RowSource, object_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 
@@ -136,7 +136,7 @@ class SelectedCase:
             raise EditError("No case selected")
         return self._source
 
-    def field(self, id: RowId, part: DraftPart) -> Field | None:
+    def field(self, id: RowId, part: CasePart) -> Field | None:
         """The field of a row as the case has it now; None where there is no such row or field."""
         if part == "json":
             return self.json_field(id) if self._source is not None else None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, Literal
 
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
 from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
-from evaltui.core.model.json_values import camel, value_at
+from evaltui.core.model.json_values import camel, list_at, value_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.references import BLOCK, RULES, CaseRef, References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import put, put_member, remove
@@ -22,6 +24,7 @@ Rule = Mapping[str, Any]
 _ADK: JsonPath = ("criteria",)
 _OURS: JsonPath = (*BLOCK, "criteria")
 _REPEATS: JsonPath = (*BLOCK, "repeats")
+_RUBRICS: JsonPath = ("rubrics",)
 # The metric that looks for a single tool takes its name under any of these.
 _SAME_OPTION = {"tool": ("tool", "tool_name", "toolName")}
 
@@ -137,6 +140,31 @@ class ConfigEditor(References):
             is_last = len(criterion) == 1 and len(steps) > 1
             remove(self.config, path if is_last else (*path, key))
 
+    # Rubrics of a criterion
+
+    def rubrics(self, metric: str) -> list[Any]:
+        criterion = self.criterion(metric)
+        return list(list_at(criterion, field_path(criterion, (), "rubrics")))
+
+    def insert_rubric(self, metric: str, index: int, text: str) -> None:
+        """Adds a rubric with an id that is free, at an index."""
+        rubrics = self.rubrics(metric)
+        ids = {field_value(rubric, (), "rubric_id") for rubric in rubrics}
+        new_id = next(name for number in count(1) if (name := f"rubric_{number}") not in ids)
+        rubrics.insert(index, {"rubric_id": new_id, "rubric_content": {"text_property": text.strip()}})
+        self.set_option(metric, _RUBRICS, rubrics)
+
+    def set_rubric_text(self, metric: str, index: int, text: str) -> None:
+        rubrics = self.rubrics(metric)
+        rubrics[index] = _with_text(rubrics[index], text)
+        self.set_option(metric, _RUBRICS, rubrics)
+
+    def remove_rubric(self, metric: str, index: int) -> None:
+        """Takes a rubric out; the list goes with its last one."""
+        rubrics = self.rubrics(metric)
+        del rubrics[index]
+        self.set_option(metric, _RUBRICS, rubrics or None)
+
     def _known_path(self, metric: str) -> JsonPath:
         path = self.criterion_path(metric)
         if path is None:
@@ -196,6 +224,16 @@ class ConfigEditor(References):
         """The object at a path; empty where something else or nothing is there."""
         found = value_at(self.config, path)
         return found if isinstance(found, dict) else {}
+
+
+def _with_text(rubric: Any, text: str) -> Any:
+    if not isinstance(rubric, dict):
+        return rubric
+    content_key = field_path(rubric, (), "rubric_content")[-1]
+    content = rubric.get(content_key)
+    content = content if isinstance(content, dict) else {}
+    text_key = field_path(rubric, (content_key,), "text_property")[-1]
+    return {**rubric, content_key: {**content, text_key: text}}
 
 
 def _key(name: str, holder: Mapping[str, Any], spell: Callable[[str], str]) -> str:

@@ -228,11 +228,15 @@ class SetEditor:
             References(self.config).rename_set(old, wanted)
 
     def eval_id_problem(self, wanted: str, case: int | None = None) -> str | None:
-        """Why a case, a new one where none is named, cannot be called so, as a sentence."""
+        """Why a case, a new one where none is named, cannot be called so, as a sentence.
+
+        It may keep its id, also where another case has the same.
+        """
         if not wanted:
             return "Case id is missing"
-        others = [eval_id for number, eval_id in enumerate(self.eval_ids) if number != case]
-        return f"{wanted} already exists" if wanted in others else None
+        ids = self.eval_ids
+        is_taken = wanted in ids and (case is None or ids[case] != wanted)
+        return f"{wanted} already exists" if is_taken else None
 
     def rename_case(self, case: int, wanted: str) -> None:
         """Raises EditError for an id that is empty or taken: see `eval_id_problem`."""

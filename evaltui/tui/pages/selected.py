@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 _MAX_LISTED = 50
 
 
-def write_set_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) -> None:
+def write_set_facts(
+    page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None, *, can_edit_text: bool
+) -> None:
     """What the file is, what scores it, and what is wrong with it; `opened` is None while it is read."""
     problems = opened.problems if opened else eval_set.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -39,6 +41,9 @@ def write_set_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | Non
         page.blank()
         write_problems(page, errors, eval_set.path)
         page.blank()
+        if can_edit_text:
+            page.row((f"  {key_of('raw_case')}", "bold accent"), ("  Edit JSON", ""))
+            page.blank()
     _write_facts(page, eval_set, opened)
     warnings = [problem for problem in problems if problem.severity is not Severity.ERROR]
     if warnings:

@@ -15,6 +15,12 @@ def _refuses(workbench: Workbench) -> str | None:
     return workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
+def _refuses_json(workbench: Workbench) -> str | None:
+    if workbench.navigation.selection.case is None:
+        return workbench.editing.refuses_whole(workbench.navigation.file)
+    return _refuses(workbench)
+
+
 _here = partial(action, where=(Scope.CASE,), refusal=_refuses, acts=True)
 _in_line = partial(action, where=(Scope.FIELD,))
 _in_text = partial(action, where=(Scope.TEXT,))
@@ -61,7 +67,14 @@ CASE = (
         "b",
         footer="context",
     ),
-    _here("raw_case", "Edit JSON", "Edit the JSON text of the case", "f4", footer="JSON"),
+    _here(
+        "raw_case",
+        "Edit JSON",
+        "Edit the JSON text of the case, or of a file without readable cases",
+        "f4",
+        refusal=_refuses_json,
+        footer="JSON",
+    ),
     _here(
         "external_editor",
         "Edit in $EDITOR",

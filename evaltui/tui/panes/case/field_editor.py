@@ -114,7 +114,7 @@ class FieldEditor:
         """Opens what was recovered, closes what was applied elsewhere, and takes over what was changed."""
         drafting, opened = self._workbench.drafting, self.opened
         if opened is None:
-            if (draft := drafting.draft) is not None and draft.part != "json" and self._pane.rows:
+            if (draft := drafting.draft) is not None and not draft.is_in_dialog and self._pane.rows:
                 self._pane.move_to_id(draft.row)
                 self._show(OpenedField(draft, self._widget_for(draft.field)), selected=False)
             return
@@ -206,7 +206,7 @@ class FieldEditor:
     def _following(self, opened: OpenedField) -> Operation | None:
         """What comes after a field: its value after the name of something new, arguments after a call."""
         draft, is_new = opened.draft, opened.added_from is not None
-        field = self._pane.selected.field(draft.row, draft.part)
+        field = None if draft.part == "file" else self._pane.selected.field(draft.row, draft.part)
         then = field.then if field else None
         if then is None or (then.if_changed and not is_new and not draft.is_typed):
             return None

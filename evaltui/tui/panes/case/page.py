@@ -101,7 +101,8 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
         elif case is not None and opened is None:
             page.row(("Loading case…", "muted"))
         else:
-            write_set_facts(page, eval_set, opened)
+            refusal = workbench.editing.refuses_whole(eval_set.path) if case is None else "a case"
+            write_set_facts(page, eval_set, opened, can_edit_text=refusal is None)
 
     def _write_rows(self, page: Page) -> None:
         if (reason := self.refusal_to_edit) is not None:

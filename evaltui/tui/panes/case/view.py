@@ -49,20 +49,27 @@ class JsonEditing:
         if field is not None and self._workbench.drafting.open((), "json", field):
             self.show()
 
+    def edit_file(self) -> None:
+        """Opens the text of the selected file, as far as it is not cut into cases."""
+        path = self._workbench.navigation.file
+        if path is not None and self._workbench.drafting.open_file(path):
+            self.show()
+
     def show(self) -> None:
         """Opens the draft, as of an earlier session, unless it is open."""
         draft = self._workbench.drafting.draft
-        if draft is None or draft.part != "json" or self._is_shown:
+        if draft is None or not draft.is_in_dialog or self._is_shown:
             return
         self._is_shown = True
-        title = "Arguments" if draft.row else f"JSON of {draft.case.eval_id}"
-        self._pane.app.push_screen(RawScreen(title, self._workbench), self._left)
+        name = draft.case.eval_id or self._workbench.sets.file_of(draft.case.path).name
+        title = "Arguments" if draft.row else f"JSON of {name}"
+        self._pane.app.push_screen(RawScreen(title, self._workbench), partial(self._left, draft.noun))
 
-    def _left(self, text: str | None) -> None:
+    def _left(self, noun: str, text: str | None) -> None:
         self._is_shown = False
         if text is not None:
             self._pane.app.copy_to_clipboard(text)
-            self._workbench.say("The case was deleted; its JSON is in the clipboard")
+            self._workbench.say(f"The {noun} was deleted; its JSON is in the clipboard")
         self._pane.show_soon()
 
     def edit_in_editor(self, row: Row) -> None:
@@ -301,7 +308,9 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._workbench.say(file.notice)
 
     def action_raw_case(self) -> None:
-        if self.ready_row() is not None:
+        if self._workbench.navigation.selection.case is None:
+            self._json.edit_file()
+        elif self.ready_row() is not None:
             self._json.edit_case()
 
     def action_external_editor(self) -> None:
