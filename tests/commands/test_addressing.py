@@ -64,7 +64,7 @@ def test_every_command_takes_the_dotted_name(project, capsys, monkeypatch):
     assert call("run", *name) == 0
     capsys.readouterr()
     assert call("runs", *name) == 0
-    assert capsys.readouterr().out.count("greets:greets") == 2
+    assert capsys.readouterr().out.count("· greets\n") == 2
     assert call("compare", *name, "last", "last") == 0
     assert call("metrics", *name) == 0
     assert "Metrics of desk" in capsys.readouterr().out
