@@ -102,7 +102,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await run_all(app, pilot)
         await pilot.press("3")
         await until(pilot, shows(app, "last passed run "))
-        assert "since then agent: agent.py" in screen_text(app)
+        await until(pilot, shows(app, "since then agent: agent.py"))
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=size) as pilot:
         await opened(app, pilot, coin, "good")

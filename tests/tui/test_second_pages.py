@@ -63,7 +63,7 @@ async def test_a_run_is_previewed_with_what_failed_in_it(two_runs, size):
         await second_page(pilot, app, "open run", PickRunScreen)
         await until(pilot, lambda: previewed(app)[:1] and previewed(app)[0].startswith("run 2 "))
         await until(pilot, lambda: "✓ All cases passed" in previewed(app))
-        assert previewed(app)[1].endswith("talk: greets")
+        assert previewed(app)[1].endswith("talk:greets")
         assert "ago" in previewed(app)[0]
         await pilot.press("down")
         await until(pilot, lambda: "1 case did not pass" in previewed(app))

@@ -60,14 +60,14 @@ def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
 
 
 def spent_line(compared: Compared) -> Line:
-    """What the cases in both took, what else is different between the runs, and what is missing."""
+    """How cases differ, what else is different between the runs, what those in both took, what is missing."""
     facts: list[Line] = []
     if (pairs := compared.comparison.paired).cases:
         role = "error" if pairs.is_worse(compared.comparison.alpha) else ""
         facts.append([(str(pairs), role)])
-    facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
     changed = "; ".join(map(visible, compared.between))
     facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
+    facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
     for words, _ in unfinished(compared.base.summary, compared.candidate.summary):
         facts.append([(words, "warning")])
     return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]
