@@ -55,15 +55,17 @@ def files_changed_since(file: RunFile, agent: AgentAddress, written: Collection[
     """The agent's files that are not what they were when a run began.
 
     Data that its processes wrote, or those of later runs, which are `written`, is left out, and what the
-    agent may have changed before the end of the run. Of an agent behind a network those that scored it.
-    Raises what `RunFile` raises.
+    agent may have changed before the end of the run. Of an agent behind a network those that scored it, once
+    the run began: only their times are known. Raises what `RunFile` raises.
     """
     header, folder = file.header, agent_folder(agent.code)
+    if header.url:
+        began = header.started.timestamp()
+        read = (name for name in header.read if name not in header.written)
+        return tuple(name for name in read if was_written_since(folder / name, began))
+
     # Of a run that was cut off only the last event is known.
     end = file.last_moment + (_MOMENT if file.seconds is None else 0.0)
-
-    if header.url:
-        return tuple(name for name in header.read if was_written_since(folder / name, end))
 
     def may_be_own(name: str) -> bool:
         if _is_read_only(name, header):
