@@ -10,9 +10,9 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
+from evaltui.views.cause import differences_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.documents.line_changes import LineChange
 from evaltui.text.outcomes import STALE
+from evaltui.views.cause import why
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, Row
-from evaltui.workbench.results import why
 
 # Cases of which it is said why they fail: more than there are on a screen.
 _MOST_CASES = 60

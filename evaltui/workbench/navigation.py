@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
+from evaltui.views.cause import differences_of, made_call
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.filtering import Filtered, Scores, ShownScores
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.results import differences_of, made_call
 from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:

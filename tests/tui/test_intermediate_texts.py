@@ -26,10 +26,10 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.accept import AcceptScreen
+from evaltui.views.cause import differences_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import accept, propose
-from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
 from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench

@@ -48,9 +48,9 @@ from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.judged import write_all_findings, write_finding
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.tui.screens.details import DetailsScreen
+from evaltui.views.cause import differences_of, judged_row
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import refuses_case
-from evaltui.workbench.results import differences_of, judged_row
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
 from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench

@@ -19,7 +19,7 @@ from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.live import LiveCase, write_live
 from evaltui.tui.pages.running import InFlight
 from evaltui.tui.pages.writer import Folding, Page
-from evaltui.workbench.results import differences_of, failing_differences
+from evaltui.views.cause import differences_of, failing_differences
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.stored_results import ResultInMemory
 

@@ -12,6 +12,7 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.values import put
+from evaltui.views.cause import differences_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import (
     choices_in_list,
@@ -21,7 +22,6 @@ from evaltui.workbench.acceptable import (
 )
 from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.background import Progress
-from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.stored_results import RunResults, _last_read
 from evaltui.workbench.workbench import Workbench

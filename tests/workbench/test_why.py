@@ -12,7 +12,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.workbench.results import why
+from evaltui.views.cause import why
 
 CALL = Call("tool", {})
 DIFFS = {

@@ -17,7 +17,7 @@ from evaltui.text.plots import sparkline, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.pages.verdict import ROOMY, chip
 from evaltui.tui.pages.writer import Link, Page
-from evaltui.workbench.results import why
+from evaltui.views.cause import why
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.traffic import as_shares, is_rate_limit
 

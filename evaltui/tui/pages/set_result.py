@@ -35,8 +35,8 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.running import Figure, plot_width, write_figures
 from evaltui.tui.pages.verdict import ROOMY, chip, short_names
 from evaltui.tui.pages.writer import Link, Page
+from evaltui.views.cause import why
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.results import why
 from evaltui.workbench.set_results import Moved, SetResults
 
 # This page is written anew while results come in.

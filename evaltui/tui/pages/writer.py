@@ -17,8 +17,8 @@ from evaltui.text.glyphs import EMPTY_BAR, ascii_only
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
 from evaltui.text.syntax import code
 from evaltui.text.values import type_change, visible, visible_block
+from evaltui.views.cause import place_of
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.results import place_of
 
 if TYPE_CHECKING:
     from evaltui.core.compare.judged import Finding

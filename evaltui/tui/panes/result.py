@@ -26,10 +26,11 @@ from evaltui.tui.pages.selected import View, page_title, shown_state, write_page
 from evaltui.tui.pages.writer import Folding, Link, Page, write_sides
 from evaltui.tui.pane import Copied
 from evaltui.tui.screens.details import DetailsScreen, Tab
+from evaltui.views.cause import failing_differences
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.editors import place_of_agent, place_of_tool
-from evaltui.workbench.results import failing_differences, result_as_json
+from evaltui.workbench.results import result_as_json
 from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -9,9 +9,9 @@ from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.documents.editing.set import CaseEditor
 from evaltui.documents.edits import EditError
+from evaltui.views.cause import expected_call, judged_row
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.fields import RowId
-from evaltui.workbench.results import expected_call, judged_row
 from evaltui.workbench.state import CaseOutcome
 
 

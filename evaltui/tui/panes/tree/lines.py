@@ -15,8 +15,8 @@ from evaltui.text.lines import Line, both_ends, cells, cut, fit
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
+from evaltui.views.cause import why
 from evaltui.workbench.case_list import Row
-from evaltui.workbench.results import why
 from evaltui.workbench.workbench import Workbench
 
 # Below this many cells of name, the figure at the right is left out.

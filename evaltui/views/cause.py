@@ -1,0 +1,136 @@
+"""The differences of a result, in their order, and the cause of its outcome in few words.
+
+Nothing heavy is imported, so that the screen can go to differences before any result is shown. Statuses are
+compared by their text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evaltui.core.compare.turn_verdicts import response_op
+from evaltui.text.figures import counted, show_number, show_score
+from evaltui.views.difference import DifferenceAt
+
+if TYPE_CHECKING:
+    from evaltui.core.compare.judged import Finding
+    from evaltui.core.model.eval_set import EvalCase
+    from evaltui.core.model.outcome import CaseResult
+
+# What the reason of a metric says where its judge cannot be asked.
+_NO_JUDGE = re.compile(r"judge|API_KEY")
+_CALLS = ("tool_trajectory_avg_score", "trajectory_recall", "trajectory_precision")
+_OPS = {"missing": "missing", "extra": "unexpected"}
+
+
+def why(result: CaseResult) -> str:
+    """The cause of an outcome in few cells: `out of order`, `1 call missing`, `response 0.12`, `3/5 flaky`;
+    "" for a case that passed."""
+    if result.status == "PASSED":
+        return ""
+    if result.status == "FLAKY":
+        return f"{result.passed_repeats}/{len(result.repeats)} flaky"
+    if result.error is not None:
+        limit = re.search(r"within (\S+ s)\b", result.error.message)
+        if "Timeout" not in result.error.type:
+            return result.error.type
+        return f"timeout {limit[1]}" if limit else "timeout"
+    if result.status == "NOT_EVALUATED":
+        reasons = [metric.reason for metric in result.metrics if metric.status == result.status]
+        return "no judge" if any(_NO_JUDGE.search(reason) for reason in reasons) else "not evaluated"
+    failed = [metric for metric in result.metrics if metric.status == result.status]
+    ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
+    if ops and any(metric.name in _CALLS for metric in failed):
+        return _calls_in_short(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
+    metric = next(iter(failed), None)
+    if metric is None or metric.score is None:
+        return ""
+    if metric.name == "final_session_state":
+        return "final state"
+    name = "response" if "response" in metric.name else metric.name.split("_")[0]
+    return f"{name} {show_score(metric.score)}"
+
+
+def _calls_in_short(ops: Sequence[str], differences: int) -> str:
+    kinds = set(ops)
+    if kinds == {"moved"}:
+        return "out of order"
+    if len(kinds) == 1 and ops[0] in _OPS:
+        return f"1 call {_OPS[ops[0]]}" if ops == ["missing"] else f"{show_number(len(ops))} {_OPS[ops[0]]}"
+    return counted(differences, "difference")
+
+
+def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
+    """Those of the rows of each turn; then what is wrong by judges, by metric; then the final state."""
+    from evaltui.core.compare.judged import findings
+    from evaltui.views.rows import compared_rows, state_rows
+
+    for number in range(len(result.turns)):
+        yield from (row.at for row in compared_rows(result, number) if row.at)
+    for metric in result.metrics:
+        if metric.status != "INFORMATIONAL":
+            yield from _places(findings(metric))
+    yield from (row.at for row in state_rows(result.state) if row.at)
+
+
+def _places(found: Iterable[Finding]) -> Iterator[DifferenceAt]:
+    return (place_of(finding) for finding in found if finding.needs_attention)
+
+
+def place_of(finding: Finding) -> DifferenceAt:
+    return DifferenceAt("judgement", finding.turn, found=(finding.metric, finding.number))
+
+
+def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
+    """Which call of its turn, in the order in which they were made, a difference is of; None for no call."""
+    if at.turn is None or at.row is None:
+        return None
+    rows = result.turns[at.turn].calls
+    return sum(row.actual is not None for row in rows[: at.row]) if rows[at.row].actual else None
+
+
+def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
+    """Which call that its turn expects a difference is of; None where none is, or it is of no call."""
+    from evaltui.core.model.outcome import calls_of
+
+    if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):
+        return None
+    rows = result.turns[at.turn].calls
+    wanted = rows[at.row].expected
+    if wanted is None:
+        return None
+    # Rows are in the order in which calls were made, and the same call may be expected twice.
+    before = sum(row.expected == wanted for row in rows[: at.row])
+    calls = calls_of((case.conversation or [])[at.turn].intermediate_data)
+    equal = [number for number, call in enumerate(calls) if call == wanted]
+    return equal[before] if before < len(equal) else None
+
+
+def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[str | int, ...]:
+    """The row of the case by which something was judged: a rubric, an expected answer, else the turn."""
+    from evaltui.core.compare.judged import subject_of
+
+    turn = at.turn or 0
+    if at.found is None:
+        return ("turn", turn)
+    name, number = at.found
+    if subject_of(name) == "answer":
+        return ("turn", turn, "answer", 0)
+    metric = next(metric for metric in result.metrics if metric.name == name)
+    rubric_id = metric.per_invocation[turn].judgements[number].id
+    of_turn = (case.conversation or [])[turn : turn + 1]
+    holders = [(("rubric",), case.rubrics), *((("turn", turn, "rubric"), one.rubrics) for one in of_turn)]
+    for row, rubrics in holders:
+        for place, rubric in enumerate(rubrics or ()):
+            if rubric.rubric_id == rubric_id:
+                return (*row, place)
+    return ("turn", turn)
+
+
+def failing_differences(result: CaseResult) -> list[DifferenceAt]:
+    """The differences without those within a threshold; these where there are no others."""
+    every = list(differences_of(result))
+    failing = [at for at in every if at.kind != "answer" or response_op(result, at.turn or 0) == "changed"]
+    return failing or every
