@@ -31,7 +31,7 @@ from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, show_duration, show_local, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, cut, draw
 from evaltui.text.values import visible
@@ -98,10 +98,19 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
         yield cut([run_mark(row), (f"{began}google-adk", "")], cells)
         yield cut([("    ", ""), *_counts(row)], cells)
         return
-    named = f"  {visible(', '.join(row.names))}" if row.names else ""
-    yield cut([run_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
+    named = f"{visible(', '.join(row.names))}  " if row.names else ""
+    number: Line = [(f" run {row.number or UNKNOWN:<4}", "bold")]
+    yield cut([run_mark(row), *number, (began, ""), (_ended(row), "")], cells)
     kind = "".join(f" · {visible(word)}" for word in row.kind.in_words)
-    yield cut([("    ", ""), *_counts(row), (f"{kind}{_variant(row)} · {selected_in(row)}", "muted")], cells)
+    yield cut(
+        [
+            ("    ", ""),
+            (named, "bold"),
+            *_counts(row),
+            (f"{kind}{_variant(row)} · {selected_in(row)}", "muted"),
+        ],
+        cells,
+    )
 
 
 def _ended(row: RunRow) -> str:

@@ -42,6 +42,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     if "python" in facts:
         yield from wrap([("python  ", "muted"), (visible(facts["python"].text), "muted")], width)
     yield from _settings_line(report.settings, width)
+    seen: dict[bytes, str] = {}
     for eval_set, cases in report.by_set():
         summaries = report.summaries_of_set(eval_set)
         yield cut(_set_header(eval_set, summaries, report), width)
@@ -51,7 +52,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         if len(listed) < len(cases):
             yield [(f"  {_not_listed(summaries)} not listed", "muted")]
         yield []
-        yield from _all_details(listed, width)
+        yield from _all_details(eval_set.eval_set_id, listed, width, seen)
     if report.comparison is not None:
         yield from comparison_lines(report.comparison, width)
         yield []
@@ -182,10 +183,13 @@ class _Details:
     others: list[str]
 
 
-def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
+def _all_details(
+    set_id: str, cases: Sequence[CaseResult], width: int, seen: dict[bytes, str]
+) -> Iterator[Line]:
     """Of every case that did not pass; what is the same for several, such as a broken agent, is written once.
 
-    Of a flaky case that its policy lets pass, how it varies.
+    Of a flaky case that its policy lets pass, how it varies. `seen` has the details of the sets before, each
+    with its first case.
     """
     by_text: dict[bytes, _Details] = {}
     for number, case in enumerate(cases):
@@ -197,10 +201,14 @@ def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
                 by_text[key] = _Details(number, lines if len(by_text) < _MOST_LISTED else None, [])
             else:
                 known.others.append(visible(case.eval_id))
-    for one in by_text.values():
+    for key, one in by_text.items():
         first = cases[one.number]
         yield _rule(first, width)
-        yield from one.lines or _details(first, width)
+        if key in seen:
+            yield cut([("  ", ""), (f"as {seen[key]}", "")], width)
+        else:
+            seen[key] = visible(f"{set_id} › {first.eval_id}")
+            yield from one.lines or _details(first, width)
         if one.others:
             yield []
             also = [(f"also {', '.join(one.others)}", "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,10 +39,11 @@ _MOST_SHARDS = 20
 
 
 def find_run(store: RunStore, ref: str) -> Path:
-    """The run that `last`, a path, a name, an id or a unique beginning of an id stands for: the file of a
-    run, or a result file of google-adk.
+    """The run that `last`, a path, a name, a number, an id or a unique beginning of an id stands for.
 
-    Raises SelectionError where there is none, and for a beginning that several runs have.
+    It is the file of a run, or a result file of google-adk.
+
+    Raises SelectionError where there is none, and for a number or a beginning that several runs have.
     """
     if ref.endswith((SUFFIX, ADK_SUFFIX)) and Path(ref).is_file():
         return Path(ref)
@@ -55,7 +57,7 @@ def find_run(store: RunStore, ref: str) -> Path:
     wanted = names.get(ref, ref)
     if wanted in known:
         return known[wanted]
-    found = [one for one in known if ref and one.startswith(ref)]
+    found = _numbered(store, ref) or [one for one in known if ref and one.startswith(ref)]
     if len(found) > 1:
         first, second, *_ = found
         raise SelectionError(f"{ref!r} matches {counted(len(found), 'run')}: {first}, {second}, …")
@@ -70,6 +72,18 @@ def find_run(store: RunStore, ref: str) -> Path:
             f"`evaltui runs {agent_dir}` lists the runs; `last` is the newest"
         )
     return known[found[0]]
+
+
+def _numbered(store: RunStore, ref: str) -> list[str]:
+    """The ids of the runs that have a number."""
+    if not re.fullmatch(r"[1-9]\d{0,5}", ref):
+        return []
+    ids = []
+    for path in store.files():
+        with suppress(OSError, ValueError):
+            if RunFile(path).number == int(ref):
+                ids.append(run_id(path))
+    return ids
 
 
 def last_run(store: RunStore) -> Path | None:

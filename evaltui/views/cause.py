@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.core.compare.turn_verdicts import response_op
+from evaltui.core.compare.turn_verdicts import INTERMEDIATE_METRIC, RESPONSE_METRICS, response_op
 from evaltui.text.figures import counted, show_number, show_score
 from evaltui.views.difference import DifferenceAt
 
@@ -127,6 +127,15 @@ def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[st
             if rubric.rubric_id == rubric_id:
                 return (*row, place)
     return ("turn", turn)
+
+
+def judging_metric(result: CaseResult, at: DifferenceAt) -> str | None:
+    """The metric that failed for a difference; None where that is an argument or of the final state."""
+    if at.found is not None:
+        return at.found[0]
+    of_kind = {"call": _CALLS, "text": (INTERMEDIATE_METRIC,), "answer": RESPONSE_METRICS}.get(at.kind, ())
+    failed = {metric.name for metric in result.metrics if metric.status == "FAILED"}
+    return next((name for name in of_kind if name in failed), None)
 
 
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:

@@ -25,7 +25,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.text_diff import NO_TEXTS
-from evaltui.text.figures import counted, show_score, show_scores
+from evaltui.text.figures import counted, ordinal, show_score, show_scores
 from evaltui.text.lines import Line
 from evaltui.text.syntax import JSON
 from evaltui.text.values import show_change, show_value, type_names, visible
@@ -65,6 +65,8 @@ class Row:
     """The difference that the row is about; None for none."""
     instead: str = ""
     """Stands for an actual text that is absent: `no response`."""
+    place: str = ""
+    """Where a call out of order is expected: `2nd`."""
 
     @property
     def is_change(self) -> bool:
@@ -123,7 +125,8 @@ def _whole_call(diff: CallDiff, op: str, note: str = "", at: DifferenceAt | None
     has_expected = diff.expected is not None and diff.op != "moved" and op != "made"
     expected = diff.expected.args if has_expected and diff.expected else ABSENT
     actual = diff.actual.args if diff.actual else ABSENT
-    return Row("call", op, call_name(diff), expected, actual, note, at is not None, at)
+    place = ordinal(diff.place + 1) if op == "moved" and diff.place is not None else ""
+    return Row("call", op, call_name(diff), expected, actual, note, at is not None, at, place=place)
 
 
 def _differing_call(turn: TurnResult, diff: CallDiff, at: DifferenceAt) -> Iterator[Group]:
@@ -302,7 +305,8 @@ def labelled_sides(row: Row, limit: int, label: str = "") -> tuple[Line | None, 
     absent = row.expected is ABSENT, row.actual is ABSENT
     if row.kind == "call":
         name: Line = [(row.label, "bold")]
-        return None if absent[0] else name, None if absent[1] else name
+        elsewhere: Line | None = [(row.label, ""), (f"  {row.place}", "muted")] if row.place else None
+        return elsewhere if absent[0] else name, None if absent[1] else name
     lines: list[Line] = [
         [(label or row.label, "key"), ("  ", ""), (text, JSON)] for text in value_sides(row, limit)
     ]

@@ -23,7 +23,10 @@ def test_paths_need_no_agent_and_the_current_folder_is_the_default(agent, monkey
     assert call("compare", base, candidate) == 0
     monkeypatch.chdir(agent)
     assert call("compare", base.stem, "last") == 0
-    assert capsys.readouterr().out.count("1 unchanged") == 2
+    assert call("compare", "1", "2") == 0
+    assert capsys.readouterr().out.count("1 unchanged") == 3
+    assert call("compare", "1", "3") == 2
+    assert "has no run '3'" in capsys.readouterr().err
 
 
 def test_a_result_file_of_google_adk(agent, capsys):

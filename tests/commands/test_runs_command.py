@@ -47,7 +47,7 @@ def test_an_interrupted_run_says_what_is_left(write_agent, capsys):
     agent = write_agent("")
     run = keep(agent, ["PASSED"], None, {"lights": ["one", "two", "three"], "heat": ["four"]})
     head, below = listed(agent, capsys)
-    assert head == f"– {run}  2026-01-02 12:04  interrupted"
+    assert head == f"– run 1    {run}  2026-01-02 12:04  interrupted"
     assert below == "    1 passed, 3 not finished · lights (3 cases), heat:four"
 
 
@@ -64,7 +64,7 @@ def test_older_ones_are_counted(write_agent, capsys):
     agent = write_agent("")
     ids = [keep(agent, ["PASSED"]) for _ in range(22)]
     lines = listed(agent, capsys)
-    assert [line.split()[1] for line in lines if line.startswith("✓")] == ids[:1:-1]
+    assert [line.split()[3] for line in lines if line.startswith("✓")] == ids[:1:-1]
     assert lines[-1].startswith("and 2 older ones in ")
 
 
@@ -89,7 +89,7 @@ def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):
     log = begin_run(RunStore(agent), RunHeader((selected("lights", ["one"]),), started=STARTED))
     lines = listed(agent, capsys)
     assert "still running" in lines[0]
-    assert lines[2].endswith("before the change")
+    assert lines[3] == "    before the change  1 passed · lights:case 0"
     log.close()
     assert call("runs", agent, "--name", "nothing", "x") == 2
     assert "has no run 'nothing'" in capsys.readouterr().err

@@ -31,7 +31,7 @@ def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
 
 
 INTERMEDIATE_METRIC = "intermediate_match_score"
-_RESPONSE_METRICS = ("response_match_score", "final_response_match_v2")
+RESPONSE_METRICS = ("response_match_score", "final_response_match_v2")
 
 
 def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "within", "changed"]:
@@ -42,7 +42,7 @@ def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "
     statuses = {
         metric.per_invocation[number].status
         for metric in result.metrics
-        if metric.name in _RESPONSE_METRICS and len(metric.per_invocation) == len(result.turns)
+        if metric.name in RESPONSE_METRICS and len(metric.per_invocation) == len(result.turns)
     }
     return "within" if statuses == {"PASSED"} else "changed"
 

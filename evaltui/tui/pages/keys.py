@@ -9,7 +9,17 @@ from typing import NamedTuple
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
 from evaltui.text.values import visible
-from evaltui.workbench.actions import LISTS, SUBJECTS, Action, Scope, chain_of, keys_of, usable_hints
+from evaltui.workbench.actions import (
+    ACTIONS,
+    LISTS,
+    SUBJECTS,
+    Action,
+    Scope,
+    chain_of,
+    keys_of,
+    place_of,
+    usable_hints,
+)
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
@@ -34,6 +44,8 @@ class KeysHere:
     """The others that can be done now, by subject."""
     refused: Mapping[str, tuple[Action, str]]
     """Actions that cannot be done now, by id, each with why."""
+    elsewhere: Sequence[Action]
+    """The actions whose keys do not work here."""
     names: Mapping[str, str]
     """Names of the keys, by id of the action."""
 
@@ -55,8 +67,10 @@ def keys_here(workbench: Workbench, scope: Scope) -> KeysHere:
         name: [one for one in actions if one.id not in refused and one not in matter]
         for name, actions in here.items()
     }
-    names = {one.id: " ".join(key_name(key) for key in keys_of(one, workbench)) for one in found}
-    return KeysHere(matter, {name: actions for name, actions in rest.items() if actions}, refused, names)
+    elsewhere = [action for action in ACTIONS if action not in found]
+    names = {one.id: " ".join(key_name(key) for key in keys_of(one, workbench)) for one in ACTIONS}
+    rest = {name: actions for name, actions in rest.items() if actions}
+    return KeysHere(matter, rest, refused, elsewhere, names)
 
 
 class Cell(NamedTuple):
@@ -127,7 +141,8 @@ def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
 def found_rows(here: KeysHere, query: str, width: int) -> KeyRows:
     """Actions with all of the words in their title, help or keys.
 
-    That of a key that was typed comes first, those that are unavailable last.
+    That of a key that was typed comes first, then the others by their title, those that are unavailable, and
+    those of other places, which cannot be chosen.
     """
     drawn = KeyRows()
     words = query.casefold().split()
@@ -142,7 +157,7 @@ def found_rows(here: KeysHere, query: str, width: int) -> KeyRows:
             not all(word in action.title.casefold() for word in words),
         )
 
-    for action in sorted(every, key=rank):
+    for action in [*sorted(every, key=rank), *here.elsewhere]:
         text = f"{action.title} {action.help} {here.names[action.id]}".casefold()
         if all(word in text for word in words):
             drawn.add(_action_line(here, action, width))
@@ -183,14 +198,15 @@ def _add_list(drawn: KeyRows, title: str, action_cells: Sequence[Cell]) -> None:
 
 
 def _action_line(here: KeysHere, action: Action, width: int) -> Cell:
-    why = here.refused.get(action.id, (action, ""))[1]
+    is_elsewhere = action in here.elsewhere
+    why = place_of(action) if is_elsewhere else here.refused.get(action.id, (action, ""))[1]
     line: Line = [
         (pad(here.names[action.id], _KEYS), "faint" if why else "bold accent"),
         (pad(action.title, _TITLE), "faint" if why else ""),
         ("  ", ""),
         (why or action.help, "faint" if why else "muted"),
     ]
-    return Cell(0, cut(line, width - 2), action.id)
+    return Cell(0, cut(line, width - 2), "" if is_elsewhere else action.id)
 
 
 def row_line(row: Sequence[Cell], current: Cell | None) -> Line:

@@ -90,8 +90,8 @@ def _write_call(page: Page, row: Row, *, is_brief: bool, checked: bool) -> None:
     if is_brief and row.op in ("", "same") and ABSENT not in (row.expected, row.actual):
         put_off_sides(page, lambda: Sides(row.op, _in_a_line(row), _in_a_line(row)))
         return
-    name: Line = [(row.label, "bold" if checked else "")]
-    left, right = (None if side is ABSENT else name for side in (row.expected, row.actual))
+    sides = labelled_sides(row, _MAX_VALUE)
+    left, right = (side if checked or side is None else [(row.label, "")] for side in sides)
     put_off_sides(page, partial(Sides, row.op, left, right, row.note, differs=row.differs))
     arguments = list(argument_rows(row))
     width = min(_MAX_PATH, max((cell_len(argument.label) for argument in arguments), default=0))

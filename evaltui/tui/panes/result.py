@@ -26,7 +26,8 @@ from evaltui.tui.pages.selected import View, page_title, shown_state, write_page
 from evaltui.tui.pages.writer import Folding, Link, Page, write_sides
 from evaltui.tui.pane import Copied
 from evaltui.tui.screens.details import DetailsScreen, Tab
-from evaltui.views.cause import failing_differences
+from evaltui.views.cause import failing_differences, judging_metric
+from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.editors import place_of_agent, place_of_tool
@@ -62,11 +63,20 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     class CaseMade(Message):
         """A case was made of the conversation, and is selected."""
 
+    class MetricAsked(Message):
+        """The criterion of a metric is to be shown."""
+
+        def __init__(self, metric: str) -> None:
+            super().__init__()
+            self.metric = metric
+
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         # Where the selected difference was seen last: when it is gone, the next one has its number.
         self._last: tuple[CaseId | None, int] = (None, 0)
         self._marked = range(0)
+        # The case and its difference that was accepted last, until another one is selected.
+        self._accepted: tuple[CaseId | None, DifferenceAt] | None = None
         # Runs while the selected case does.
         self._clock: Timer | None = None
         # The parts of the page of a case that were folded or opened by the user.
@@ -150,6 +160,8 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         elif not runs and self._clock is not None:
             self._clock.stop()
             self._clock = None
+        if self._accepted is not None:
+            self._leave_accepted()
         marked = self._lines_of_current()
         if marked != self._marked:
             self._marked = marked
@@ -184,6 +196,18 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         differences = failing_differences(self._scored.shown) if self._scored else []
         if differences and self._workbench.navigation.difference is None:
             self._workbench.navigation.select_difference(differences[0])
+
+    def _leave_accepted(self) -> None:
+        """Selects the difference after the one that was accepted, once the case has been scored again."""
+        differences = failing_differences(self._scored.shown) if self._scored else []
+        case, at = self._accepted or (None, None)
+        if case == self._workbench.navigation.selection.case and at in differences:
+            return
+        self._accepted = None
+        if differences and self._workbench.navigation.difference in (None, at):
+            number = min(self._beyond(1), len(differences) - 1)
+            self._workbench.navigation.select_difference(differences[number])
+            self.call_after_refresh(self._show_difference)
 
     def _show_difference(self) -> None:
         self.follow()
@@ -329,11 +353,22 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         # The first frame does not wait for what is seen only now.
         from evaltui.tui.screens.accept import AcceptScreen
 
-        self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
+        screen = AcceptScreen(self._workbench, choices_in_result(self._workbench.editing))
+        case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
+
+        def leave(accepted: bool | None) -> None:
+            self._accepted = (case, at) if accepted and at else None
+            self.follow()
+
+        self.app.push_screen(screen, leave)
 
     def action_relax(self) -> None:
         case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
         if case is None or at is None:
+            return
+        if at.kind != "argument":
+            metric = judging_metric(self._scored.shown, at) if self._scored else None
+            self.post_message(self.MetricAsked(metric or ""))
             return
         from evaltui.tui.screens.relax import RelaxScreen
         from evaltui.workbench.relaxing import Relaxing

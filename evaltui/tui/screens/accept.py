@@ -36,8 +36,8 @@ _MOST_SCORED = 6
 _OTHER_ROWS = 3
 
 
-class AcceptScreen(DialogScreen[None], inherit_bindings=False):
-    """Shows what each choice would change; nothing is changed before `enter`, nor what was not shown."""
+class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
+    """Shows what each choice would change, returns whether it was made; nothing changes before `enter`."""
 
     box = "#accept"
     BINDINGS = bindings(Scope.ACCEPT)
@@ -99,7 +99,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
             write_file_change(page, change)
 
     def action_leave_it(self) -> None:
-        self.dismiss()
+        self.dismiss(False)
 
     def action_accept_more(self) -> None:
         self._choose(self._current + 1)
@@ -135,7 +135,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         if proposal is None or proposal.problem:
             return
         if accept(self._workbench.editing, proposal):
-            self.dismiss()
+            self.dismiss(True)
         else:
             self._proposals.clear()
             self._choose(self._current)

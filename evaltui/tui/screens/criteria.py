@@ -52,9 +52,11 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     BINDINGS = bindings(Scope.CRITERIA)
     AUTO_FOCUS = f"#{_ROWS}"
 
-    def __init__(self, workbench: Workbench, set_path: Path) -> None:
+    def __init__(self, workbench: Workbench, set_path: Path, metric: str = "") -> None:
         super().__init__()
         self._workbench = workbench
+        # Where the cursor begins; "" for the first row.
+        self._metric = metric
         self.criteria = Criteria(
             workbench.sets, workbench.outcomes, workbench.editing, set_path, workbench.say
         )
@@ -78,6 +80,10 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self.subscribe_to(self._workbench)
         self._show_places(self.app.size)
         self.follow()
+        for row in self.rows.rows():
+            if isinstance(row, MetricRow) and row.name == self._metric:
+                self.rows.go_to(row)
+                break
 
     def on_resize(self) -> None:
         self._show_places(self.size)

@@ -9,12 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import on
+
 from evaltui.files.settings import remember_theme
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.exchange import open_source
 from evaltui.tui.pane import Beside, Pane
+from evaltui.tui.panes.result import ResultView
 from evaltui.tui.text_field import TextField
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.case_order import CaseOrder
@@ -279,10 +282,18 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, RepeatScreen(repeat_title(sets, selection), usual, cost), run)
 
     def action_criteria(self) -> None:
+        self._show_criteria("")
+
+    @on(ResultView.MetricAsked)
+    def _show_metric(self, message: ResultView.MetricAsked) -> None:
+        self._show_criteria(message.metric)
+
+    def _show_criteria(self, metric: str) -> None:
+        """The criteria of the selected set, at a metric of theirs."""
         if (path := self.workbench.navigation.file) is not None:
             from evaltui.tui.screens.criteria import CriteriaScreen
 
-            ask(self, CriteriaScreen(self.workbench, path), self._show_case_of_criteria)
+            ask(self, CriteriaScreen(self.workbench, path, metric), self._show_case_of_criteria)
 
     def _show_case_of_criteria(self, case: CaseId) -> None:
         self.workbench.navigation.show(Selection(*case))

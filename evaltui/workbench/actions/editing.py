@@ -136,8 +136,8 @@ def _refuses_to_relax(workbench: Workbench) -> str | None:
     at = workbench.navigation.difference
     if at is None:
         return "No difference selected"
-    if at.kind != "argument":
-        return "Only arguments can be relaxed"
+    if at.kind == "state":
+        return "The final state has no threshold: accept or edit it"
     return workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
@@ -175,7 +175,7 @@ ACCEPTING: tuple[Action, ...] = (
     action(
         "relax",
         "Relax…",
-        "Add a rule that lets this argument differ; previews the effect",
+        "Add a rule that lets this argument differ; of a call or response, go to the metric that failed",
         "x",
         where=(Scope.RESULT,),
         refusal=_refuses_to_relax,

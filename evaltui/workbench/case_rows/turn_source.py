@@ -193,8 +193,8 @@ def add_row(source: RowSource) -> Iterator[Row]:
     yield Row(
         ADD_ROW,
         "hint",
-        shown="+ call, argument, response, rubric, file",
+        shown="+ turn, call, argument, response, rubric, file",
         quiet=True,
         turn=count - 1,
-        adds=turn.additions(turn.add_call(len(turn.calls)), len(turn.calls) - 1 if turn.calls else None),
+        adds=turn.additions(add_turn(source, count), len(turn.calls) - 1 if turn.calls else None),
     )

@@ -78,9 +78,15 @@ async def test_no_rule_for_a_message():
     with pytest.raises(LookupError) as raised:
         await answer(rules, said("user", "what now?"))
     assert str(raised.value) == (
-        "no rule of the scripted model applies to the user's message 'what now?'. Its rules, in order:\n"
-        "  user='red'\n  after_tool='f'"
+        "no rule of the scripted model applies to the user's message 'what now?'. "
+        "It knows these messages only:\n  user='red'"
     )
+
+
+async def test_of_many_rules_the_first_ones_are_named():
+    with pytest.raises(LookupError) as raised:
+        await answer([Rule(user=f"word {n}", reply="1") for n in range(12)], said("user", "what now?"))
+    assert str(raised.value).splitlines()[-2:] == ["  user='word 4'", "  and 7 more"]
 
 
 async def test_no_rule_for_a_tool_result():

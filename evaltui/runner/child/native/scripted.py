@@ -82,6 +82,10 @@ class Rule:
         ]
 
 
+# Of those that a message says.
+_MOST_RULES = 5
+
+
 class ScriptedModel:
     """Answers with the first rule that applies, and refuses to guess when none does."""
 
@@ -101,8 +105,13 @@ class ScriptedModel:
         heard = f"the user's message {message!r}"
         if results:
             heard = f"a result of tool {results[-1].name!r} after {heard}"
-        rules = "\n".join(f"  {rule}" for rule in self.rules) or "  none"
-        raise LookupError(f"no rule of the scripted model applies to {heard}. Its rules, in order:\n{rules}")
+        rules = [f"  {rule}" for rule in self.rules if bool(rule.after_tool) is bool(results)] or ["  none"]
+        more = [f"  and {len(rules) - _MOST_RULES} more"] if len(rules) > _MOST_RULES else []
+        listed = "\n".join([*rules[:_MOST_RULES], *more])
+        what = "results of tools" if results else "messages"
+        raise LookupError(
+            f"no rule of the scripted model applies to {heard}. It knows these {what} only:\n{listed}"
+        )
 
 
 def _last_results(contents: Sequence[Content]) -> list[FunctionResponse]:
