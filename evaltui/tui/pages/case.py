@@ -49,6 +49,8 @@ class OpenField:
     """What is declared of its value, right of it; "" for nothing."""
     adding: bool = False
     """Whether it stands below the row, for what is added there."""
+    is_new: bool = False
+    """Whether its row was just added and nothing is typed yet: what is missing in it is not said."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,9 @@ def _write_row(page: Page, row: Row, column: int, glyph: Span | None, opened: Op
     x, y, field_width = _write_open(page, row, column, opened) if opened else (0, first, 0)
     if not opened:
         _write_closed(page, row, column, glyph)
-    for problem in row.findings:
-        write_finding(page, row, problem)
+    if not (opened and opened.is_new):
+        for problem in row.findings:
+            write_finding(page, row, problem)
     return Placed(first, len(page.lines), x, y, field_width)
 
 

@@ -13,7 +13,7 @@ from evaltui.core.model.problems import format_path
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, cells, pad
+from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.outcomes import GLYPHS, ROLES, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import show_value, visible, visible_block
@@ -33,6 +33,8 @@ _MOST_PRINTED = 200
 # Cells of the glyph of a repeat.
 _GLYPH = 2
 _LONGEST_MESSAGE = 20_000
+# Shown of a message before the others are unfolded.
+_MESSAGE_LINES = 2
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *
     if not is_open:
         return
     if "\n" in message.strip() or cells(head) + len("   ".join(facts)) + 2 > page.width:
-        page.block([(visible_block(shown_text(message, _LONGEST_MESSAGE)), "muted")], 4)
+        _write_message(page, shown.folding, f"message {number}", message)
     if failed and turn.expectation != "simulated":
         write_heads(page, ("expected", shown.place), ("actual", shown.scored.run.name))
     write_calls(page, turn, number, shown.folding, is_brief=not failed)
@@ -147,6 +149,23 @@ def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *
         page.blank()
     if (response := scored_response(result, number)) is not None:
         write_text(page, response)
+
+
+def _write_message(page: Page, folding: Folding, key: str, message: str) -> None:
+    """The user message of a turn; of a long one the first lines, the others are folded."""
+    text = visible_block(shown_text(message, _LONGEST_MESSAGE))
+    lines: list[Line] = [[("    ", ""), *line] for line in wrap([(text, "muted")], page.width - 4)]
+    if len(lines) <= _MESSAGE_LINES + 1:
+        page.lines += lines
+        return
+    is_open = folding.is_open(key, usual=False)
+    if is_open:
+        page.lines += lines
+        page.fold(key, [("    ▾ ", "faint"), ("fewer lines", "muted")])
+    else:
+        page.lines += lines[:_MESSAGE_LINES]
+        more = counted(len(lines) - _MESSAGE_LINES, "more line")
+        page.fold(key, [("    ▸ ", "faint"), (more, "muted")])
 
 
 # Repeats

@@ -21,7 +21,7 @@ from evaltui.tui.exchange import (
     edit_outside,
     read_attached,
 )
-from evaltui.tui.pages.case import OpenField
+from evaltui.tui.pages.case import OpenField, Placed
 from evaltui.tui.panes.case.field_editor import FieldEditor
 from evaltui.tui.panes.case.navigation import CaseRows
 from evaltui.tui.screens.details import RawScreen
@@ -102,6 +102,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._editor = FieldEditor(self, workbench)
         self._json = JsonEditing(self, workbench)
         self._version = -1
+        # Where the open field was drawn last.
+        self._field_place: Placed | None = None
 
     def source(self) -> SourcePlace | None:
         """Of the tool that a call is of."""
@@ -134,6 +136,15 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._json.show()
         self.write_page()
         self._editor.place()
+        self._keep_field_in_view()
+
+    def _keep_field_in_view(self) -> None:
+        """Scrolls to the open field where it stands elsewhere than before, as in a narrower pane."""
+        field = self._editor.opened
+        place = self.placed[self.current] if field and self.current < len(self.placed) else None
+        if place is not None and place != self._field_place:
+            self.call_after_refresh(self.show_current)
+        self._field_place = place
 
     def shown_state(self) -> object:
         selection = self._workbench.navigation.selection
