@@ -7,35 +7,13 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from evaltui.commands.arguments import (
-    chat_parser,
-    demo_parser,
-    help_parser,
-    metrics_parser,
-    record_parser,
-    run_parser,
-    workbench_parser,
-)
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
-from evaltui.commands.file_arguments import (
-    lint_parser,
-    migrate_parser,
-    new_parser,
-    schema_parser,
-)
-from evaltui.commands.network_arguments import listen_parser, serve_parser
-from evaltui.commands.parser import Parser
-from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
-from evaltui.commands.trace_arguments import (
-    export_parser,
-    import_parser,
-    inspect_parser,
-    score_parser,
-)
+from evaltui.commands.options import WORKBENCH
+from evaltui.commands.parser import parser_of
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 from evaltui.text.figures import counted
@@ -78,11 +56,10 @@ def _dispatch(words: list[str]) -> int:
     if problem := _refusal(words):
         return fail(problem)
     if words and words[0] in _COMMANDS:
-        parser, run = _COMMANDS[words[0]]
-        return run(parser().parse(words[1:]))
+        return _COMMANDS[words[0]](parser_of(words[0]).parse(words[1:]))
     if words and not words[0].startswith("-") and not is_url(words[0]) and not Path(words[0]).exists():
         return _unknown(words[0])
-    return _open_workbench(workbench_parser(_SUMMARIES).parse(words))
+    return _open_workbench(parser_of(WORKBENCH).parse(words))
 
 
 def _refusal(words: list[str]) -> str:
@@ -219,7 +196,7 @@ def _help(options: argparse.Namespace) -> int:
     from evaltui.files.guide import TOPICS
 
     if options.topic in _COMMANDS and options.topic not in TOPICS:
-        _COMMANDS[options.topic][0]().print_help()
+        parser_of(options.topic).print_help()
         return 0
     return show_help(options.topic)
 
@@ -263,49 +240,25 @@ def _open_workbench(options: argparse.Namespace) -> int:
     )
 
 
-_Command = tuple[Callable[[], Parser], Callable[[argparse.Namespace], int]]
-
-_COMMANDS: dict[str, _Command] = {
-    "new": (new_parser, _new),
-    "demo": (demo_parser, _demo),
-    "run": (run_parser, _run),
-    "chat": (chat_parser, _chat),
-    "record": (record_parser, _record),
-    "runs": (runs_parser, _runs),
-    "compare": (compare_parser, _compare),
-    "report": (report_parser, _report),
-    "score": (score_parser, _score),
-    "listen": (listen_parser, _listen),
-    "serve": (serve_parser, _serve),
-    "merge": (merge_parser, _merge),
-    "inspect": (inspect_parser, _inspect),
-    "import": (import_parser, _import),
-    "export": (export_parser, _export),
-    "lint": (lint_parser, _lint),
-    "schema": (schema_parser, _schema),
-    "migrate": (migrate_parser, _migrate),
-    "metrics": (metrics_parser, _metrics),
-    "help": (help_parser, _help),
-}
-_SUMMARIES = {
-    "new": "Create a starter agent with an eval set",
-    "demo": "Show the loop in a minute with a sample agent",
-    "run": "Run an agent's eval sets without a screen",
-    "chat": "Chat with an agent line by line",
-    "record": "Record a case from a file of user turns",
-    "runs": "List an agent's runs",
-    "compare": "Compare two runs",
-    "report": "Write reports of stored runs",
-    "score": "Score recorded traces against eval sets",
-    "listen": "Receive traces and score sessions as they complete",
-    "serve": "Serve the workbench to a browser",
-    "merge": "Put the logs of shards together as one run",
-    "inspect": "Show the contents of recorded traces",
-    "export": "Write a stored run as OpenTelemetry traces",
-    "import": "Add recorded conversations to an eval set",
-    "lint": "Check eval sets and configs",
-    "schema": "Print the JSON Schema of a file format",
-    "migrate": "Convert a dataset or a file of an old format to an eval set",
-    "metrics": "List metrics and their requirements",
-    "help": "Show the guide",
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "new": _new,
+    "demo": _demo,
+    "run": _run,
+    "chat": _chat,
+    "record": _record,
+    "runs": _runs,
+    "compare": _compare,
+    "report": _report,
+    "score": _score,
+    "listen": _listen,
+    "serve": _serve,
+    "merge": _merge,
+    "inspect": _inspect,
+    "import": _import,
+    "export": _export,
+    "lint": _lint,
+    "schema": _schema,
+    "migrate": _migrate,
+    "metrics": _metrics,
+    "help": _help,
 }

@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import evaltui
-from evaltui.cli import _COMMANDS, _SUMMARIES
-from evaltui.commands.arguments import workbench_parser
+from evaltui.commands.command_table import COMMANDS
 from evaltui.commands.exit_codes import CODES
+from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.core.model.errors import MEANINGS
 from evaltui.files import guide
@@ -91,14 +91,14 @@ def _error_kinds(_: str) -> Iterator[str]:
 def _commands(_: str) -> Iterator[str]:
     yield "| command | |"
     yield "|---|---|"
-    yield "| `evaltui [AGENT_DIR]` | Open the workbench |"
-    for name, summary in _SUMMARIES.items():
-        yield f"| `evaltui {name}` | {summary} |"
+    for name, command in COMMANDS.items():
+        line = "evaltui [AGENT_DIR]" if name == "evaltui" else f"evaltui {name}"
+        yield f"| `{line}` | {command.summary} |"
 
 
 def _options(command: str) -> Iterator[str]:
     """Arguments first, then required options, then the others."""
-    parser = workbench_parser({}) if command == "evaltui" else _COMMANDS[command][0]()
+    parser = parser_of(command)
     hidden = ("help", argparse.SUPPRESS)
     known = [option for option in parser._actions if option.dest not in hidden and option.help not in hidden]
     known.sort(key=lambda option: bool(option.option_strings) * (2 - option.required))

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from ruamel.yaml import YAML
 
-from evaltui.cli import _COMMANDS
+from evaltui.commands.parser import parser_of
 from evaltui.files import guide
 from evaltui.runs.history import open_run
 
@@ -60,7 +60,7 @@ def test_every_command_has_the_options_it_is_given(text):
     commands = [shlex.split(line) for line in filled if line.startswith("evaltui ")]
     assert [command[1] for command in commands] == ["run", "merge"]
     for _, name, *words in commands:
-        _COMMANDS[name][0]().parse(words)
+        parser_of(name).parse(words)
 
 
 class Service:

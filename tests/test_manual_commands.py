@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.cli import _COMMANDS
-from evaltui.commands.arguments import workbench_parser
+from evaltui.commands.parser import parser_of
 from evaltui.core.model.events import Event
 from evaltui.core.schemas.generating import schema_of
 from evaltui.files import guide
@@ -81,8 +81,8 @@ def commands_of(page):
 
 def parse(words):
     if words[0] in _COMMANDS:
-        return _COMMANDS[words[0]][0]().parse_intermixed_args(words[1:])
-    return workbench_parser({}).parse_intermixed_args(words)
+        return parser_of(words[0]).parse_intermixed_args(words[1:])
+    return parser_of("evaltui").parse_intermixed_args(words)
 
 
 def run(command, monkeypatch, capfd):

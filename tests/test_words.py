@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.cli import _COMMANDS, _SUMMARIES
-from evaltui.commands.arguments import workbench_parser
+from evaltui.commands.command_table import COMMANDS
+from evaltui.commands.parser import parser_of
 from evaltui.workbench.actions import ACTIONS
 from tests.test_manual import every_page, text_of, without_code
 
@@ -94,9 +94,9 @@ def test_no_page_of_the_manual_has_one(page):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("command", ["evaltui", *_COMMANDS])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_no_help_of_a_command_has_one(command):
-    parser = workbench_parser(_SUMMARIES) if command == "evaltui" else _COMMANDS[command][0]()
+    parser = parser_of(command)
     assert not list(refused_in(" ".join(parser.format_help().split())))
 
 

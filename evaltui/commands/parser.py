@@ -1,26 +1,17 @@
-"""The parser of every command, and the kinds of values that options take."""
+"""The parser of every command, made of the tables of commands and options."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from evaltui.commands.addressing import settle_address
+from evaltui.commands.command_table import COMMANDS, Command
 from evaltui.commands.exit_codes import WRONG_USE
-from evaltui.files.hosts import canonical
-from evaltui.files.remote_address import is_url
-from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS
-from evaltui.files.schedulers import refusal_of
-from evaltui.text.values import MAX_VALUE, cut
-
-if TYPE_CHECKING:
-    from evaltui.core.model.errors import ErrorKind
-    from evaltui.core.model.limits import Limit
-    from evaltui.runs.shards import Shard
-
+from evaltui.commands.options import OPTIONS, WORKBENCH, Option
+from evaltui.files.run_settings import SETTINGS
 
 _MAY_BE_BARE = ("--retry-errors",)
 _UNKNOWN = "unrecognized arguments"
@@ -75,156 +66,87 @@ class Version(argparse.Action):
         parser.exit()
 
 
-# Python reads no number of more.
-_MOST_DIGITS = 4_300
-_HIGHEST_PORT = 65_535
+_USAGE = """\
+evaltui [AGENT_DIR]           open the workbench (default: the current folder)
+       evaltui COMMAND ...           run a command
+       evaltui COMMAND --help        show its options"""
+_DEFAULTS = "[tool.evaltui] of pyproject.toml sets defaults of options: see `evaltui help headless`."
+# A command with fewer options has them below one heading.
+_FEW = 12
 
 
-def agent_word(text: str) -> str | Path:
-    """The agent that a word names: its URL, or its folder or file."""
-    return text if is_url(text) else Path(text)
+def parser_of(name: str) -> Parser:
+    """The parser of a command, or of the workbench."""
+    command = COMMANDS[name]
+    options = [option for option in OPTIONS if name in option.commands.split()]
+    is_workbench = name == WORKBENCH
+    parser = Parser(
+        prog=name if is_workbench else f"{WORKBENCH} {name}",
+        usage=_USAGE if is_workbench else _usage(name, command) if len(options) >= _FEW else None,
+        description="\n".join([command.description, *_examples(command)]),
+        epilog="\n".join(_epilog(name, command, options)),
+        formatter_class=_Formatter,
+    )
+    for argument in command.arguments:
+        _add(parser, argument)
+    groups = {} if len(options) < _FEW else {option.group: None for option in options}
+    headings: dict[str, argparse._ActionsContainer] = {
+        group: parser.add_argument_group(group) for group in groups if group != "Options"
+    }
+    exclusive: argparse._ActionsContainer | None = None
+    for option in options:
+        place = headings.get(option.group, parser)
+        if option.instead:
+            exclusive = exclusive or place.add_mutually_exclusive_group(required=option.instead == "required")
+            place = exclusive
+        _add(place, option)
+    parser.set_defaults(**command.defaults)
+    if is_workbench:
+        parser.add_argument("--version", action=Version, nargs=0, help="Show the version")
+    return parser
 
 
-def pass_if(text: str) -> str | float:
-    if text in ("all", "majority"):
-        return text
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = 0.0
-    if not 0 < rate <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a pass rate, e.g. 0.6")
-    return rate
+def _add(place: argparse._ActionsContainer, option: Option) -> None:
+    takes = dict(option.more)
+    if option.form:
+        takes["metavar"] = option.form
+    if option.type is not None:
+        takes["type"] = option.type
+    if not option.form and not {"action", "choices", "nargs"} & takes.keys():
+        takes["action"] = "store_true"
+    place.add_argument(*option.names.split(), help=option.help, **takes)
 
 
-def alpha(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not between 0 and 1, e.g. 0.05")
-    return number
+def _usage(name: str, command: Command) -> str:
+    """Of a command with too many options to name them all."""
+    ends = {"?": "", "*": " ...", None: ""}
+    words = [f"[{one.form}{ends[one.more.get('nargs')]}]" for one in command.arguments]
+    return " ".join([WORKBENCH, name, *words, "[OPTION ...]"])
 
 
-def error_kinds(text: str) -> frozenset[ErrorKind]:
-    """`rate_limit,network`; "" for those that another try may do without, `all` for every kind."""
-    from evaltui.core.model.errors import MAY_PASS, ErrorKind
+def _examples(command: Command) -> Iterator[str]:
+    yield from ("", "examples:") if command.examples else ()
+    yield from (f"  {WORKBENCH} {example}" for example in command.examples)
 
-    names = text.split(",") if text else sorted(MAY_PASS)
-    kinds = tuple(ErrorKind)
-    if wrong := [name for name in names if name not in (*kinds, "all")]:
-        raise argparse.ArgumentTypeError(
-            f"{cut(wrong[0], MAX_VALUE)!r} is not a kind of error: {', '.join(kinds)} or all"
+
+def _epilog(name: str, command: Command, options: Sequence[Option]) -> Iterator[str]:
+    if name == WORKBENCH:
+        yield "commands:"
+        yield from (f"  {other:8} {row.summary}" for other, row in COMMANDS.items() if other != WORKBENCH)
+    codes = f"Exit codes: {command.exit_codes}" if command.exit_codes else ""
+    yield from filter(None, [" ".join(filter(None, [command.remark, codes]))])
+    if any(option.names.removeprefix("--") in SETTINGS for option in options):
+        yield _DEFAULTS
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Keeps lines that are indented as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = text.splitlines()
+        return "\n".join(
+            line
+            if not line or line.startswith(" ")
+            else super(_Formatter, self)._fill_text(line, width, indent)
+            for line in lines
         )
-    return frozenset(kinds) if "all" in names else frozenset(map(ErrorKind, names))
-
-
-def limit(text: str) -> Limit:
-    from evaltui.core.model.limits import parse_limit
-
-    try:
-        return parse_limit(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r}: {error}") from error
-
-
-def budget(text: str) -> str:
-    if not BUDGET.accepts(text):
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {BUDGET.wanted}")
-    return text
-
-
-def shard(text: str) -> Shard:
-    from evaltui.runs.shards import Shard
-
-    number, slash, count = text.partition("/")
-    if slash and all(one.isdecimal() and len(one) < _MOST_DIGITS for one in (number, count)):
-        found = Shard(int(number), int(count))
-        if 1 <= found.number <= found.count:
-            return found
-    raise argparse.ArgumentTypeError(
-        f"{cut(text, MAX_VALUE)!r} is not a shard I/N with I from 1 to N, e.g. 3/8"
-    )
-
-
-def names(text: str) -> tuple[str, ...]:
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(found):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of metrics, e.g. safety_v1,hallucinations_v1"
-        )
-    return found
-
-
-def count(text: str) -> int:
-    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
-    if not COUNT.accepts(number):
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.wanted}")
-    return number
-
-
-def variables(text: str) -> tuple[str, ...]:
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(name.isidentifier() for name in found):
-        raise argparse.ArgumentTypeError(
-            f"{cut(text, MAX_VALUE)!r} is not a list of names, e.g. GOOGLE_API_KEY"
-        )
-    return found
-
-
-def add_cluster(parser: Parser) -> None:
-    """Options of `run` about other machines."""
-    parser.add_argument(
-        "--ship-env",
-        type=variables,
-        default=(),
-        metavar="NAME,...",
-        help="With --scheduler: set these environment variables on the workers, as they are here or in .env; "
-        "no other is sent",
-    )
-    parser.add_argument(
-        "--strict-env",
-        action="store_true",
-        help="With --scheduler: use no worker with other versions of Python or of the packages of the agent",
-    )
-    parser.add_argument(
-        "--machines", type=count, metavar="M", help="With --estimate: time on M machines, each as this one"
-    )
-
-
-def scheduler(text: str) -> str:
-    if not SCHEDULER.accepts(text):
-        why = refusal_of(text) or f"{cut(text, MAX_VALUE)!r} is not {SCHEDULER.wanted}"
-        raise argparse.ArgumentTypeError(why)
-    return text
-
-
-def port(text: str) -> int:
-    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
-    if not 0 <= number <= _HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not a port from 0 to {_HIGHEST_PORT}")
-    return number
-
-
-def host(text: str) -> str:
-    """As browsers write it, which is what they send."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address or a name, e.g. 127.0.0.1")
-    return canonical(text.strip())
-
-
-def seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not SECONDS.accepts(number):
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SECONDS.wanted}")
-    return number
-
-
-def folder(text: str) -> Path:
-    if not FOLDER.accepts(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not {FOLDER.wanted}")
-    return Path(text)

@@ -200,7 +200,7 @@ SETTINGS: Mapping[str, Setting] = {
         Setting(
             "budget",
             BUDGET,
-            "Dollars or tokens that the model calls of a run may spend; nothing begins after that",
+            "Stop starting cases after model calls have spent this many dollars or tokens",
             "any amount",
         ),
         Setting(

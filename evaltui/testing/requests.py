@@ -9,8 +9,8 @@ from contextlib import redirect_stderr
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evaltui.commands.arguments import run_parser
 from evaltui.commands.output import UsageError, agent_to_run, settings_of
+from evaltui.commands.parser import parser_of
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.testing.messages import RunOrder
 
@@ -25,7 +25,7 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            options = run_parser().parse(words)
+            options = parser_of("run").parse(words)
     except SystemExit as error:
         message = said.getvalue().strip().removeprefix("evaltui run: ")
         raise UsageError(message.replace("argument --", "--evaltui-")) from error

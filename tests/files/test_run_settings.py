@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.commands.arguments import run_parser, workbench_parser
+from evaltui.commands.parser import parser_of
 from evaltui.core.model.config import OwnPrice
 from evaltui.files.lint import lint
 from evaltui.files.run_settings import SETTINGS, RunSettings, SettingsError, run_settings
@@ -66,7 +66,7 @@ def problem(agent: Path, **given) -> str:
 def test_each_is_a_field_an_option_of_run_and_one_of_the_workbench():
     assert {one.attribute for one in SETTINGS.values()} < {one.name for one in fields(RunSettings)}
     assert VALUES.keys() == WRONG.keys() == SETTINGS.keys()
-    for parser in (run_parser(), workbench_parser({})):
+    for parser in (parser_of("run"), parser_of("evaltui")):
         assert {f"--{name}" for name in SETTINGS} <= parser._option_string_actions.keys()
 
 
@@ -97,14 +97,14 @@ def test_an_option_goes_first(name, agent, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (in_table, *_), (*_, given) = VALUES[name], VALUES[name].values()
     table(agent, f"{name} = {in_table}")
-    options = run_parser().parse_args([str(agent), f"--{name}", str(given)])
+    options = parser_of("run").parse_args([str(agent), f"--{name}", str(given)])
     expected = tmp_path / given if name == "results-dir" else given
     assert getattr(run_settings(agent, vars(options)), SETTINGS[name].attribute) == expected
 
 
 def test_an_option_that_nobody_gave_changes_nothing(agent):
     table(agent, "".join(f"{name} = {next(iter(values))}\n" for name, values in VALUES.items()))
-    options = run_parser().parse_args([str(agent)])
+    options = parser_of("run").parse_args([str(agent)])
     assert run_settings(agent, vars(options)) == run_settings(agent)
 
 
@@ -125,7 +125,7 @@ def test_a_wrong_option_is_refused(name, agent, capsys):
     wrong = {"python": (), "results-dir": ("", " ")}.get(name, ("", "x", "-1", "0", "nan", "inf", "9" * 5000))
     for text in wrong:
         with pytest.raises(SystemExit) as raised:
-            run_parser().parse_args([str(agent), f"--{name}={text}"])
+            parser_of("run").parse_args([str(agent), f"--{name}={text}"])
         assert raised.value.code == 2
         assert f"--{name}" in capsys.readouterr().err
 

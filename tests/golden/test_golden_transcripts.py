@@ -21,7 +21,7 @@ from transcript_shell import Shell
 from transcripts import FOLDER, ROOT, Transcript, read_transcripts
 
 from evaltui.cli import _COMMANDS
-from evaltui.commands.parser import Parser
+from evaltui.commands.parser import Parser, parser_of
 from evaltui.pytest_plugin import pytest_addoption
 from evaltui.testing import background
 from evaltui.workbench.actions import ACTIONS
@@ -113,9 +113,9 @@ def test_every_command_and_option_is_in_a_transcript():
     """But for the workbench, which opens in a terminal only: its screens are golden files of their own."""
     lines = _words("evaltui")
     missing = set()
-    for name, (parser, _) in _COMMANDS.items():
+    for name in _COMMANDS:
         shown = _shown([line[1:] for line in lines if line[:1] == [name]])
-        missing |= {f"{name} {word}" for word in _missing(parser(), shown)}
+        missing |= {f"{name} {word}" for word in _missing(parser_of(name), shown)}
         if not any(line[:1] == [name] for line in lines):
             missing.add(name)
     options = manual._Options()

@@ -15,7 +15,7 @@ import textual_serve.server
 
 import evaltui
 from evaltui.commands.network import address_in_words
-from evaltui.commands.network_arguments import serve_parser
+from evaltui.commands.parser import parser_of
 from evaltui.commands.serve import _serve, serve
 from evaltui.serving import server
 from evaltui.serving.access import Access
@@ -38,7 +38,7 @@ from evaltui.serving.server import FILES, IDLE_SECONDS
 def test_wrong_use_is_refused_before_anything_listens(words, said, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHORT", "secret")
-    assert serve(serve_parser().parse([".", *words])) == 2
+    assert serve(parser_of("serve").parse([".", *words])) == 2
     told = capsys.readouterr()
     assert said in told.err
     assert told.err.startswith("evaltui serve: ")
@@ -49,7 +49,7 @@ def test_wrong_use_is_refused_before_anything_listens(words, said, tmp_path, cap
 @pytest.mark.parametrize("words", [["--token", "hunter2"], ["--token=hunter2"], [".", "--token", "hunter2"]])
 def test_a_token_given_for_its_variable_is_shown_nowhere(words, capsys):
     with pytest.raises(SystemExit) as ended:
-        serve_parser().parse(words)
+        parser_of("serve").parse(words)
     assert ended.value.code == 2
     told = capsys.readouterr().err
     assert "Did you mean --token-env?" in told
@@ -58,7 +58,9 @@ def test_a_token_given_for_its_variable_is_shown_nowhere(words, capsys):
 
 def test_the_env_file_of_an_agent_in_a_file_is_beside_it(tmp_path, capsys):
     (tmp_path / "agent.py").touch()
-    assert serve(serve_parser().parse([str(tmp_path / "agent.py"), "--token-env", "NO_SUCH_VARIABLE"])) == 2
+    assert (
+        serve(parser_of("serve").parse([str(tmp_path / "agent.py"), "--token-env", "NO_SUCH_VARIABLE"])) == 2
+    )
     assert f"or in {tmp_path / '.env'}\n" in capsys.readouterr().err
 
 
@@ -89,7 +91,7 @@ def test_why_an_address_cannot_be_had_is_said_once(error, said):
 )
 def test_wrong_ports_and_hosts(words, said, capsys):
     with pytest.raises(SystemExit):
-        serve_parser().parse(words)
+        parser_of("serve").parse(words)
     assert capsys.readouterr().err.endswith(said)
 
 
@@ -104,7 +106,7 @@ def test_wrong_ports_and_hosts(words, said, capsys):
     ],
 )
 def test_hosts_are_as_browsers_write_them(given, bound):
-    assert serve_parser().parse([".", "--host", given]).host == bound
+    assert parser_of("serve").parse([".", "--host", given]).host == bound
 
 
 @pytest.mark.parametrize(("words", "idle"), [([], IDLE_SECONDS), (["--read-only"], math.inf)])
@@ -118,7 +120,7 @@ def test_who_only_looks_may_do_so_for_ever(words, idle, tmp_path, monkeypatch):
         yield
 
     monkeypatch.setattr(server, "serving", full)
-    assert serve(serve_parser().parse([str(tmp_path), *words])) == 2
+    assert serve(parser_of("serve").parse([str(tmp_path), *words])) == 2
     assert seen == [idle]
 
 
@@ -135,7 +137,7 @@ async def test_no_address_is_printed_at_which_others_could_read_the_token(
         yield f"http://{access.host}:8700"
 
     monkeypatch.setattr(server, "serving", begun)
-    options = serve_parser().parse([str(tmp_path), "--host", host])
+    options = parser_of("serve").parse([str(tmp_path), "--host", host])
     access = Access(options.host, "a-token-of-some-length", origins=("https://desk.example",))
     serving = asyncio.create_task(_serve(options, access, None))
     assert await serving == 130
@@ -145,7 +147,7 @@ async def test_no_address_is_printed_at_which_others_could_read_the_token(
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
-    assert serve(serve_parser().parse([str(tmp_path / "none")])) == 2
+    assert serve(parser_of("serve").parse([str(tmp_path / "none")])) == 2
     assert "does not exist" in capsys.readouterr().err
 
 

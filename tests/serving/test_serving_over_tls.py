@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import serialization as written
 from cryptography.hazmat.primitives.asymmetric import ec
 from distributed.security import Security
 
-from evaltui.commands.network_arguments import serve_parser
 from evaltui.commands.output import UsageError
+from evaltui.commands.parser import parser_of
 from evaltui.commands.serve import _tls
 from evaltui.commands.tls import load_tls, refusal_of
 from evaltui.serving.access import Access
@@ -38,7 +38,7 @@ def certificate(tmp_path):
     # Its name is that of no host.
     trusting.check_hostname = False
     words = ["--tls-cert", str(tmp_path / "desk.pem"), "--tls-key", str(tmp_path / "desk.key")]
-    return _tls(serve_parser().parse([str(tmp_path), *words])), trusting
+    return _tls(parser_of("serve").parse([str(tmp_path), *words])), trusting
 
 
 async def test_a_session_over_tls_and_none_without_it(certificate):

@@ -9,15 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import on
-
 from evaltui.files.settings import remember_theme
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.exchange import open_source
 from evaltui.tui.pane import Beside, Pane
-from evaltui.tui.panes.result import ResultView
 from evaltui.tui.text_field import TextField
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.case_order import CaseOrder
@@ -30,6 +27,7 @@ if TYPE_CHECKING:
     from evaltui.documents.recovery import Recovered
     from evaltui.traces.conversations import RecordedConversation
     from evaltui.tui.pages.writer import Page
+    from evaltui.tui.panes.result import ResultView
     from evaltui.tui.screens.runs import Wanted
     from evaltui.workbench.run_list import Sides
 
@@ -284,8 +282,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_criteria(self) -> None:
         self._show_criteria("")
 
-    @on(ResultView.MetricAsked)
-    def _show_metric(self, message: ResultView.MetricAsked) -> None:
+    def on_result_view_metric_asked(self, message: ResultView.MetricAsked) -> None:
         self._show_criteria(message.metric)
 
     def _show_criteria(self, metric: str) -> None:

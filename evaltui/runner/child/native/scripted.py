@@ -10,6 +10,7 @@ from typing import Any
 from ....core.model.content import Content, FunctionCall, FunctionResponse, Part
 from ....core.model.eval_set import answer_text
 from ....core.model.events import Json
+from ....text.figures import show_number
 from .models import ModelRequest, ModelResponse
 
 
@@ -106,7 +107,7 @@ class ScriptedModel:
         if results:
             heard = f"a result of tool {results[-1].name!r} after {heard}"
         rules = [f"  {rule}" for rule in self.rules if bool(rule.after_tool) is bool(results)] or ["  none"]
-        more = [f"  and {len(rules) - _MOST_RULES} more"] if len(rules) > _MOST_RULES else []
+        more = [f"  and {show_number(len(rules) - _MOST_RULES)} more"] if len(rules) > _MOST_RULES else []
         listed = "\n".join([*rules[:_MOST_RULES], *more])
         what = "results of tools" if results else "messages"
         raise LookupError(

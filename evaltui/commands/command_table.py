@@ -1,0 +1,280 @@
+"""Every command: what it does, what it takes, and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evaltui.commands import values
+from evaltui.commands.exit_codes import codes_in_words
+from evaltui.commands.options import WORKBENCH, Option
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, or the workbench, which is opened without one."""
+
+    summary: str
+    """For the list of commands."""
+    description: str
+    """For its help: what it does, in a sentence or a few."""
+    exit_codes: str = ""
+    arguments: tuple[Option, ...] = ()
+    """Those that have no name on the command line, in order."""
+    examples: tuple[str, ...] = ()
+    """Command lines without `evaltui`."""
+    remark: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Parsed values that no option gives."""
+
+
+def _argument(name: str, form: str, help: str, type: values.Type | None = None, **more: Any) -> Option:
+    return Option(name, "", "Options", help, form, type, more)
+
+
+_RUN = (
+    "RUN is a number, an id or its unique beginning, a name, last, or the path of a run log or an ADK result "
+    "file; `evaltui runs` lists the runs."
+)
+_AGENT = (
+    "Package or folder with agent.py, __init__.py or root_agent.yaml, one .py file, or the URL of an agent "
+    "behind a network"
+)
+_OF_THE_RUNS = "Agent of the runs; not needed for paths (default: the current folder)"
+
+
+def _agent_dir(help: str = _AGENT, default: Path | None = None) -> Option:
+    """The agent, which `-m` may name instead."""
+    return _argument("agent_dir", "AGENT_DIR", help, values.agent_word, nargs="?", default=default)
+
+
+def _served_agent(help: str) -> Option:
+    return _argument("agent_dir", "AGENT_DIR", help, Path, nargs="?", default=Path())
+
+
+_TRACES = _argument("traces", "TRACE", "File of traces, or a folder of such files", Path, nargs="+")
+_OF_A_RUN_AGENT = {"agent": None, "module": "", "url": "", "headers": ()}
+
+COMMANDS: Mapping[str, Command] = {
+    WORKBENCH: Command(
+        "Open the workbench",
+        "A terminal workbench for LLM agents and their eval sets.",
+        arguments=(_agent_dir(default=Path()),),
+    ),
+    "new": Command(
+        "Create a starter agent with an eval set",
+        "Create a starter agent with an eval set and a config. It runs offline and passes.",
+        "0 created, 2 usage error, nothing written.",
+        (_argument("folder", "DIR", "Folder of the agent, created if missing", Path),),
+        remark="Existing files are never overwritten.",
+    ),
+    "demo": Command(
+        "Show the loop in a minute with a sample agent",
+        "Open a sample agent in a temporary folder, offline. A line at the bottom says what to press next.",
+    ),
+    "run": Command(
+        "Run an agent's eval sets without a screen",
+        "Run an agent's eval sets without a screen.",
+        codes_in_words(),
+        (
+            _agent_dir(),
+            _argument(
+                "selectors",
+                "SET[:CASE,CASE...]",
+                "Eval set (file, set id or folder), with all cases or only these (default: every set)",
+                nargs="*",
+            ),
+        ),
+        (
+            "run my_agent",
+            "run my_agent orders:late,refund --runs 5 --pass-if majority",
+            "run my_agent --baseline last --fail-on-regression --report junit=results.xml",
+        ),
+        _RUN,
+    ),
+    "chat": Command(
+        "Chat with an agent line by line",
+        "Chat with an agent line by line, at a terminal or through a pipe. A backslash at the end of a line "
+        "continues the message; ctrl+c cancels the turn, ctrl+d ends the chat.",
+        "0 all turns finished, 2 usage error, 3 turn failed or agent not loaded, 130 interrupted.",
+        (_agent_dir(),),
+    ),
+    "record": Command(
+        "Record a case from a file of user turns",
+        "Record a case from a file of user turns: every call, result and text becomes the expectation.",
+        "0 recorded, 2 usage error, 3 agent failed, 130 interrupted. Only 0 writes the set.",
+        (
+            _agent_dir(),
+            _argument("set", "SET", "Eval set (file or set id), or a new file NAME.evalset.json"),
+        ),
+        ("record my_agent orders --case refund --turns turns.txt",),
+    ),
+    "runs": Command(
+        "List an agent's runs",
+        "List an agent's latest runs: number, id, start (local time), outcome, selected cases.",
+        "0 listed or named, 2 usage error.",
+        (_agent_dir(),),
+    ),
+    "compare": Command(
+        "Compare two runs",
+        "Compare two runs, case by case: broken, unclear, fixed, flaky, new, gone, expectation changed; with "
+        "scores, time and tokens.",
+        "0 compared, 2 usage error; with --fail-on-regression 1 regression, 3 selected cases of CANDIDATE "
+        "without a result, or without a verdict in both runs.",
+        (
+            _agent_dir(_OF_THE_RUNS, Path()),
+            _argument("base", "BASE", "Earlier run"),
+            _argument("candidate", "CANDIDATE", "Later run"),
+        ),
+        ("compare my_agent 17 last",),
+        _RUN,
+    ),
+    "report": Command(
+        "Write reports of stored runs",
+        "Write reports of runs that are stored. Several runs are reported as one: of a case that several "
+        "have, the latest run wins.",
+        "0 written, 2 usage error, 3 a report could not be written.",
+        (
+            _argument(
+                "runs",
+                "RUN",
+                "Run to report (default: last); a first word that is a folder or .py file is the agent "
+                "(default: the current folder)",
+                nargs="*",
+            ),
+        ),
+        ("report my_agent --report html=report.html",),
+        _RUN,
+    ),
+    "score": Command(
+        "Score recorded traces against eval sets",
+        "Score the conversations in recorded traces against eval sets. No agent is run; functions of metrics "
+        "and judges run in its Python. Files of OTLP (JSON, JSON lines, protobuf), Tempo, Jaeger and ADK are "
+        "read; see `evaltui help traces`.",
+        "0 all passed, 1 some case failed, 2 usage error, 3 errors, metrics not evaluated, cases without a "
+        "conversation or conversations without a case, but no failure, 130 interrupted.",
+        (_argument("traces", "TRACE", _TRACES.help, Path, nargs="*"),),
+        ("score traces.jsonl --sets orders",),
+        _RUN,
+        # Of the options of `run`, those of an agent that is run.
+        {
+            **_OF_A_RUN_AGENT,
+            "tools": None,
+            "failed": False,
+            "runs": None,
+            "confidence": None,
+            "max_runs": None,
+            "ship_env": (),
+            "strict_env": False,
+        },
+    ),
+    "listen": Command(
+        "Receive traces and score sessions as they complete",
+        "Receive traces of agents over OTLP/HTTP and score each session against its nearest case once it is "
+        "complete. No agent is run. It takes protobuf and JSON at /v1/traces and /v1/logs.",
+        "2 usage error, 130 interrupted, by which it ends.",
+        (_served_agent("Folder of the agent with its eval sets (default: the current folder)"),),
+        defaults=_OF_A_RUN_AGENT,
+    ),
+    "serve": Command(
+        "Serve the workbench to a browser",
+        "Serve the workbench to a browser. It prints an address with a token; anyone with it can run the "
+        "agent. Each browser tab has a session of its own.",
+        "2 usage error, 130 interrupted, by which it ends.",
+        (_served_agent("Folder or file of the agent, or a folder of agents (default: the current folder)"),),
+    ),
+    "merge": Command(
+        "Put the logs of shards together as one run",
+        "Put run logs together as one run: all shards of a run, or runs of different cases of an agent. "
+        "Without -o, the run is stored with the agent's runs. Of a case that several logs have, the latest "
+        "run wins.",
+        "as of `evaltui run` for the whole run; 2 also for logs of different plans, 3 also for missing "
+        "shards and unfinished cases.",
+        (
+            _argument(
+                "logs",
+                "LOG",
+                "Path of a run log, or an id or name of a stored run; a first word that is a folder or .py "
+                "file is the agent (default: the current folder)",
+                nargs="+",
+            ),
+        ),
+        ("merge shards/*.sqlite -o whole.sqlite --report junit=results.xml",),
+    ),
+    "inspect": Command(
+        "Show the contents of recorded traces",
+        "Show the contents of recorded traces: formats, conversations, turns, calls, and missing content "
+        "with the variable that brings it.",
+        "0 read, also without a conversation, 2 usage error or not readable.",
+        (_TRACES,),
+    ),
+    "import": Command(
+        "Add recorded conversations to an eval set",
+        "Add the conversations in recorded traces to an eval set, a case each: the user's messages, and the "
+        "actual calls and responses as the expected ones.",
+        "0 added, 2 nothing added, with the reason.",
+        (_TRACES,),
+        ("import traces.jsonl --into orders --conversation 4f2a --dry-run",),
+        "All cases are added or none.",
+    ),
+    "export": Command(
+        "Write a stored run as OpenTelemetry traces",
+        "Write a stored run as OpenTelemetry traces (OTLP as JSON), or send it: a trace per turn, with what "
+        "the metrics say of it.",
+        "0 exported, 2 usage error or nothing to export, 3 not all accepted by the endpoint.",
+        (_agent_dir("Agent of the run; not needed for a path (default: the current folder)", Path()),),
+        remark="OTEL_EXPORTER_OTLP_HEADERS has headers for the endpoint.",
+    ),
+    "lint": Command(
+        "Check eval sets and configs",
+        "Check eval sets and configs; each problem with path and line.",
+        "0 no errors, 1 errors (with --diff: something to mend), 2 usage error.",
+        (_argument("paths", "PATH", "File or folder", Path, nargs="+"),),
+    ),
+    "schema": Command(
+        "Print the JSON Schema of a file format",
+        "Print the JSON Schema (draft-07) of a file format, for editors and other programs.",
+        "0 printed, 2 usage error, 3 agent not loaded.",
+        (
+            _argument(
+                "format",
+                "evalset|config|report|matrix|events",
+                "Eval sets, test_config.json, the JSON report, or the events of a run",
+                choices=("evalset", "config", "report", "matrix", "events"),
+            ),
+        ),
+    ),
+    "migrate": Command(
+        "Convert a dataset or a file of an old format to an eval set",
+        "Convert a file of an old format (list of turns or of named sessions), or an EvaluationDataset of "
+        "agents-cli, to an eval set.",
+        "0 written, 2 not written, with the reason.",
+        (
+            _argument("old", "OLD", "File to convert", Path),
+            _argument("new", "NEW", "File to write; must not exist; its name becomes the set id", Path),
+        ),
+        remark="OLD is not changed.",
+    ),
+    "metrics": Command(
+        "List metrics and their requirements",
+        "List metrics: range, meaning, requirements, and if they can be evaluated here.",
+        "0 listed, 2 usage error.",
+        (
+            _argument(
+                "place",
+                "AGENT_DIR|SET",
+                "Agent or eval set; its metrics are listed first",
+                values.agent_word,
+                nargs="?",
+            ),
+        ),
+    ),
+    "help": Command(
+        "Show the guide",
+        "Show a page of the guide, or the list of its topics.",
+        "0 shown, 2 unknown topic.",
+        (_argument("topic", "TOPIC", "Page, or a command for its options", nargs="?"),),
+    ),
+}

@@ -1,0 +1,166 @@
+"""The kinds of values that options take; each raises ArgumentTypeError for a text that is none."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.files.hosts import canonical
+from evaltui.files.remote_address import is_url
+from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS
+from evaltui.files.schedulers import refusal_of
+from evaltui.text.values import MAX_VALUE, cut
+
+if TYPE_CHECKING:
+    from evaltui.core.model.errors import ErrorKind
+    from evaltui.core.model.limits import Limit
+    from evaltui.runs.shards import Shard
+
+
+Type = Callable[[str], object]
+
+# Python reads no number of more.
+_MOST_DIGITS = 4_300
+_HIGHEST_PORT = 65_535
+
+
+def agent_word(text: str) -> str | Path:
+    """The agent that a word names: its URL, or its folder or file."""
+    return text if is_url(text) else Path(text)
+
+
+def pass_if(text: str) -> str | float:
+    if text in ("all", "majority"):
+        return text
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a pass rate, e.g. 0.6")
+    return rate
+
+
+def alpha(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not between 0 and 1, e.g. 0.05")
+    return number
+
+
+def error_kinds(text: str) -> frozenset[ErrorKind]:
+    """`rate_limit,network`; "" for those that another try may do without, `all` for every kind."""
+    from evaltui.core.model.errors import MAY_PASS, ErrorKind
+
+    names = text.split(",") if text else sorted(MAY_PASS)
+    kinds = tuple(ErrorKind)
+    if wrong := [name for name in names if name not in (*kinds, "all")]:
+        raise argparse.ArgumentTypeError(
+            f"{cut(wrong[0], MAX_VALUE)!r} is not a kind of error: {', '.join(kinds)} or all"
+        )
+    return frozenset(kinds) if "all" in names else frozenset(map(ErrorKind, names))
+
+
+def limit(text: str) -> Limit:
+    from evaltui.core.model.limits import parse_limit
+
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r}: {error}") from error
+
+
+def budget(text: str) -> str:
+    if not BUDGET.accepts(text):
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {BUDGET.wanted}")
+    return text
+
+
+def shard(text: str) -> Shard:
+    from evaltui.runs.shards import Shard
+
+    number, slash, count = text.partition("/")
+    if slash and all(one.isdecimal() and len(one) < _MOST_DIGITS for one in (number, count)):
+        found = Shard(int(number), int(count))
+        if 1 <= found.number <= found.count:
+            return found
+    raise argparse.ArgumentTypeError(
+        f"{cut(text, MAX_VALUE)!r} is not a shard I/N with I from 1 to N, e.g. 3/8"
+    )
+
+
+def names(text: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of metrics, e.g. safety_v1,hallucinations_v1"
+        )
+    return found
+
+
+def count(text: str) -> int:
+    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
+    if not COUNT.accepts(number):
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.wanted}")
+    return number
+
+
+def variables(text: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(name.isidentifier() for name in found):
+        raise argparse.ArgumentTypeError(
+            f"{cut(text, MAX_VALUE)!r} is not a list of names, e.g. GOOGLE_API_KEY"
+        )
+    return found
+
+
+def scheduler(text: str) -> str:
+    if not SCHEDULER.accepts(text):
+        why = refusal_of(text) or f"{cut(text, MAX_VALUE)!r} is not {SCHEDULER.wanted}"
+        raise argparse.ArgumentTypeError(why)
+    return text
+
+
+def port(text: str) -> int:
+    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
+    if not 0 <= number <= _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not a port from 0 to {_HIGHEST_PORT}")
+    return number
+
+
+def host(text: str) -> str:
+    """As browsers write it, which is what they send."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address or a name, e.g. 127.0.0.1")
+    return canonical(text.strip())
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not SECONDS.accepts(number):
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SECONDS.wanted}")
+    return number
+
+
+def folder(text: str) -> Path:
+    if not FOLDER.accepts(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {FOLDER.wanted}")
+    return Path(text)
+
+
+def confidence(text: str) -> float:
+    try:
+        level = float(text)
+    except ValueError:
+        level = 0.0
+    if not 0.5 < level < 1:
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not between 0.5 and 1, e.g. 0.95")
+    return level
