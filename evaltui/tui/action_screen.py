@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -52,7 +52,7 @@ def bindings(scope: Scope) -> list[BindingType]:
     """
     return [
         Binding(
-            ",".join((*action.keys, *(_twins(action) if scope is Scope.MAIN else ()))),
+            ",".join((*_keys_in(action, scope), *(_twins(action) if scope is Scope.MAIN else ()))),
             action.id,
             action.title,
             show=False,
@@ -60,6 +60,12 @@ def bindings(scope: Scope) -> list[BindingType]:
         )
         for action in actions_in(scope)
     ]
+
+
+def _keys_in(action: Action, scope: Scope) -> Iterator[str]:
+    """Its keys without those that a field has a use for of its own."""
+    of_field = {"ctrl+d", "ctrl+u"} if scope in _OF_FIELDS else set()
+    return (key for key in action.keys if key not in of_field and (not of_field or len(key) > 1))
 
 
 def _twins(action: Action) -> list[str]:

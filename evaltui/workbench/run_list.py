@@ -95,7 +95,7 @@ class RunList:
         if row.problem:
             return f"Run log unreadable: {row.problem}"
         if base is None:
-            return f"No earlier run   {key_of('mark_base')} set as base"
+            return f"No earlier run   {key_of('set_base')} set as base"
         if base == path:
             return "This is the base; select another run"
         of_base = self.row(base)

@@ -45,9 +45,9 @@ MOVES = ("tab", "down", "right", "ctrl+c")
 MORE_MOVES = ("shift+tab", "up", "left", "pagedown", "pageup", "home", "end", "space", "ctrl+z", "f5")
 # What they do is looked at apart.
 LEAVING = {
-    *("take", "form_take", "accept_it", "decide", "save_and_leave", "discard_and_leave", "go_to_failing"),
+    *("confirm", "confirm", "confirm", "confirm", "save_and_leave", "discard_and_leave", "go_to_failing"),
 }
-CANCELLING = {"leave_question", "form_leave", "leave_it", "leave_open", "stay"}
+CANCELLING = {"close"}
 PAIRS = {"←→": ("left", "right"), "↑↓": ("down", "up")}
 
 

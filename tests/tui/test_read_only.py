@@ -145,7 +145,7 @@ async def test_no_key_of_a_matrix_writes_anything(ran, no_process, monkeypatch):
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: app.workbench.outcomes.counts())
         for one in ACTIONS:
-            if Scope.MATRIX not in one.where or one.id == "close_matrix":
+            if Scope.MATRIX not in one.where or one.id == "close":
                 continue
             for key in one.keys:
                 if not isinstance(app.screen, MatrixScreen):

@@ -229,7 +229,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
     elif not flips.scored:
         page.row(
             ("  —  Only stale results   " if effect.stale else "  —  No results yet   ", "muted"),
-            (key_of("close_criteria"), "bold accent"),
+            (key_of("close"), "bold accent"),
             (" then ", "muted"),
             *_run_all(),
         )

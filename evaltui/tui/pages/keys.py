@@ -11,7 +11,6 @@ from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.workbench.actions import (
     ACTIONS,
-    LISTS,
     SUBJECTS,
     Action,
     Scope,
@@ -59,7 +58,7 @@ def keys_here(workbench: Workbench, scope: Scope) -> KeysHere:
     }
     found = [action for actions in here.values() for action in actions]
     refused = {one.id: (one, visible(why)) for one in found if (why := one.refusal(workbench))}
-    own = [one for one in found if scope in one.where and one.where != LISTS and one.id not in refused]
+    own = [one for one in found if scope in one.where and not one.is_move and one.id not in refused]
     ranked = usable_hints(workbench, scope)
     matter = list(dict.fromkeys([*(one for one in ranked if one in own), *ranked, *own]))
     matter = [one for one in matter if one.id not in _NAMED][:_MOST_THAT_MATTER]

@@ -129,15 +129,15 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if (run := self._run_at(self.cursor)) is not None:
             self.post_message(self.OpenRun(run.path, run.title))
 
-    def action_open_recent_run(self) -> None:
+    def action_open_row(self) -> None:
         self.open_current()
 
-    def action_mark_base(self) -> None:
+    def action_set_base(self) -> None:
         if (run := self._run_at(self.cursor)) is not None:
             self._workbench.outcomes.mark_base(run.path)
             self.refresh()
 
-    def action_compare_runs(self) -> None:
+    def action_compare(self) -> None:
         if (run := self._run_at(self.cursor)) is None:
             return
         sides = self._runs.sides_of(run.path, self._base)

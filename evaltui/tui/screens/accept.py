@@ -17,7 +17,7 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.effects import write_result
 from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, dialog_name, moves
+from evaltui.tui.screens.prompt import CANCEL, Dialog, DialogKeys, Hint, dialog_name, moves
 from evaltui.tui.widgets.choices import LABEL
 from evaltui.tui.widgets.lines import LineView
 from evaltui.tui.widgets.page_lines import PageLines
@@ -29,7 +29,7 @@ from evaltui.workbench.workbench import Workbench
 
 # Seconds between looks at how far reading has come.
 _TICK = 0.25
-_HINTS = (Hint("accept_it", "accept"), Hint("accept_more", "scope", "←→"), Hint("leave_it"))
+_HINTS = (Hint("confirm", "accept"), Hint("form_right", "scope", "←→"), CANCEL)
 # More cases are not scored again for a preview.
 _MOST_SCORED = 6
 # Blank rows and keys.
@@ -98,13 +98,13 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
             page.blank()
             write_file_change(page, change)
 
-    def action_leave_it(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(False)
 
-    def action_accept_more(self) -> None:
+    def action_form_right(self) -> None:
         self._choose(self._current + 1)
 
-    def action_accept_less(self) -> None:
+    def action_form_left(self) -> None:
         self._choose(self._current - 1)
 
     def _choose(self, number: int) -> None:
@@ -130,7 +130,7 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
         if number == self._current and self.is_here:
             self.query_one(AcceptLines).show(self._write_proposal)
 
-    def action_accept_it(self) -> None:
+    def action_confirm(self) -> None:
         proposal = self._proposals.get(self._current)
         if proposal is None or proposal.problem:
             return

@@ -22,6 +22,7 @@ from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.screens.prompt import (
+    CANCEL,
     Dialog,
     DialogKeys,
     FormLabel,
@@ -137,10 +138,10 @@ class ChatFromScreen(FormScreen):
             yield QuestionNote()
             yield DialogKeys(
                 lambda: [
-                    Hint("form_take", "start"),
-                    Hint("form_down", "way", "↑↓"),
+                    Hint("confirm", "start"),
+                    Hint("line_down", "way", "↑↓"),
                     Hint("form_right", "turn", "←→"),
-                    Hint("form_leave"),
+                    CANCEL,
                 ]
             )
 
@@ -191,7 +192,7 @@ class ChatFromScreen(FormScreen):
         return [*recorded, again, play, anew] if turn else [start, play, anew]
 
     @on(ChoiceList.OptionSelected)
-    def action_form_take(self) -> None:
+    def action_confirm(self) -> None:
         way = self._ways[self.choices.current]
         if way.why_not is None:
             way.begin()
@@ -265,10 +266,10 @@ class NewChatScreen(FormScreen):
         if isinstance(self.focused, FieldText) and not isinstance(self.focused, FieldLine):
             return [Hint("end_text", "start"), Hint("next_field", "next"), Hint("leave_field")]
         return [
-            Hint("form_take", "start"),
-            Hint("form_next"),
+            Hint("confirm", "start"),
+            Hint("next_field"),
             *([Hint("form_right", "choose", "←→")] if isinstance(self.focused, ChoiceLine) else []),
-            Hint("form_leave"),
+            CANCEL,
         ]
 
     # What there is to choose from
@@ -308,7 +309,7 @@ class NewChatScreen(FormScreen):
 
     # Keys
 
-    def action_form_take(self) -> None:
+    def action_confirm(self) -> None:
         state, problem = self._state()
         if problem is not None:
             self.query_one(QuestionNote).show(problem)

@@ -105,7 +105,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def _actions(self) -> list[str]:
         ways = [choice.action for choice in self._ways()]
-        return ["open_agent", *ways, "leave"]
+        return ["open_row", *ways, "leave"]
 
     # The page above the list
 
@@ -209,7 +209,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self.app.exit()
 
     @on(ChoiceList.OptionSelected)
-    async def action_open_agent(self) -> None:
+    async def action_open_row(self) -> None:
         choice = self._choices[self.query_one(ChoiceList).current]
         if choice.path is not None:
             self.app.exit(Opening(choice.path))

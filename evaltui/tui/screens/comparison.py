@@ -166,7 +166,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         return list(title_of_sides(self._base.title, self._candidate.title))
 
     def other_tab(self) -> None:
-        self.action_close_comparison()
+        self.action_close()
 
     def why(self, change: CaseChange) -> str | None:
         return self._reasons.of(change) if self._reasons else None
@@ -194,7 +194,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 
     # Actions
 
-    def action_close_comparison(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(None)
 
     def action_next_pane(self) -> None:
@@ -221,7 +221,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self._compare()
 
     @on(CursorLines.Opened)
-    def action_open_changed(self) -> None:
+    def action_open_row(self) -> None:
         row = self.rows.current
         if not isinstance(row, CaseChange):
             self.action_fold_kind()
@@ -231,7 +231,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
             side = self._candidate if row.candidate is not None else self._base
             self.dismiss((side.path, side.title, row.case, row.eval_set_id))
 
-    def action_copy_comparison(self) -> None:
+    def action_copy(self) -> None:
         if self.compared is None:
             return
         lines = comparison_lines(self.compared.comparison, _COPIED_WIDTH)

@@ -122,7 +122,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         name = (f" {self._details_title()} ", "chip" if focused else "bold")
         keys: Line = [(key_of("next_pane"), "bold accent")]
         if focused:
-            keys = [(key_of("go_to_case"), "bold accent"), (" open case", "muted")]
+            keys = [(key_of("open_row"), "bold accent"), (" open case", "muted")]
         return rule([name], keys, width, heavy=focused)
 
     def _draw_borders(self) -> None:
@@ -133,7 +133,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
         title = Tab(_DETAILS, "", self._details_title(), None, active=True)
-        keys: Line = [(key_of("go_to_case"), "bold accent"), (" open case", "muted")] if focused else []
+        keys: Line = [(key_of("open_row"), "bold accent"), (" open case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")
         self.query_one(Footer).scope = self._scope
@@ -228,12 +228,13 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self.criteria.end_move()
         self._workbench.editing.redo()
 
-    def action_close_criteria(self) -> None:
-        self.criteria.end_move()
-        self.dismiss()
-
-    def action_leave_effect(self) -> None:
-        self.go_to(_ROWS)
+    def action_close(self) -> None:
+        """Leaves the effect for the rows, and those for the cases."""
+        if self.details.has_focus:
+            self.go_to(_ROWS)
+        else:
+            self.criteria.end_move()
+            self.dismiss()
 
     @on(CriteriaDetails.Chosen)
     def _show_case(self, message: CriteriaDetails.Chosen) -> None:

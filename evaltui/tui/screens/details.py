@@ -25,6 +25,7 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.pages.writer import Page, write_json, write_problems
 from evaltui.tui.screens.prompt import (
+    CANCEL,
     Dialog,
     DialogKeys,
     Hint,
@@ -277,8 +278,8 @@ class ConvertScreen(QuestionScreen[None]):
             if can_be_done:
                 yield QuestionInput(self._new.name)
                 yield QuestionNote(f"Name of the new file; {self._old.name} is kept")
-            take = [Hint("take", "write file")] if can_be_done else []
-            yield DialogKeys(lambda: [*take, Hint("answers_down", "scroll"), Hint("leave_question")])
+            take = [Hint("confirm", "write file")] if can_be_done else []
+            yield DialogKeys(lambda: [*take, Hint("page_down", "scroll"), CANCEL])
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """The text is shown as that of the file that is named, soon: to colour a long one takes a while."""
@@ -312,7 +313,7 @@ class ConvertScreen(QuestionScreen[None]):
         if self._eval_set is not None:
             write_json(page, json.loads(migrated_text(self._eval_set, self._new)), 0)
 
-    async def action_take(self) -> None:
+    async def action_confirm(self) -> None:
         if self._eval_set is None:
             return
         if problem := self._problem:

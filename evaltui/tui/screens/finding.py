@@ -17,7 +17,7 @@ from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
-from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
+from evaltui.tui.screens.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.case_list import Jump, rank_cases
@@ -155,7 +155,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         with Dialog(self.title_text, id=(self.box or "").removeprefix("#")):
             yield QuestionInput(placeholder=self.placeholder)
             yield from self.shown()
-            yield DialogKeys(lambda: [Hint("take", self.take_word), Hint("leave_question")])
+            yield DialogKeys(lambda: [Hint("confirm", self.take_word), CANCEL])
 
     def shown(self) -> ComposeResult:
         """What was found, and about the current one."""
@@ -210,7 +210,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         self._search()
         return self.query_one(FoundLines)
 
-    def action_take(self) -> None:
+    def action_confirm(self) -> None:
         self._search()
         self._choose()
 

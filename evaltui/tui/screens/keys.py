@@ -22,7 +22,7 @@ from evaltui.tui.pages.keys import Cell, KeyRows, KeysHere, found_rows, key_rows
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.finding import SearchScreen
-from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
+from evaltui.tui.screens.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.widgets.lines import LineView, OneLine
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import BY_ID, Scope, topic_of
@@ -44,7 +44,7 @@ class HelpScreen(QuestionScreen[str]):
         with Dialog(f"Keys for {self._scope.label}", id="help"):
             yield QuestionInput(placeholder="type to filter")
             yield HelpLines(self._keys, id="help-lines")
-            yield DialogKeys(lambda: [Hint("take", "run"), Hint("guide_page"), Hint("leave_question")])
+            yield DialogKeys(lambda: [Hint("confirm", "run"), Hint("guide"), CANCEL])
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.query_one(HelpLines).show(event.value.strip())
@@ -53,12 +53,12 @@ class HelpScreen(QuestionScreen[str]):
     def answers(self) -> HelpLines:
         return self.query_one(HelpLines)
 
-    def action_take(self) -> None:
+    def action_confirm(self) -> None:
         lines = self.answers
         lines.show(self.query_one(QuestionInput).value.strip())
         lines.choose()
 
-    def action_guide_page(self) -> None:
+    def action_guide(self) -> None:
         self.app.push_screen(GuidePage(guide.topic(topic_of(self._scope))))
 
     def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
@@ -292,7 +292,7 @@ class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
     def on_mount(self) -> None:
         self._first_size = self.app.size
 
-    def action_close_jump(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(None)
 
 

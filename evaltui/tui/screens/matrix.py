@@ -85,7 +85,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.action_reload_matrix()
+        self.action_reload()
         self.set_interval(_TICK, self._look_again)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -94,20 +94,20 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     # Reading
 
-    def action_reload_matrix(self) -> None:
+    def action_reload(self) -> None:
         self.run_worker(self._read(None), group="matrix", exclusive=True)
 
     def _look_again(self) -> None:
         """The runs of a matrix may go on, and others may begin."""
         before, self._repeated = self._repeated, self.workbench.repeats_more
         if before and not self._repeated:
-            self.action_reload_matrix()
+            self.action_reload()
         elif not self._is_reading:
             self.run_worker(self._read_more(), group="look", exclusive=True)
 
     async def _read_more(self) -> None:
         if await asyncio.to_thread(extent_of, self.workbench.agent.store, self.view.opened) != self._extent:
-            self.action_reload_matrix()
+            self.action_reload()
 
     async def _read(self, stored: StoredMatrix | None) -> None:
         """The matrix that was chosen, else what is shown with what it has by now, else the newest one."""
@@ -189,7 +189,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     # Actions
 
-    def action_close_matrix(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(None)
 
     def action_next_variant(self) -> None:
@@ -209,10 +209,10 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.rows.show()
         self.follow()
 
-    def action_next_cell_repeat(self) -> None:
+    def action_next_repeat(self) -> None:
         self._step_repeat(1)
 
-    def action_previous_cell_repeat(self) -> None:
+    def action_previous_repeat(self) -> None:
         self._step_repeat(-1)
 
     def _step_repeat(self, step: int) -> None:
@@ -240,7 +240,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         hint = "How many more runs; those that there are stay"
         ask(self, PromptScreen(dialog_name("run_more"), "5", runs_problem, hint, title), run)
 
-    def action_set_matrix_base(self) -> None:
+    def action_set_base(self) -> None:
         if not self._refuses(besides_base=True):
             self.view.set_base()
             self._show_rows()
@@ -260,7 +260,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self._show_rows()
 
     @on(CursorLines.Opened)
-    def action_open_cell(self) -> None:
+    def action_open_row(self) -> None:
         row = self.rows.current
         if self._refuses() or (opened := self.view.opened) is None:
             return
@@ -275,7 +275,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             side = side_of(opened, self.view.column)
             self.dismiss(Wanted(side.path, side.title, row.case, row.eval_set_id))
 
-    def action_compare_cells(self) -> None:
+    def action_compare(self) -> None:
         """Both runs, at the current case."""
         if self._refuses(besides_base=True) or (opened := self.view.opened) is None:
             return

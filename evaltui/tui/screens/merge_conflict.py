@@ -23,7 +23,7 @@ from evaltui.tui.pages.file_versions import (
     version_line,
     versions_of,
 )
-from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, QuestionNote, moves
+from evaltui.tui.screens.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionNote, moves
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
@@ -66,9 +66,9 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         return self.query_one(VersionsRows)
 
     def _hints(self) -> list[Hint]:
-        several = [Hint("next_clash"), Hint("keep_all_mine"), Hint("take_all_theirs")]
+        several = [Hint("next_difference"), Hint("keep_all_mine"), Hint("take_all_theirs")]
         more = several if len(self.rows.clashes) > 1 else []
-        return [Hint("decide", "merge"), Hint("keep_mine", "choose", "←→"), *more, Hint("leave_open")]
+        return [Hint("confirm", "merge"), Hint("keep_mine", "choose", "←→"), *more, CANCEL]
 
     def _about(self) -> Line:
         where = "changed here, deleted outside" if self._clash.was_deleted else "changed here and outside"
@@ -76,7 +76,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         about = f"{where}: {visible(reason)}" if reason else where
         return [(visible(self._clash.path.name), "bold"), (f"  {about}", "muted")]
 
-    def action_leave_open(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(False)
 
     @on(CursorLines.Moved)
@@ -93,7 +93,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         left = self.rows.undecided
         return f"{left} undecided   ← mine   → theirs" if left else None
 
-    async def action_decide(self) -> None:
+    async def action_confirm(self) -> None:
         rows, note = self.rows, self.query_one(QuestionNote)
         if rows.undecided:
             rows.action_next_undecided()
@@ -277,10 +277,10 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         if left:
             self._go_to(left[0])
 
-    def action_next_clash(self) -> None:
+    def action_next_difference(self) -> None:
         self._go_to((self.current + 1) % len(self.clashes))
 
-    def action_previous_clash(self) -> None:
+    def action_previous_difference(self) -> None:
         self._go_to((self.current - 1) % len(self.clashes))
 
     def on_click(self, event: events.Click) -> None:

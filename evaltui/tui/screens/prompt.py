@@ -23,7 +23,6 @@ from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.actions.action import LISTS
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.repeats import parse_repeated, repeat_problem
 from evaltui.workbench.state import Repeated
@@ -33,7 +32,7 @@ Check = Callable[[str], str | None]
 
 # The share of the screen, as in the style sheet.
 _MOST_HEIGHT = 0.96
-_BETWEEN_FIELDS = ("form_next", "form_previous")
+_BETWEEN_FIELDS = ("next_field", "previous_field")
 
 
 class AnswerLines(Protocol):
@@ -95,22 +94,22 @@ class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=Fal
         """The lines that are shown with the question; None if there are none."""
         return None
 
-    def action_leave_question(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_next_answer(self) -> None:
+    def action_line_down(self) -> None:
         if self.answers is not None:
             self.answers.action_line_down()
 
-    def action_previous_answer(self) -> None:
+    def action_line_up(self) -> None:
         if self.answers is not None:
             self.answers.action_line_up()
 
-    def action_answers_down(self) -> None:
+    def action_page_down(self) -> None:
         if self.answers is not None:
             self.answers.action_page_down()
 
-    def action_answers_up(self) -> None:
+    def action_page_up(self) -> None:
         if self.answers is not None:
             self.answers.action_page_up()
 
@@ -147,7 +146,7 @@ class PromptScreen(QuestionScreen[str]):
         with Dialog(self._dialog_name, [(visible(self._about), "muted")], id="prompt"):
             yield QuestionInput(self._value, adds=self._adds)
             yield QuestionNote(self._hint)
-            yield DialogKeys(lambda: [Hint("take", "apply"), Hint("leave_question")])
+            yield DialogKeys(lambda: [Hint("confirm", "apply"), CANCEL])
 
     @property
     def problem(self) -> str | None:
@@ -157,7 +156,7 @@ class PromptScreen(QuestionScreen[str]):
     def on_input_changed(self, event: Input.Changed) -> None:
         self.query_one(QuestionNote).show(self.problem if event.value != self._value else None)
 
-    def action_take(self) -> None:
+    def action_confirm(self) -> None:
         if problem := self.problem:
             self.query_one(QuestionNote).show(problem)
         else:
@@ -196,7 +195,7 @@ class RepeatScreen(QuestionScreen[Repeated]):
                 yield QuestionInput(self._confidence, "e.g. 0.95: at most so many runs")
             yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
             yield DrawnLine(self._cost_line)
-            yield DialogKeys(lambda: [Hint("take", "run"), Hint("form_next"), Hint("leave_question")])
+            yield DialogKeys(lambda: [Hint("confirm", "run"), Hint("next_field"), CANCEL])
 
     @property
     def _text(self) -> str:
@@ -212,17 +211,17 @@ class RepeatScreen(QuestionScreen[Repeated]):
         self.query_one(QuestionNote).show(repeat_problem(self._text))
         self.query_one(DrawnLine).refresh()
 
-    def action_form_next(self, step: int = 1) -> None:
+    def action_next_field(self, step: int = 1) -> None:
         fields = [*self.query(QuestionInput)]
         place = next((number for number, field in enumerate(fields) if field.has_focus), -step)
         self.set_focus(fields[(place + step) % len(fields)])
 
-    def action_form_previous(self) -> None:
-        self.action_form_next(-1)
+    def action_previous_field(self) -> None:
+        self.action_next_field(-1)
 
-    action_next_answer, action_previous_answer = action_form_next, action_form_previous
+    action_line_down, action_line_up = action_next_field, action_previous_field
 
-    def action_take(self) -> None:
+    def action_confirm(self) -> None:
         if repeat_problem(self._text) is None:
             self.dismiss(parse_repeated(self._text))
 
@@ -261,6 +260,9 @@ class Hint(NamedTuple):
     """The keys as they are shown, for a pair such as `←→`; empty for those of the action."""
 
 
+CANCEL = Hint("close", "cancel")
+
+
 class DialogKeys(ActionLine):
     """The keys of a dialog; the last one, which cancels, stands at the right."""
 
@@ -287,7 +289,7 @@ class DialogKeys(ActionLine):
 
 def moves() -> list[BindingType]:
     """The keys that go about in every list."""
-    shared = {action.id for action in BY_ID.values() if action.where == LISTS}
+    shared = {action.id for action in BY_ID.values() if action.is_move}
     return [one for one in bindings(Scope.DETAILS) if isinstance(one, Binding) and one.id in shared]
 
 
@@ -314,30 +316,26 @@ class FormKeys:
         """Goes one row down (1) or up (-1): without a list, to another field."""
         self.step_field(step)
 
-    def action_form_leave(self) -> None:
+    def action_close(self) -> None:
         self.leave_form()
 
-    action_leave_field = action_form_leave
+    action_leave_field = action_close
 
     async def action_save_field(self) -> None:
         await self.take_form()
 
     action_end_field = action_end_text = action_save_field
 
-    def action_form_next(self) -> None:
+    def action_next_field(self) -> None:
         self.step_field(1)
 
-    action_next_field = action_next_choice = action_form_next
-
-    def action_form_previous(self) -> None:
+    def action_previous_field(self) -> None:
         self.step_field(-1)
 
-    action_previous_field = action_previous_choice = action_form_previous
-
-    def action_form_down(self) -> None:
+    def action_line_down(self) -> None:
         self.step_row(1)
 
-    def action_form_up(self) -> None:
+    def action_line_up(self) -> None:
         self.step_row(-1)
 
     def action_form_left(self) -> None:
@@ -366,7 +364,7 @@ class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
         self.dismiss(False)
 
     async def take_form(self) -> None:
-        await self.run_action("form_take")
+        await self.run_action("confirm")
 
     def step_field(self, step: int) -> None:
         fields = [*self.fields()]

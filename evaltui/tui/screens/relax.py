@@ -24,6 +24,7 @@ from evaltui.tui.pages.effects import rule_line, type_name, unavailable_rules, w
 from evaltui.tui.pages.file_versions import write_line_changes
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import (
+    CANCEL,
     Dialog,
     DialogKeys,
     FormScreen,
@@ -32,6 +33,7 @@ from evaltui.tui.screens.prompt import (
     QuestionNote,
     dialog_name,
 )
+from evaltui.tui.text_field import TextField
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.tui.widgets.page_lines import PageLines
@@ -85,9 +87,9 @@ class RelaxScreen(FormScreen):
         self._show_effect_soon()
 
     def _hints(self) -> list[Hint]:
-        rule = [Hint("form_take", "relax"), Hint("form_down", "rule", "↑↓")] if self._proposals else []
+        rule = [Hint("confirm", "relax"), Hint("line_down", "rule", "↑↓")] if self._proposals else []
         scope, edit = Hint("form_right", "scope", "←→"), Hint("form_edit", "edit rule")
-        return [*rule, scope, edit, Hint("form_leave")]
+        return [*rule, scope, edit, CANCEL]
 
     def on_resize(self) -> None:
         self._fit()
@@ -199,7 +201,7 @@ class RelaxScreen(FormScreen):
     # Keys
 
     @on(ChoiceList.OptionSelected)
-    def action_form_take(self) -> None:
+    def action_confirm(self) -> None:
         rule = self._rule
         if rule is None:
             return
@@ -213,6 +215,9 @@ class RelaxScreen(FormScreen):
         return self.focused if isinstance(self.focused, PageLines) else self.choices
 
     def step_row(self, step: int) -> None:
+        if isinstance(self.focused, TextField):
+            self.step_field(step)
+            return
         (self._moved_in().action_line_down if step > 0 else self._moved_in().action_line_up)()
 
     def choose(self, step: int) -> None:

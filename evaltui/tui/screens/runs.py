@@ -78,7 +78,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.action_reload_runs()
+        self.action_reload()
         self.set_interval(_TICK, self._look_again)
 
     async def on_unmount(self) -> None:
@@ -93,7 +93,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def _look_again(self) -> None:
         """Moments pass, and runs go on or begin."""
         if self.workbench.runs_now != self._loaded_for:
-            self.action_reload_runs()
+            self.action_reload()
         else:
             self._runs.read_again()
         self.rows.refresh()
@@ -127,7 +127,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         return [("base ● ", "muted"), (visible(base.title), ""), ("   ", ""), *count] if base else count
 
     def other_tab(self) -> None:
-        self.action_compare_runs()
+        self.action_compare()
 
     def _write_plot(self, page: Page) -> None:
         """A figure of the last runs, the newest at the right, the current one in the accent."""
@@ -163,15 +163,15 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.draw_around()
         self.workbench.say(f"Plot of the {self._plot}")
 
-    def action_close_runs(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_reload_runs(self) -> None:
+    def action_reload(self) -> None:
         self._loaded_for = self.workbench.runs_now
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     @on(CursorLines.Opened)
-    def action_open_run(self) -> None:
+    def action_open_row(self) -> None:
         if (row := self._readable_run()) is None:
             return
         if reason := self.workbench.outcomes.refuses_to_open():
@@ -179,13 +179,13 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         else:
             self.dismiss(Wanted(row.path, row.title))
 
-    def action_mark_base(self) -> None:
+    def action_set_base(self) -> None:
         if (row := self._readable_run()) is not None:
             self.workbench.outcomes.mark_base(row.path)
             self.rows.refresh()
             self.draw_around()
 
-    def action_compare_runs(self) -> None:
+    def action_compare(self) -> None:
         if (path := self.rows.current) is None:
             self.workbench.say("No runs yet")
             return
@@ -244,7 +244,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.workbench.say(str(error))
             return
         self.workbench.outcomes.runs_changed()
-        self.action_reload_runs()
+        self.action_reload()
 
 
 class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
@@ -285,7 +285,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
             text = (
                 "Loading runs…"
                 if paths is None
-                else f"No runs yet   {key_of('close_runs')} back   {key_of('run')} run case"
+                else f"No runs yet   {key_of('close')} back   {key_of('run')} run case"
             )
             return [("  ", ""), (text, "muted")]
         path, here = paths[number], number == self.cursor

@@ -17,6 +17,7 @@ from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
 from evaltui.tui.screens.prompt import (
+    CANCEL,
     Dialog,
     DialogKeys,
     FormLabel,
@@ -98,7 +99,7 @@ class SaveCaseScreen(FormScreen):
             more = [Hint("form_right", "set", "←→")]
         else:
             more = []
-        return [Hint("form_take", "save"), Hint("form_next"), *more, Hint("form_leave")]
+        return [Hint("confirm", "save"), Hint("next_field"), *more, CANCEL]
 
     # What is chosen
 
@@ -156,7 +157,7 @@ class SaveCaseScreen(FormScreen):
 
     # Keys
 
-    def action_form_take(self) -> None:
+    def action_confirm(self) -> None:
         if saving.problem(self._workbench.editing, self.choices) is not None:
             self._show_note()
         elif saving.save(self._workbench.agent, self._workbench.editing, self._transcript, self.choices):

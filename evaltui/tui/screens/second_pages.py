@@ -62,9 +62,9 @@ class ThemeScreen(SearchScreen[str, str]):
         if (name := self.current) is not None:
             self.app.theme = name
 
-    def action_leave_question(self) -> None:
+    def action_close(self) -> None:
         self.app.theme = self._before
-        super().action_leave_question()
+        super().action_close()
 
 
 class PreviewScreen(SearchScreen[ScreenResultType, Found], Generic[ScreenResultType, Found]):

@@ -128,7 +128,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     # Actions
 
-    def action_close_sessions(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(None)
 
     def action_toggle_trajectories(self) -> None:
@@ -144,7 +144,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             self.workbench.received.start()
 
     @on(CursorLines.Opened)
-    def action_open_session(self) -> None:
+    def action_open_row(self) -> None:
         session = self.session
         if session is None:
             self.workbench.say(self._nothing())
@@ -217,7 +217,7 @@ class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         if number >= len(self.keys()):
-            return [("  ", ""), (f"{self.nothing}   {key_of('close_sessions')} back", "muted")]
+            return [("  ", ""), (f"{self.nothing}   {key_of('close')} back", "muted")]
         marker = ("▌" if number == self.cursor else " ", "bold accent")
         return [marker, (" ", ""), *self.row(number)]
 

@@ -22,7 +22,7 @@ from evaltui.files.templates import (
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import Dialog, DialogKeys, FormScreen, Hint, QuestionNote, dialog_name
+from evaltui.tui.screens.prompt import CANCEL, Dialog, DialogKeys, FormScreen, Hint, QuestionNote, dialog_name
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.page_lines import PageLines
 
@@ -45,9 +45,9 @@ class StarterScreen(FormScreen):
             yield QuestionNote("A scripted model answers offline. Existing files are never overwritten.")
             yield DialogKeys(
                 lambda: [
-                    Hint("form_take", "create"),
+                    Hint("confirm", "create"),
                     Hint("form_right", "framework", "←→"),
-                    Hint("form_leave"),
+                    CANCEL,
                 ]
             )
 
@@ -74,7 +74,7 @@ class StarterScreen(FormScreen):
         self.query_one(PageLines).write_page()
         self.query_one(QuestionNote).show(refuses_starter(self._folder, self._kind))
 
-    def action_form_take(self) -> None:
+    def action_confirm(self) -> None:
         try:
             create_starter(self._folder, self._kind)
         except TemplateError as error:

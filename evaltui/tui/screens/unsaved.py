@@ -17,7 +17,16 @@ from evaltui.text.lines import Line, cells, pad, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import Dialog, DialogKeys, FormScreen, Hint, QuestionNote, dialog_name, moves
+from evaltui.tui.screens.prompt import (
+    CANCEL,
+    Dialog,
+    DialogKeys,
+    FormScreen,
+    Hint,
+    QuestionNote,
+    dialog_name,
+    moves,
+)
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
@@ -48,7 +57,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
             yield UnsavedFiles(self._write_files, indent=0, id="unsaved-files")
             yield QuestionNote()
             save = [Hint("save_and_leave", "save and quit")] if self._has_files else []
-            yield DialogKeys(lambda: [*save, Hint("discard_and_leave", "discard and quit"), Hint("stay")])
+            yield DialogKeys(lambda: [*save, Hint("discard_and_leave", "discard and quit"), CANCEL])
 
     @property
     def _has_files(self) -> bool:
@@ -67,7 +76,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
     def action_discard_and_leave(self) -> None:
         self.dismiss("discard")
 
-    def action_stay(self) -> None:
+    def action_close(self) -> None:
         self.dismiss(None)
 
     def _about(self) -> str:
@@ -143,10 +152,10 @@ class RecoveryScreen(FormScreen):
             yield QuestionNote("Recovered changes stay unsaved; undo reverts them.")
             yield DialogKeys(
                 lambda: [
-                    Hint("form_take", "apply"),
-                    Hint("form_down", "file", "↑↓"),
+                    Hint("confirm", "apply"),
+                    Hint("line_down", "file", "↑↓"),
                     Hint("form_right", "choose", "←→"),
-                    Hint("form_leave"),
+                    CANCEL,
                 ]
             )
 
@@ -167,7 +176,7 @@ class RecoveryScreen(FormScreen):
         self._recovery.step(self.rows.current, step)
         self.rows.refresh()
 
-    async def action_form_take(self) -> None:
+    async def action_confirm(self) -> None:
         if await self._recovery.apply():
             self.dismiss(True)
         elif self._workbench.notice is not None:

@@ -150,6 +150,11 @@ class Action:
     """Whether it edits, writes, runs, chats, listens or opens an editor: a read-only workbench refuses it."""
 
     @property
+    def is_move(self) -> bool:
+        """Whether it goes about in every list."""
+        return {*LISTS} <= {*self.where}
+
+    @property
     def short(self) -> str:
         """One or two words for a line of keys."""
         return self.footer or self.title[0].lower() + self.title[1:].rstrip("…")

@@ -18,7 +18,6 @@ def _set_editing() -> ModuleType:
 
 
 _in_list = partial(action, where=(Scope.CASES,), refusal=lambda workbench: refuses_cases(workbench.editing))
-_in_question = partial(action, where=(Scope.PROMPT,))
 
 
 def _no_place(workbench: Workbench) -> str | None:
@@ -186,10 +185,4 @@ TREE: tuple[Action, ...] = (
         refusal=_no_cases,
         footer="find",
     ),
-    _in_question("take", "Confirm", "Apply the text or the choice", "enter", "ctrl+s"),
-    _in_question("leave_question", "Cancel", "Close without a change", "escape"),
-    _in_question("next_answer", "Next row", "Go to the next row", "down", footer="down"),
-    _in_question("previous_answer", "Previous row", "Go to the previous row", "up", footer="up"),
-    _in_question("answers_down", "Scroll down", "Scroll down one page", "pagedown"),
-    _in_question("answers_up", "Scroll up", "Scroll up one page", "pageup"),
 )

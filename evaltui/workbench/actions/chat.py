@@ -74,13 +74,6 @@ CHAT: tuple[Action, ...] = (
         "write_message", "Write message", "Go to the message field", "i", rank=0, footer="write", acts=True
     ),
     _here(
-        "toggle_result",
-        "Toggle tool response",
-        "Show or hide the tool's response below its call",
-        "space",
-        footer="response",
-    ),
-    _here(
         "trace_chat",
         "Show in trace",
         "Go to the trace of the chat: agents, model calls with their requests, tools",
@@ -227,6 +220,4 @@ CHAT: tuple[Action, ...] = (
     _writing(
         "later_message", "Later message", "On the last line: recall the next message", "down", footer="later"
     ),
-    _writing("earlier_rows", "Scroll up", "Scroll the conversation up", "pageup"),
-    _writing("later_rows", "Scroll down", "Scroll the conversation down", "pagedown"),
 )

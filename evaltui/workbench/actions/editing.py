@@ -25,7 +25,7 @@ _here = partial(action, where=(Scope.CASE,), refusal=_refuses, acts=True)
 _in_line = partial(action, where=(Scope.FIELD,))
 _in_text = partial(action, where=(Scope.TEXT,))
 _in_field = partial(action, where=(Scope.FIELD, Scope.TEXT))
-_in_accept = partial(action, where=(Scope.ACCEPT,))
+_in_fields = (Scope.FIELD, Scope.TEXT, Scope.FORM)
 
 
 CASE = (
@@ -94,19 +94,21 @@ CASE = (
         rank=1,
         footer="cancel",
     ),
-    _in_field(
+    action(
         "next_field",
         "Next field",
         "Take the completion, else apply the value and edit the next field",
         "tab",
+        where=_in_fields,
         rank=2,
         footer="next field",
     ),
-    _in_field(
+    action(
         "previous_field",
         "Previous field",
         "Apply the value and edit the previous field",
         "shift+tab",
+        where=_in_fields,
         footer="previous",
     ),
     _in_field(
@@ -118,8 +120,6 @@ CASE = (
         footer="save",
         acts=True,
     ),
-    _in_line("next_choice", "Next choice", "Go to the next completion", "down"),
-    _in_line("previous_choice", "Previous choice", "Go to the previous completion", "up"),
     _in_field(
         "field_in_editor",
         "Edit in $EDITOR",
@@ -182,18 +182,4 @@ ACCEPTING: tuple[Action, ...] = (
         rank=0,
         acts=True,
     ),
-    _in_accept(
-        "accept_more", "Widen scope", "Choose the next wider scope", "right", "l", "tab", footer="wider"
-    ),
-    _in_accept(
-        "accept_less",
-        "Narrow scope",
-        "Choose the next narrower scope",
-        "left",
-        "h",
-        "shift+tab",
-        footer="narrower",
-    ),
-    _in_accept("accept_it", "Accept", "Apply the change; undo reverts it", "enter", "ctrl+s", acts=True),
-    _in_accept("leave_it", "Cancel", "Close without a change", "escape", "q"),
 )

@@ -9,7 +9,6 @@ from evaltui.workbench.actions.action import Action, Scope, action, not_read
 from evaltui.workbench.workbench import Workbench
 
 _in_criteria = partial(action, where=(Scope.CRITERIA,))
-_in_effect = partial(action, where=(Scope.CRITERIA_EFFECT,))
 _in_versions = partial(action, where=(Scope.VERSIONS,))
 _in_leaving = partial(action, where=(Scope.LEAVING,))
 
@@ -149,13 +148,6 @@ FILES: tuple[Action, ...] = (
         rank=2,
         acts=True,
     ),
-    _in_criteria(
-        "close_criteria", "Close criteria", "Return to the cases", "escape", "q", "m", rank=1, footer="close"
-    ),
-    _in_effect(
-        "go_to_case", "Go to case", "Show the result of the case", "enter", rank=0, footer="open case"
-    ),
-    _in_effect("leave_effect", "Back", "Return to the list of criteria", "escape", "q", rank=0),
     _in_versions("keep_mine", "Keep mine", "Keep my version of this case", "left", "h"),
     _in_versions("take_theirs", "Take theirs", "Take the version on disk of this case", "right", "l"),
     _in_versions(
@@ -174,19 +166,8 @@ FILES: tuple[Action, ...] = (
         "shift+right",
         footer="all theirs",
     ),
-    _in_versions("next_clash", "Next conflict", "Go to the next case with a conflict", "n", footer="next"),
-    _in_versions(
-        "previous_clash",
-        "Previous conflict",
-        "Go to the previous case with a conflict",
-        "N",
-        footer="previous",
-    ),
-    _in_versions("decide", "Merge", "Apply the choices and save the file", "enter", "ctrl+s", acts=True),
-    _in_versions("leave_open", "Cancel", "Close without a change", "escape", "q"),
     _in_leaving(
         "save_and_leave", "Save and quit", "Save every file, then quit", "s", "enter", "ctrl+s", acts=True
     ),
     _in_leaving("discard_and_leave", "Discard and quit", "Discard unsaved changes, then quit", "d"),
-    _in_leaving("stay", "Cancel", "Close without a change", "escape", "q"),
 )

@@ -17,36 +17,8 @@ MATRIX: tuple[Action, ...] = (
         refusal=not_read,
         footer="matrix",
     ),
-    _in_matrix(
-        "open_cell",
-        "Open result",
-        "Show the result of this case in the run of this variant, or fold the set",
-        "enter",
-        rank=0,
-        footer="open result",
-    ),
     _in_matrix("next_variant", "Next variant", "Go to the next variant", "right", "l"),
     _in_matrix("previous_variant", "Previous variant", "Go to the previous variant", "left", "h"),
-    _in_matrix(
-        "compare_cells",
-        "Compare trajectories",
-        "Show what the base and this variant did in this case, call by call",
-        "equals_sign",
-        rank=1,
-        footer="trajectories",
-    ),
-    _in_matrix(
-        "next_cell_repeat",
-        "Next repeat",
-        "Show the next repeat of the case in the base and in this variant",
-        "right_square_bracket",
-    ),
-    _in_matrix(
-        "previous_cell_repeat",
-        "Previous repeat",
-        "Show the previous repeat of the case in the base and in this variant",
-        "left_square_bracket",
-    ),
     _in_matrix(
         "run_more",
         "Run more repeats…",
@@ -55,14 +27,6 @@ MATRIX: tuple[Action, ...] = (
         rank=2,
         footer="more repeats",
         acts=True,
-    ),
-    _in_matrix(
-        "set_matrix_base",
-        "Set as base",
-        "Compare the other variants with this one",
-        "space",
-        rank=3,
-        footer="base",
     ),
     _in_matrix(
         "sort_matrix",
@@ -96,9 +60,5 @@ MATRIX: tuple[Action, ...] = (
         rank=6,
         footer="export",
         acts=True,
-    ),
-    _in_matrix("reload_matrix", "Reload matrix", "Read the runs of the matrix again", "f5", footer="reload"),
-    _in_matrix(
-        "close_matrix", "Close matrix", "Return to the cases", "escape", "q", "V", rank=8, footer="back"
     ),
 )

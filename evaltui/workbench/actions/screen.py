@@ -21,6 +21,8 @@ def _no_result(workbench: Workbench) -> str | None:
 
 _WITH_PANES = (Scope.MAIN, Scope.CRITERIA, Scope.CRITERIA_EFFECT, Scope.COMPARISON)
 
+_DIFFERENCES = (Scope.MAIN, Scope.VERSIONS)
+
 GO: tuple[Action, ...] = (
     action(
         "filter",
@@ -50,13 +52,19 @@ GO: tuple[Action, ...] = (
     action(
         "next_difference",
         "Next difference",
-        "Go to the next difference between expected and actual",
+        "Go to the next difference between expected and actual, or conflict",
         "n",
+        where=_DIFFERENCES,
         refusal=_no_result,
         rank=4,
     ),
     action(
-        "previous_difference", "Previous difference", "Go to the previous difference", "N", refusal=_no_result
+        "previous_difference",
+        "Previous difference",
+        "Go to the previous difference, or conflict",
+        "N",
+        where=_DIFFERENCES,
+        refusal=_no_result,
     ),
     action(
         "jump",
@@ -119,7 +127,13 @@ LOOK: tuple[Action, ...] = (
         where=(Scope.RUNS,),
         footer="plot",
     ),
-    action("copy", "Copy", "Copy the id of the case, or the page as text", "y"),
+    action(
+        "copy",
+        "Copy",
+        "Copy the id of the case, or the page as text",
+        "y",
+        where=(Scope.MAIN, Scope.COMPARISON),
+    ),
     action(
         "help",
         "Show keys",
@@ -128,7 +142,14 @@ LOOK: tuple[Action, ...] = (
         where=(*_WITH_PANES, Scope.RUNS, Scope.SESSIONS, Scope.MATRIX),
         footer="help",
     ),
-    action("guide", "Open guide…", "List keys and pages of the guide, with search", "f1", footer="guide"),
+    action(
+        "guide",
+        "Open guide…",
+        "List keys and pages of the guide, with search",
+        "f1",
+        where=(Scope.MAIN, Scope.HELP),
+        footer="guide",
+    ),
     action(
         "palette",
         "Open palette",
@@ -141,33 +162,77 @@ LOOK: tuple[Action, ...] = (
 
 
 _in_form = partial(action, where=(Scope.FORM,))
+_in_choices = partial(action, where=(Scope.FORM, Scope.ACCEPT))
 
 
 _FORM = (
-    _in_form("form_down", "Down", "Go one row down", "down", "j"),
-    _in_form("form_up", "Up", "Go one row up", "up", "k"),
-    _in_form("form_left", "Left", "Go left, or choose the previous value", "left", "h"),
-    _in_form("form_right", "Right", "Go right, or choose the next value", "right", "l"),
-    _in_form("form_next", "Next field", "Go to the next field", "tab", footer="next"),
-    _in_form("form_previous", "Previous field", "Go to the previous field", "shift+tab", footer="previous"),
+    _in_choices("form_left", "Left", "Go left, or choose the previous value", "left", "h"),
+    _in_choices("form_right", "Right", "Go right, or choose the next value", "right", "l"),
     _in_form("form_toggle", "Toggle", "Switch on or off, or choose the next value", "space"),
     _in_form("form_edit", "Edit value", "Type the value on this row", "e", "f2", footer="edit"),
     _in_form("go_to_failing", "Go to failure", "Go to the next difference that still fails", "n"),
-    _in_form("form_take", "Confirm", "Apply the choices", "enter", "ctrl+s"),
-    _in_form("form_leave", "Cancel", "Close without a change", "escape", "q"),
 )
 
+_CLOSED = (
+    Scope.RUNS,
+    Scope.COMPARISON,
+    Scope.MATRIX,
+    Scope.SESSIONS,
+    Scope.CRITERIA,
+    Scope.CRITERIA_EFFECT,
+    Scope.ACCEPT,
+    Scope.VERSIONS,
+    Scope.LEAVING,
+    Scope.FORM,
+    Scope.PROMPT,
+    Scope.JUMP,
+)
+_ROWS = (*LISTS, Scope.FORM, Scope.PROMPT, Scope.FIELD)
+_PAGES = (*LISTS, Scope.PROMPT, Scope.MESSAGE)
 _in_details = partial(action, where=(Scope.DETAILS,))
 _in_chooser = partial(action, where=(Scope.CHOOSER,))
 LISTED: tuple[Action, ...] = (
     *_FORM,
     action("open", "Open", "Show the result of the case, or fold the set", "enter", where=(Scope.CASES,)),
     action(
+        "open_row",
+        "Open",
+        "Open the selected run, result, session or agent",
+        "enter",
+        where=(
+            Scope.RUNS,
+            Scope.RECENT_RUNS,
+            Scope.COMPARISON,
+            Scope.MATRIX,
+            Scope.SESSIONS,
+            Scope.CRITERIA_EFFECT,
+            Scope.CHOOSER,
+        ),
+        rank=0,
+    ),
+    action(
+        "confirm",
+        "Confirm",
+        "Apply the text or the choices",
+        "enter",
+        "ctrl+s",
+        where=(Scope.PROMPT, Scope.FORM, Scope.ACCEPT, Scope.VERSIONS),
+    ),
+    action(
+        "close",
+        "Close",
+        "Close without a change, or return to the cases",
+        "escape",
+        "q",
+        where=_CLOSED,
+        rank=5,
+    ),
+    action(
         "toggle_fold",
         "Fold or unfold",
-        "Fold or unfold a set, a case, a call or equal calls",
+        "Fold or unfold a set, a case, a call, a tool response or equal calls",
         "space",
-        where=(Scope.CASES, Scope.TRACE, Scope.RESULT),
+        where=(Scope.CASES, Scope.TRACE, Scope.RESULT, Scope.CHAT),
         footer="fold",
     ),
     action(
@@ -185,15 +250,6 @@ LISTED: tuple[Action, ...] = (
         "left",
         "h",
         where=(Scope.CASES, Scope.CASE),
-    ),
-    action(
-        "open_recent_run",
-        "Open run",
-        "Show the results of this run",
-        "enter",
-        where=(Scope.RECENT_RUNS,),
-        rank=0,
-        footer="open",
     ),
     action(
         "next_tab",
@@ -243,10 +299,10 @@ LISTED: tuple[Action, ...] = (
         where=(Scope.RESULT,),
         footer="previous metric",
     ),
-    action("line_down", "Down", "Go one row down", "down", "j", where=LISTS),
-    action("line_up", "Up", "Go one row up", "up", "k", where=LISTS),
-    action("page_down", "Page down", "Go one page down", "pagedown", "ctrl+d", where=LISTS),
-    action("page_up", "Page up", "Go one page up", "pageup", "ctrl+u", where=LISTS),
+    action("line_down", "Down", "Go one row down", "down", "j", where=_ROWS),
+    action("line_up", "Up", "Go one row up", "up", "k", where=_ROWS),
+    action("page_down", "Page down", "Go one page down", "pagedown", "ctrl+d", where=_PAGES),
+    action("page_up", "Page up", "Go one page up", "pageup", "ctrl+u", where=_PAGES),
     action("top", "First row", "Go to the first row", "home", "g", where=LISTS),
     action("bottom", "Last row", "Go to the last row", "end", "G", where=LISTS),
     action(
@@ -271,15 +327,6 @@ LISTED: tuple[Action, ...] = (
     _in_details(
         "close_details", "Close details", "Close the details", "escape", "q", "enter", footer="close"
     ),
-    action(
-        "guide_page",
-        "Open guide page",
-        "Open the page of the guide for this pane",
-        "f1",
-        where=(Scope.HELP,),
-        footer="guide",
-    ),
-    _in_chooser("open_agent", "Open agent", "Open the selected agent", "enter", footer="open"),
     _in_chooser(
         "create_starter",
         "Create a starter agent",
@@ -293,5 +340,4 @@ LISTED: tuple[Action, ...] = (
     ),
     _in_chooser("open_folder", "Open another folder…", "Open another folder", "o", footer="other folder"),
     _in_chooser("leave", "Quit", "Quit", "q", "escape", "ctrl+q"),
-    action("close_jump", "Cancel", "Stay in this pane", "escape", "ctrl+o", where=(Scope.JUMP,)),
 )

@@ -20,14 +20,6 @@ SESSIONS: tuple[Action, ...] = (
         acts=True,
     ),
     _in_sessions(
-        "open_session",
-        "Open session",
-        "Show the result of this session: differences, trace, chat",
-        "enter",
-        rank=0,
-        footer="open",
-    ),
-    _in_sessions(
         "session_to_case",
         "Save as case…",
         "Save turns of this session as a case, with their expected calls and responses",
@@ -53,15 +45,5 @@ SESSIONS: tuple[Action, ...] = (
         word=lambda workbench: "stop listening" if workbench.received.is_on else "listen",
         footer="listen",
         acts=True,
-    ),
-    _in_sessions(
-        "close_sessions",
-        "Close sessions",
-        "Return to the cases; listening goes on",
-        "escape",
-        "q",
-        "T",
-        rank=4,
-        footer="close",
     ),
 )

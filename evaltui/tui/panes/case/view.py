@@ -357,11 +357,18 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_save_field(self) -> None:
         self._editor.save()
 
-    def action_next_choice(self) -> None:
-        self._editor.step_choice(1)
+    def action_line_down(self) -> None:
+        """Goes to the next completion of an open field, else to the next row."""
+        if self.is_editing:
+            self._editor.step_choice(1)
+        else:
+            super().action_line_down()
 
-    def action_previous_choice(self) -> None:
-        self._editor.step_choice(-1)
+    def action_line_up(self) -> None:
+        if self.is_editing:
+            self._editor.step_choice(-1)
+        else:
+            super().action_line_up()
 
     def action_field_in_editor(self) -> None:
         self._editor.edit_outside()

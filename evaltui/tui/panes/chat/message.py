@@ -349,10 +349,10 @@ class ChatMessage(Vertical):
         if text is not None:
             self.field.begin(text)
 
-    def action_earlier_rows(self) -> None:
+    def action_page_up(self) -> None:
         self._rows.scroll_page_up(animate=False)
 
-    def action_later_rows(self) -> None:
+    def action_page_down(self) -> None:
         self._rows.scroll_page_down(animate=False)
 
     def action_respond_to_next(self) -> None:

@@ -124,10 +124,10 @@ class RequestForm(FormKeys, PaneForm):
 
     def _hints(self) -> list[Hint]:
         return [
-            Hint("form_take", "respond", "ctrl+s"),
-            *([Hint("form_next", "next field")] if len(self._inputs) > 1 else []),
+            Hint("confirm", "respond", "ctrl+s"),
+            *([Hint("next_field", "next field")] if len(self._inputs) > 1 else []),
             *([Hint("form_right", "choose", "←→")] if isinstance(self._focused, ChoiceLine) else []),
-            Hint("form_leave", "respond later"),
+            Hint("close", "respond later"),
         ]
 
     # Keys
@@ -147,7 +147,7 @@ class RequestForm(FormKeys, PaneForm):
         if isinstance(self.app, KeysInOrder):
             self.app.ignore_typed_ahead()
 
-    def action_form_take(self) -> None:
+    def action_confirm(self) -> None:
         try:
             response = response_of(self.call, self._fields, self.typed())
         except ResponseError as error:
@@ -159,7 +159,7 @@ class RequestForm(FormKeys, PaneForm):
         self._respond(response)
 
     async def take_form(self) -> None:
-        self.action_form_take()
+        self.action_confirm()
 
     def leave_form(self) -> None:
         self._later()

@@ -247,12 +247,12 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         if row is not None and row.error is not None and event.chain == 1 and line > self.top_of(self.cursor):
             self.call_later(self.screen.run_action, "open_source")
         if row is not None and row.kind == "call" and event.chain == 1 and event.x >= self.line_width - _FOLD:
-            self.action_toggle_result()
+            self.action_toggle_fold()
 
     def open_current(self) -> None:
         self.action_open_details()
 
-    def action_toggle_result(self) -> None:
+    def action_toggle_fold(self) -> None:
         row = self._current
         if row is None or row.kind != "call" or not row.events:
             self._workbench.say("No call selected")
