@@ -122,6 +122,18 @@ def remember_python(agent_dir: Path, executable: Path | None) -> None:
     _remember(agent_dir, "python", None if executable is None else str(executable))
 
 
+def last_view(agent_dir: Path) -> Mapping[str, Any]:
+    """What the user saw of an agent last, as `remember_view` took it; nothing where nobody has looked yet."""
+    view = _remembered(agent_dir).get("view")
+    return view if isinstance(view, dict) else {}
+
+
+def remember_view(agent_dir: Path, view: Mapping[str, Any]) -> None:
+    """Remember what is seen of an agent, in a folder that evaltui has there already. Raises OSError."""
+    if own_folder(agent_dir).is_dir():
+        _remember(agent_dir, "view", view)
+
+
 def _remembered(agent_dir: Path) -> dict[str, Any]:
     if own_folder(agent_dir).is_symlink():
         return {}
@@ -132,7 +144,7 @@ def _remembered(agent_dir: Path) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _remember(agent_dir: Path, name: str, value: str | None) -> None:
+def _remember(agent_dir: Path, name: str, value: str | Mapping[str, Any] | None) -> None:
     settings = _remembered(agent_dir)
     if settings.get(name) != value:
         text = json.dumps(settings | {name: value}, indent=2) + "\n"

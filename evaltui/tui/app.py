@@ -22,7 +22,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import may_be_agent
 from evaltui.files.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
 from evaltui.files.projects import agents_in
-from evaltui.files.settings import config_file, last_theme, remember_agent
+from evaltui.files.settings import config_file, last_theme, last_view, remember_agent, remember_view
 from evaltui.files.workspace import select, set_files
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
@@ -87,7 +87,10 @@ class WorkbenchApp(KeysInOrder[int]):
             self.begin_with_theme(theme)
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self.workbench, tour=self._tour)
+        screen = MainScreen(self.workbench, tour=self._tour)
+        if not (self._tour or self._set_name):
+            screen.show_view(last_view(self.workbench.agent.dir))
+        return screen
 
     def on_mount(self) -> None:
         know_alt_enter()
@@ -185,6 +188,9 @@ class WorkbenchApp(KeysInOrder[int]):
         self.leaving = True
         if isinstance(main := self.screen_stack[0], MainScreen):
             self.next_agent = main.next_agent
+            if not self.workbench.read_only:
+                with suppress(OSError):
+                    remember_view(self.workbench.agent.dir, main.view())
         await self.workbench.close()
         self.exit(return_code=code)
 

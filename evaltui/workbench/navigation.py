@@ -113,6 +113,8 @@ class Navigation:
         """The cases that are marked, and those that are to be pasted."""
         self.trace_search = ""
         """Only what has this in it is shown of traces; "" for all."""
+        self.folded_sets: set[str] = set()
+        """The sets whose cases are not listed, by path."""
         self.trace_of_chat = False
         """Whether the trace is that of the chat, not of the selected case."""
         self.order = CaseOrder.FILE

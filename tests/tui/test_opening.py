@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from pilots import screen_text, turn, until, write_cases
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.workbench.state import Opening
+from evaltui.workbench.workbench import Workbench
 from tests.files.layouts import uv_package, write
 
 
@@ -28,3 +30,20 @@ def test_a_folder_above_an_agent_opens_it_and_of_several_asks_which(several, tmp
     open_workbench(AgentAddress(tmp_path))
     assert opened == [tmp_path / "src" / "shopbot"]
     assert asked == ([["src/billing", "src/shopbot"]] if several else [])
+
+
+async def test_what_was_seen_last_is_seen_again(write_agent):
+    agent = write_agent("def root_agent(message, session): return message")
+    for name in ("heat", "lights"):
+        write_cases(agent, name, {"first": [turn("hi", "hi")], "second": [turn("hi", "hi")]})
+    (agent / ".evaltui").mkdir()
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: len(app.workbench.sets.listed) == 2)
+        await pilot.press("left", "left", "G", "3", "6", "1", "q")
+        await until(pilot, lambda: app.leaving)
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: "▸ heat" in screen_text(app) and "No output yet" in screen_text(app))
+        assert app.workbench.navigation.selection == ("lights.evalset.json", "second", None)
+        assert "○ NOT RUN" in screen_text(app)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partialmethod
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import events, work
 from textual.app import ComposeResult
@@ -15,7 +16,7 @@ from evaltui.files.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, Layout, other_panes
+from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, TITLES, Layout, other_panes
 from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_links import MainLinks
@@ -24,6 +25,7 @@ from evaltui.tui.text_field import TextField
 from evaltui.tui.textual_private import once
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.first_minute import is_first_minute
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -77,6 +79,34 @@ class MainScreen(MainLinks, inherit_bindings=False):
     def on_mount(self) -> None:
         self.subscribe_to(self.workbench)
         self._arrange()
+
+    # What was seen last
+
+    def show_view(self, view: Mapping[str, Any]) -> None:
+        """Begins with what was seen last, as `view` has it."""
+        path, eval_id, folded = (view.get(name) for name in ("set", "case", "folded"))
+        if isinstance(path, str):
+            self.workbench.navigation.selection = Selection(
+                path, eval_id if isinstance(eval_id, str) else None
+            )
+        if isinstance(folded, list):
+            self.workbench.navigation.folded_sets.update(map(str, folded))
+        for pane in (view.get("dock"), view.get("upper")):
+            if pane in TITLES:
+                self._layout.bring_up(pane)
+        self._layout.dock_hidden = view.get("dock_hidden") is True
+
+    def view(self) -> dict[str, Any]:
+        """The selected case, the panes on top and the folded sets."""
+        selection, layout = self.workbench.navigation.selection, self._layout
+        return {
+            "set": selection.path,
+            "case": selection.eval_id,
+            "upper": None if layout.undecided else layout.upper,
+            "dock": layout.dock,
+            "dock_hidden": layout.dock_hidden,
+            "folded": sorted(self.workbench.navigation.folded_sets),
+        }
 
     @work
     async def complete(self) -> None:

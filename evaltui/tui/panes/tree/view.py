@@ -50,7 +50,6 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._folded_sets: set[str] = set()
         self._unfolded_cases: set[CaseId] = set()
         # Their turns are not shown although they fail and are selected.
         self._folded_cases: set[CaseId] = set()
@@ -147,7 +146,9 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         kept = filtered.kept if filtered.filter else None
         unfolded = self._unfolded_cases | ({self._failing} if self._failing else set())
         order = self._workbench.navigation.in_order
-        self._rows = TreeRows(self._workbench.sets.listed, kept, self._folded_sets, unfolded, order)
+        self._rows = TreeRows(
+            self._workbench.sets.listed, kept, self._workbench.navigation.folded_sets, unfolded, order
+        )
         self.lines_changed(self._rows.count or len(self._empty()))
 
     def _empty(self) -> list[Line]:
@@ -155,8 +156,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _go_to_selection(self) -> None:
         selection = self._workbench.navigation.selection
-        if selection.eval_id is not None and selection.path in self._folded_sets:
-            self._folded_sets.discard(selection.path)
+        if selection.eval_id is not None and selection.path in self._workbench.navigation.folded_sets:
+            self._workbench.navigation.folded_sets.discard(selection.path)
             self._count_rows()
         line = self._rows.line_of(selection)
         if line is None:
@@ -210,7 +211,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
         width = self.line_width - 1
         if row.case is None:
-            folded = eval_set.case_path in self._folded_sets
+            folded = eval_set.case_path in self._workbench.navigation.folded_sets
             return [marker, *self._lines.of_set(eval_set, width, folded=folded)]
         case = eval_set.cases[row.case]
         if row.turn is None:
@@ -278,7 +279,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if selection.turn is not None:
             return True
         if selection.case is None:
-            return selection.path not in self._folded_sets
+            return selection.path not in self._workbench.navigation.folded_sets
         return selection.case in self._unfolded_cases or selection.case == self._failing
 
     def _set_folded(self, folded: bool) -> None:
@@ -286,7 +287,11 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if selection.turn is not None or selection.path is None:
             return
         if selection.case is None:
-            (self._folded_sets.add if folded else self._folded_sets.discard)(selection.path)
+            (
+                self._workbench.navigation.folded_sets.add
+                if folded
+                else self._workbench.navigation.folded_sets.discard
+            )(selection.path)
         else:
             shown, hidden = self._unfolded_cases, self._folded_cases
             (shown.discard if folded else shown.add)(selection.case)
