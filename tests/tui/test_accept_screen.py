@@ -88,10 +88,7 @@ async def test_the_next_difference_comes_after_the_accepted_one(house):
         await pilot.press("a")
         await until(pilot, is_shown(app, "+"))
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.navigation.difference is None)
-        await pilot.press("n")
-        await until(pilot, lambda: app.workbench.navigation.difference)
-        assert app.workbench.navigation.difference.kind == "call"
+        await until(pilot, lambda: app.workbench.navigation.difference.kind == "call")
 
 
 async def test_each_choice_shows_its_own_change_and_leaving_changes_nothing(house):
@@ -157,8 +154,7 @@ async def test_by_mouse(house):
         await pilot.click(offset=(screen_lines(app)[row].index("accept"), row))
         await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
         assert app.workbench.editing.undo_label == "accept turn 2"
-        await pilot.press("3")
-        await until(pilot, lambda: app.workbench.navigation.difference is None)
+        await until(pilot, lambda: app.workbench.navigation.difference.kind == "state")
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE, (60, 20)])

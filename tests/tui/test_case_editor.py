@@ -328,7 +328,7 @@ async def test_anything_can_be_chosen_to_be_added(house):
         await in_the_case(app, pilot)
         # The last line does the same.
         await pilot.press("G")
-        await until(pilot, lambda: "+ call, argument, response, rubric, file" in screen_text(app))
+        await until(pilot, lambda: "+ turn, call, argument, response, rubric, file" in screen_text(app))
         await pilot.press("enter", "escape", "g")
         await pilot.press("A", *"final", "enter", *"mode", "enter", *"night", "enter")
         assert case(app)["final_session_state"] == {"mode": "night"}

@@ -107,6 +107,8 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
     def action_form_left(self) -> None:
         self._choose(self._current - 1)
 
+    action_next_field, action_previous_field = action_form_right, action_form_left
+
     def _choose(self, number: int) -> None:
         self._current = number % len(self._choices)
         self.query_one(Dialog).about(self._about())

@@ -25,7 +25,7 @@ _here = partial(action, where=(Scope.CASE,), refusal=_refuses, acts=True)
 _in_line = partial(action, where=(Scope.FIELD,))
 _in_text = partial(action, where=(Scope.TEXT,))
 _in_field = partial(action, where=(Scope.FIELD, Scope.TEXT))
-_in_fields = (Scope.FIELD, Scope.TEXT, Scope.FORM)
+_in_fields = (Scope.FIELD, Scope.TEXT, Scope.FORM, Scope.ACCEPT)
 
 
 CASE = (
