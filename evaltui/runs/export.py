@@ -23,17 +23,19 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
     """Each conversation of a run, one in memory at a time; secrets are masked.
 
-    To `left_out`, the ids of cases are added that have no events: nothing is known of them but their results.
+    To `left_out`, the ids of cases are added that have no events, or no result: they were interrupted.
 
     Raises OSError, and ValueError for a log that is damaged.
     """
     agent = run.summary.circumstances.agent
     for case, summary in run.summary.cases.items():
-        conversations = run.events(case)
+        repeats = run.case(case).repeats
+        conversations = {
+            number: events for number, events in run.events(case).items() if number < len(repeats)
+        }
         if not any(conversations.values()):
             left_out.append(case.eval_id)
             continue
-        repeats = run.case(case).repeats
         for number, events in sorted(conversations.items()):
             held = f"{run.id}/{case.path}/{case.eval_id}" + (f"/{number + 1}" if len(repeats) > 1 else "")
             about = {
@@ -46,9 +48,9 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
             began = round(run.started.timestamp() * _SECOND)
             # Logs of earlier versions may hold secrets.
             masked = [Event.from_json(secrets.masked(event.to_json())) for event in events]
-            result = repeats[number] if number < len(repeats) else None
+            result = repeats[number]
             turns = 1 + max((event.turn for event in events if event.turn is not None), default=-1)
-            errors, state = secrets.masked((_errors(result), result.final_state if result else None))
+            errors, state = secrets.masked((_errors(result), result.final_state))
             spans = spans_of_turns(
                 Held(held, agent or "agent", began, about, errors, state),
                 masked,
@@ -57,18 +59,18 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
             yield {"service.name": agent or "agent", "agentevals.session_name": held}, spans
 
 
-def _errors(result: RepeatResult | None) -> dict[str, Json]:
+def _errors(result: RepeatResult) -> dict[str, Json]:
     """What ended the conversation, by the turn in which it did."""
-    error = result.error if result else None
+    error = result.error
     if error is None or error.turn is None:
         return {}
     return {str(error.turn): {"type": error.type, "message": error.message, "traceback": error.traceback}}
 
 
-def _results(result: RepeatResult | None, turn: int, turns: int) -> list[Json]:
+def _results(result: RepeatResult, turn: int, turns: int) -> list[Json]:
     """What metrics say of a turn; those of the conversation as a whole at its last turn."""
     found: list[Json] = []
-    for metric in result.metrics if result else ():
+    for metric in result.metrics:
         scored = metric.per_invocation
         if scored and turn < len(scored):
             one = scored[turn]

@@ -2,7 +2,9 @@
 
 import json
 import os
+import sqlite3
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import copytree
@@ -92,6 +94,20 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
     assert "final session state is unknown" in shown
     assert "null" not in shown
     assert "final state" not in shown
+
+
+def test_a_case_without_a_result_is_no_conversation(run, capsys):
+    """What it said until the run was interrupted would be scored as all it had to say."""
+    case = "SELECT id FROM cases WHERE eval_id = 'good'"
+    (path,) = Path(".evaltui/runs").glob("*.sqlite")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"DELETE FROM repeats WHERE case_id = ({case})")
+        db.execute("UPDATE cases SET status = NULL, runs = NULL, policy_met = NULL WHERE eval_id = 'good'")
+        db.execute("UPDATE run SET status = NULL")
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    assert "1 case without a result or events left out: good" in capsys.readouterr().err
+    assert call("score", "run.json", "--home", ".", "--report", "json=run.report.json") == 1
+    assert verdicts("run.report.json")["good"][0] == "NOT_EVALUATED"
 
 
 def test_cases_of_one_id_and_message_are_told_apart_by_their_sets(run, capsys):
@@ -272,7 +288,7 @@ def test_a_file_gets_all_of_a_run_or_stays_as_it_was(run, monkeypatch, capsys):
     call("run", ".", "empty.evalset.json", "shop.evalset.json:good")
     capsys.readouterr()
     assert call("export", ".", "--run", "last", "-o", kept) == 0
-    assert "1 case without events left out: empty" in capsys.readouterr().err
+    assert "1 case without a result or events left out: empty" in capsys.readouterr().err
     assert len(json.loads(kept.read_text())["resourceSpans"]) == 1
 
 
