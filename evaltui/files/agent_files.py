@@ -104,8 +104,10 @@ def _digest(path: Path, stamp: _Stamp, large: int) -> str:
         return f"{stamp}" if stamp[2] > large else hashlib.sha256(head + file.read()).hexdigest()
 
 
-# What each file holds, by its path in the agent's folder.
+# What each file holds, by its path in the agent's folder; "" where there was none when it was opened.
 Contents = Mapping[str, str]
+# What no file holds.
+UNKNOWN = "?"
 
 # What only the user writes. Other files an agent may change itself while it works.
 _CODE = {".py", ".yaml", ".yml"}
@@ -174,7 +176,9 @@ class AgentFiles:
 
 def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
     """The files that are new, gone or different, sorted."""
-    return tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
+    return tuple(
+        sorted(name for name in before.keys() | now.keys() if before.get(name, "") != now.get(name, ""))
+    )
 
 
 def different_files(first: Contents, other: Contents) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import (
+    UNKNOWN,
     changed_files,
     is_prompt,
     is_read_only,
@@ -26,17 +27,18 @@ _MOMENT = 1.0
 def with_opened(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> RunHeader:
     """The header of a run with the files that its processes have opened by now.
 
-    A file that was found only now and is newer than the run has a fingerprint that no file has: nobody knows
-    what it held for the first cases. Of an agent behind a network, only what scores it is read here.
+    A file that was found only now and is newer than the run is `UNKNOWN`: nobody knows what it held for the
+    first cases. Of an agent behind a network, only what scores it is read here.
     """
     read, written = (used_files(agent.code, paths) for paths in (opened.read, opened.written))
     new = {name: path for name, path in read.items() if name not in header.files and name not in written}
     started = header.started.timestamp()
     prints = {} if header.url else prints_of(agent.code, new)
-    prints |= {name: "" for name in prints if was_written_since(new[name], started)}
+    prints |= {name: UNKNOWN for name in prints if was_written_since(new[name], started)}
+    missing = {} if header.url else dict.fromkeys(new, "")
     return replace(
         header,
-        files={**header.files, **prints},
+        files={**header.files, **missing, **prints},
         read=tuple(sorted({*header.read, *read})),
         written=tuple(sorted({*header.written, *written})),
     )

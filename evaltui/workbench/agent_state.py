@@ -164,7 +164,7 @@ class AgentState:
     def opened(self, files: FilesOpened, since: float) -> None:
         """Notes the files that a run has opened, which began at a moment in seconds since the epoch: from now
         on, those that it has read are the agent's."""
-        from evaltui.files.agent_files import used_files, was_written_since
+        from evaltui.files.agent_files import UNKNOWN, used_files, was_written_since
 
         self._written |= used_files(self.dir, files.written).keys()
         new = {
@@ -179,7 +179,7 @@ class AgentState:
         changed = {
             name for name in contents if name not in self._written and was_written_since(others[name], since)
         }
-        self._contents = {**self._contents, **contents, **dict.fromkeys(changed, "")}
+        self._contents = {**self._contents, **contents, **dict.fromkeys(changed, UNKNOWN)}
 
     def writes(self, name: str) -> bool:
         """Whether the agent has written a file itself in a run of this sitting."""

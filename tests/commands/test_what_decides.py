@@ -180,6 +180,21 @@ def test_what_the_agent_reads_elsewhere_in_its_project(desk, tmp_path, body, nam
     assert reopened(folder) == [(), ()]
 
 
+def test_what_the_agent_looked_for_elsewhere_in_its_project(desk, tmp_path, capsys):
+    """A prompt that was not there is not the one that is there now."""
+    folder = desk("try: (HERE.parent / 'prompts' / 'more.md').read_text()\n        except OSError: pass")
+    assert call("run", folder) == 0
+    assert reopened(folder) == [(), ()]
+    write(tmp_path / "prompts" / "more.md", "after")
+    assert reopened(folder) == [("../prompts/more.md",)] * 2
+    assert call("run", folder, "--resume", "last") == 2
+    assert "../prompts/more.md changed" in capsys.readouterr().err
+    assert call("run", folder) == 0
+    assert reopened(folder) == [(), ()]
+    (tmp_path / "prompts" / "more.md").unlink()
+    assert reopened(folder) == [("../prompts/more.md",)] * 2
+
+
 def test_what_the_agent_reads_on_workers_of_this_machine(desk, tmp_path):
     pytest.importorskip("distributed")
     folder = desk("(HERE.parent / 'prompts' / 'p.md').read_text()")
