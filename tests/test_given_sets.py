@@ -9,6 +9,7 @@ import pytest
 import evaltui
 from evaltui import EvalCase, EvalConfig, EvalSet, EvalSetError, evaluate, evaluate_sync
 from evaltui.core.model.problems import SelectionError
+from evaltui.runs.run_file import RunFile
 
 AGENT = """
 from evaltui import events
@@ -107,6 +108,21 @@ def test_every_form_of_a_set_and_a_config_is_the_same(folder, monkeypatch):
         assert result.passed, (name, result)
         assert sorted(verdicts(result), key=lambda one: one[0]) == expected, name
     assert [one.eval_set_id for one in found["a case and a set"].cases] == ["basics", "cases"]
+
+
+@pytest.mark.parametrize(
+    ("given", "cases"),
+    [
+        (["basics:twin", "basics:good"], ["good", "twin"]),
+        (["basics:good", "basics.evalset.json:good"], ["good"]),
+        (["basics", "basics:good"], ["good", "twin"]),
+        (["basics:good", None], ["good", "twin"]),
+    ],
+)
+def test_a_case_that_is_given_twice_runs_once(folder, given, cases, tmp_path):
+    result = evaluate_sync(folder, given, results_dir=tmp_path)
+    assert [case.eval_id for case in result.cases] == cases
+    assert len(list(RunFile(result.log).cases)) == len(cases)
 
 
 def test_a_file_is_scored_by_its_own_config_unless_one_is_given(folder):

@@ -21,6 +21,7 @@ from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse, find_config, read_config
 from evaltui.files.eval_sets import InitialSession
+from evaltui.files.folders import case_path
 from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter
 from evaltui.files.modules import find_module
 from evaltui.files.remote_address import checked_url, is_url
@@ -148,27 +149,38 @@ def set_plans(
     choice: ConfigChoice,
 ) -> tuple[SetPlan, ...]:
     """The sets that are given, in order, None for every set of the agent; cases that are in no set are one.
+    A file that is given twice is one set.
 
     Without `config`, that of a file is found as a run finds it, and others have ADK's defaults. Raises
     EvalSetError for a set or a config with errors, SelectionError where there is none, ValueError for two
     sets of one id, TypeError for what is no set.
     """
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    plans: list[SetPlan] = []
+    plans: dict[str, SetPlan] = {}
+
+    def add(data: Any) -> None:
+        plan = _plan_of_data(data, config)
+        if plan.case_path in plans:
+            name = plan.eval_set_id
+            raise ValueError(f"two eval sets have the id {name!r}; results could not tell their cases apart")
+        plans[plan.case_path] = plan
+
     loose: list[Any] = []
     for one in several:
         if one is None or isinstance(one, str | Path):
-            plans += _plans_of_files(agent, one, config, initial_session, choice)
+            for path, eval_ids in _files(agent, one):
+                before = plans.get(case_path(agent.folder, path))
+                if before is not None and eval_ids is not None:
+                    eval_ids = None if before.whole else [*before.eval_ids, *eval_ids]
+                plan = _plan_of_file(agent.folder, path, eval_ids, config, initial_session, choice)
+                plans[plan.case_path] = plan
         elif _is_case(one):
             loose.append(_data(one, "an eval case"))
         else:
-            plans.append(_plan_of_data(_data(one, "an eval set"), config))
+            add(_data(one, "an eval set"))
     if loose:
-        plans.append(_plan_of_data({"eval_set_id": _LOOSE_CASES, "eval_cases": loose}, config))
-    ids = [one.eval_set_id for one in plans if one.path is None]
-    if twice := next((one for one in ids if ids.count(one) > 1), None):
-        raise ValueError(f"two eval sets have the id {twice!r}; results could not tell their cases apart")
-    return tuple(plans)
+        add({"eval_set_id": _LOOSE_CASES, "eval_cases": loose})
+    return tuple(plans.values())
 
 
 def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPlan:
@@ -195,21 +207,16 @@ def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPl
     return replace(plan, sets=tuple(found))
 
 
-def _plans_of_files(
-    agent: AgentAddress,
-    given: str | Path | None,
-    config: EvalConfig | None,
-    initial_session: InitialSession,
-    choice: ConfigChoice,
-) -> Iterator[SetPlan]:
+def _files(agent: AgentAddress, given: str | Path | None) -> Iterator[tuple[Path, Sequence[str] | None]]:
+    """The files of sets, each with the ids of its cases that are given, None for all."""
     if given is not None and Path(given).is_file():
-        yield _plan_of_file(agent.folder, Path(given), None, config, initial_session, choice)
+        yield Path(given), None
         return
     if isinstance(given, Path) and not given.exists():
         raise SelectionError(f"{given}: no such file or folder")
     # Also the id of a set, as on the command line.
     for one, eval_ids in select(open_workspace(agent.folder), [] if given is None else [str(given)]):
-        yield _plan_of_file(agent.folder, one.path, eval_ids, config, initial_session, choice)
+        yield one.path, eval_ids
 
 
 def _plan_of_file(
