@@ -72,6 +72,11 @@ REFUSED = [
         "evaltui.criteria.trajectory_single_tool_use",
     ),
     (SET, put(CONFIG, ("evaltui", "rulez"), []), "evaltui.rulez"),
+    (
+        SET,
+        put(CONFIG, ("user_simulator_config",), {"max_allowed_invocations": 3, "maxAllowedInvocations": 9}),
+        "user_simulator_config.max_allowed_invocations",
+    ),
     (put(SET, (*CASE, "rubrics"), rubric("FINAL_RESPONS_QUALITY")), JUDGED, "eval_cases[0].rubrics[0].type"),
     (put(SET, (*CASE, "rubrics"), rubric("final_response_quality")), JUDGED, "eval_cases[0].rubrics[0].type"),
     (
@@ -117,6 +122,11 @@ NAMED = [
         SET,
         put(CONFIG, ("criteria", "response_match_score"), {"threshold": 0.8, "treshold": 1}),
         "criteria.response_match_score.treshold: unknown key, ignored",
+    ),
+    (
+        SET,
+        put(CONFIG, ("userSimulatorConfig",), {"maxAllowedInvocation": 3}),
+        "userSimulatorConfig.maxAllowedInvocation: unknown key. Did you mean maxAllowedInvocations?",
     ),
     (
         SET,

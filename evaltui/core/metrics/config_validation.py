@@ -64,10 +64,9 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
                 Problem.warning((), "names no metric, so nothing is scored", rule=LintRule.UNUSABLE_CRITERION)
             )
         problems += _of_optional(config)
-        problems += _unknown_options(config)
         problems += [
             replace(problem, path=path_as_spelt(problem.path, data))
-            for problem in _warnings_for_own_metrics(config)
+            for problem in (*_unknown_options(config), *_warnings_for_own_metrics(config))
         ]
     return None if has_error(problems) else config, problems
 
@@ -78,6 +77,8 @@ def _given_twice(data: Any) -> Iterator[Problem]:
         block = value_at(data, path)
         if isinstance(block, dict):
             yield from _twins(block, path)
+            for key in ("user_simulator_config", "userSimulatorConfig"):
+                yield from _twins_below(block.get(key), (*path, key))
             for key in ("criteria", "custom_metrics", "customMetrics"):
                 metrics = block.get(key)
                 for name, metric in metrics.items() if isinstance(metrics, dict) else ():
@@ -117,7 +118,8 @@ def _unusable(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
 
 
 def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
-    """Keys of a criterion that its metric does not read; functions of the user's may read any key."""
+    """Keys of a criterion that its metric does not read, and of the simulated user's settings; functions of
+    the user's may read any key."""
     for metric in config.metrics():
         criterion, name = metric.criterion, metric.metric_name
         if criterion is None or not criterion.model_extra:
@@ -127,6 +129,9 @@ def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
         unknown = likely_typos if is_own else unknown_keys
         keys = dict.fromkeys(criterion.model_fields_set) | criterion.model_extra
         yield from unknown(keys, [(one, camel(one)) for one in names], _path_of(config, metric))
+    if (simulator := config.user_simulator_config) is not None:
+        fields = [(one, camel(one)) for one in type(simulator).model_fields]
+        yield from unknown_keys(dict.fromkeys(simulator.model_fields_set), fields, ("user_simulator_config",))
 
 
 def _of_optional(config: EvalConfig) -> Iterator[Problem]:
