@@ -70,6 +70,8 @@ class OpenSets:
         self._given = given
         self._changed = changed
         self._opened: dict[Path, _Opened] = {}
+        # As they were before their sets were opened.
+        self._configs: dict[Path, ConfigInUse | EvalSetError] = {}
         self._same_configs: dict[str, SameConfig] = {}
         self._lock = threading.Lock()
         # As the sets had them, which need not be absolute; of those that are gone, too.
@@ -114,13 +116,21 @@ class OpenSets:
 
     def config_scoring(self, path: str) -> SameConfig | None:
         """The config that scores the cases of a set; None where it has errors, and before it is read."""
-        opened = self._opened.get(self.file_of(path))
-        if opened is None or isinstance(opened.config, EvalSetError):
+        in_use = self._config_of(self.file_of(path))
+        if in_use is None or isinstance(in_use, EvalSetError):
             return None
-        config, same = opened.config.config, self._same_configs.get(path)
+        config, same = in_use.config, self._same_configs.get(path)
         if same is None or same.config is not config:
             same = self._same_configs[path] = SameConfig(config)
         return same
+
+    def _config_of(self, file: Path) -> ConfigInUse | EvalSetError | None:
+        opened = self._opened.get(file)
+        return opened.config if opened else self._configs.get(file)
+
+    def read_configs(self) -> None:
+        """Reads the configs of all sets, in a thread: opening a large set takes longer."""
+        self._configs = {one.path: self.config_now(one.path) for one in self.listed}
 
     def broken(self, path: str) -> tuple[str, ...]:
         """Which of a `set` and its `config` no run takes as they are on disk, as far as is known.
@@ -133,7 +143,7 @@ class OpenSets:
         is_unreadable = eval_set is not None and eval_set.format is None
         has_errors = opened is not None and opened.file.is_validated and opened.file.eval_set is None
         is_edited = open_file is not None and open_file.dirty
-        is_refused = opened is not None and isinstance(opened.config, EvalSetError)
+        is_refused = isinstance(self._config_of(file), EvalSetError)
         return ("set",) * (is_unreadable or (has_errors and not is_edited)) + ("config",) * is_refused
 
     def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
@@ -336,6 +346,7 @@ class OpenSets:
         configs = {self.config, *config_of.values()}
         sets = [path for path in paths if path not in configs and not self.files.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
+            self._configs.pop(path, None)
             open_file = self.files.known(path)
             if path in self._opened or self._is_quick(path):
                 listed[path] = self.open(path)

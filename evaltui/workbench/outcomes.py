@@ -489,6 +489,7 @@ class Outcomes:
         sets = self._sets
         if sets.workspace is None:
             return
+        await asyncio.to_thread(sets.read_configs)
         found = last_outcomes(sets, sets.workspace, self._agent_now())
         shown, progress, unscored = 0, Progress(), set[str]()
         while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:

@@ -99,6 +99,18 @@ async def test_outcomes_do_not_wait_until_a_set_is_validated_that_is_what_was_ru
     assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("FAILED", ())}
 
 
+@pytest.mark.parametrize(
+    "config", ['{"criteria": {"response_match_score": 0.0}}', '{"criteria": {"nosuch": 1}}']
+)
+async def test_no_verdict_is_fresh_before_the_config_of_now_is_read(echo, ran, open_workbench, config):
+    (echo.parent / "test_config.json").write_text(config)
+    workbench = await open_workbench(restored=False)
+    shown = []
+    workbench.subscribe(lambda: len(workbench.outcomes.results) and shown.append(outcomes(workbench)))
+    await workbench.outcomes.restore()
+    assert {why for _, why in shown[0].values()} == {("config",)}
+
+
 async def test_what_the_agent_was_changed_to_since_is_stale(echo, ran, open_workbench):
     agent = echo.parent / "agent.py"
     agent.write_text(agent.read_text() + "# more\n")
