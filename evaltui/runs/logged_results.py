@@ -53,7 +53,9 @@ class LoggedResults(Sequence[CaseResult]):
         if isinstance(index, slice):
             return LoggedResults(self._file, self._cases[index], self._secrets)
         case = self._cases[index]
-        return self._secrets.masked(result_of(self._file, case) if isinstance(case, CaseInRun) else case)
+        if isinstance(case, CaseInRun):
+            return result_of(self._file, case, self._secrets)
+        return self._secrets.masked(case)
 
 
 def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
