@@ -64,8 +64,11 @@ def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
     Raises what `RunFile` raises; where there are many, when one is asked for.
     """
     if run.file is not None and len(run.summary.cases) > MOST_KEPT:
-        stored = {one.id: one for one in run.file.cases}
-        rows = [stored.get(case) or run.case(case) for case in run.summary.cases]
+        numbers = run.file.numbers
+        rows = [
+            CaseInRun(numbers[case], case, summary) if case in numbers else run.case(case)
+            for case, summary in run.summary.cases.items()
+        ]
         return LoggedResults(run.file, rows, secrets)
     return tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
 

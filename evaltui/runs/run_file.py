@@ -293,6 +293,12 @@ class RunFile:
             yield from page
             last = page[-1].number
 
+    @property
+    def numbers(self) -> dict[CaseId, int]:
+        """The numbers of the cases that have a result."""
+        rows = self._rows("SELECT path, eval_id, id FROM cases WHERE status IS NOT NULL")
+        return {CaseId(path, eval_id): number for path, eval_id, number in rows}
+
     def case(self, case: CaseId) -> CaseInRun | None:
         """A case with its result; None without one."""
         return next(

@@ -51,6 +51,7 @@ from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.text.json_pieces import json_pieces
+from evaltui.text.values import valid_json
 
 
 class Unmasked(Secrets):
@@ -281,4 +282,8 @@ def nested(depth):
 @example(nested(400))
 def test_a_value_is_written_as_json_writes_it(value):
     text = "".join(json_pieces({"value": value}))
-    assert text == json.dumps({"value": value}, indent=2, ensure_ascii=False).replace("##", "#\\u0023") + "\n"
+    assert (
+        text
+        == json.dumps({"value": valid_json(value)}, indent=2, ensure_ascii=False).replace("##", "#\\u0023")
+        + "\n"
+    )
