@@ -211,7 +211,7 @@ class Job:
         self._required = required
         # What is said on standard error begins with it.
         self._command = "run" if request.traces is None else "score"
-        self._selected: SelectedRun | None = None
+        self._unpaired = 0
         self._notes = tuple(notes)
         self._progress: Progress | None = None
         self.finished: FinishedVariant | None = None
@@ -232,6 +232,8 @@ class Job:
             painting.cancel()
             if self._progress is not None:
                 self._progress.end()
+        # Reports of many cases need the memory of these.
+        del self._sets
         if executed.problem:
             write_stderr(f"evaltui {self._command}: {executed.problem}. Continue with --resume last")
         run = run_in(executed.file)
@@ -275,8 +277,7 @@ class Job:
             code = 0
         else:
             code = exit_code(one.verdict for one in report.summaries)
-        is_unpaired = self._selected is not None and self._selected.header.unpaired > 0
-        return code or (HAD_ERRORS if is_unpaired else 0)
+        return code or (HAD_ERRORS if self._unpaired else 0)
 
     def _on_update(self, update: RunUpdate) -> None:
         match update:
@@ -297,7 +298,7 @@ class Job:
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         gc.enable()
-        self._selected = selected
+        self._unpaired = selected.header.unpaired
         configs = (one.config_in_use for one in selected.plan.sets)
         for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)

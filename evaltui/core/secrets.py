@@ -55,6 +55,8 @@ _SIGNS = {
     "r": ("earer",),
 }
 _MAYBE = re.compile(rf"PRIVATE KEY|{_KEY}|://[^\s/:@]*:[^\s/@]+@|[Bb]earer")
+# What JSON has for a character, which may be a letter of a key.
+_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|[^/])")
 
 _OPEN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:(?!.*-----END ).*)")
 # The key of a certificate has some 3,000 characters.
@@ -183,7 +185,7 @@ class Secrets:
         for sign in self._signs:
             if sign in text:
                 return True
-        return _has_sign(text) and _MAYBE.search(text) is not None
+        return _has_sign(text) and _MAYBE.search(_ESCAPE.sub("_", text)) is not None
 
     def in_json(self, text: str, write: Callable[[Any], str]) -> str:
         """The text of JSON data, written anew by `write` where it holds a secret."""

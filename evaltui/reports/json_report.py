@@ -123,9 +123,9 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _json(value: Any, kind: type, **options: Any) -> Any:
-    """JSON data of a part of a report, which is not validated again."""
-    return valid_json(_adapter(kind).dump_python(value, by_alias=True, warnings=False, **options))
+def _data(value: Any, kind: type, **options: Any) -> Any:
+    """Data of a part of a report, which is not validated again."""
+    return _adapter(kind).dump_python(value, by_alias=True, warnings=False, **options)
 
 
 def report_schema() -> Schema:
@@ -161,10 +161,10 @@ def json_report(report: RunReport) -> Iterator[str]:
     compared = comparison_json(report.comparison) if report.comparison else None
     tags = {eval_set.path: eval_set.tags for eval_set in report.sets}
     cases = (
-        case_result_json(replace(case, tags=tags[case.id.path].get(case.eval_id, ())))
+        _data(replace(case, tags=tags[case.id.path].get(case.eval_id, ())), CaseResult)
         for case in report.result.cases
     )
-    document = _json(head, Report, exclude={"comparison", "cases"})
+    document = _data(head, Report, exclude={"comparison", "cases"})
     return json_pieces({**document, "comparison": compared, "cases": cases})
 
 
@@ -175,7 +175,7 @@ def _by_status(totals: RunTotals) -> dict[str, int]:
 
 def case_result_json(case: CaseResult) -> Json:
     """One case as it stands in the report."""
-    document: Json = _json(case, CaseResult)
+    document: Json = valid_json(_data(case, CaseResult))
     return document
 
 
@@ -186,5 +186,5 @@ def _utc(moment: datetime) -> str:
 def comparison_json(comparison: Comparison) -> Json:
     """Every case, unchanged ones too, which are made one by one. The keys are a promise, like those of the
     report."""
-    document = _json(comparison, Comparison, exclude={"cases"})
-    return {**document, "cases": (_json(change, CaseChange) for change in comparison.cases)}
+    document = _data(comparison, Comparison, exclude={"cases"})
+    return {**document, "cases": (_data(change, CaseChange) for change in comparison.cases)}

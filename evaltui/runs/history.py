@@ -23,6 +23,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.problems import SelectionError
+from evaltui.core.secrets import Secrets
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
@@ -245,9 +246,12 @@ def case_of(file: RunFile, case: CaseId, summary: CaseSummary) -> CaseResult:
     return CaseResult.not_run(case, summary.eval_set_id) if result is None else result_of(file, result)
 
 
-def result_of(file: RunFile, case: CaseInRun, *, with_actual: bool = True) -> CaseResult:
-    """The result of a case that has one; `with_actual` with what the agent did."""
-    summary, repeats = case.summary, file.results(case.number, with_actual=with_actual)
+def result_of(
+    file: RunFile, case: CaseInRun, secrets: Secrets | None = None, *, with_actual: bool = True
+) -> CaseResult:
+    """The result of a case that has one, without the secrets; `with_actual` with what the agent did."""
+    summary = case.summary
+    repeats = file.results(case.number, with_actual=with_actual, secrets=secrets)
     if not repeats:
         raise ValueError(f"{file.path} is damaged: it has no repeat of {summary.eval_id}")
     pass_if = pass_if_of(summary.policy)

@@ -53,7 +53,9 @@ class LoggedResults(Sequence[CaseResult]):
         if isinstance(index, slice):
             return LoggedResults(self._file, self._cases[index], self._secrets)
         case = self._cases[index]
-        return self._secrets.masked(result_of(self._file, case) if isinstance(case, CaseInRun) else case)
+        if isinstance(case, CaseInRun):
+            return result_of(self._file, case, self._secrets)
+        return self._secrets.masked(case)
 
 
 def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
@@ -62,8 +64,11 @@ def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
     Raises what `RunFile` raises; where there are many, when one is asked for.
     """
     if run.file is not None and len(run.summary.cases) > MOST_KEPT:
-        stored = {one.id: one for one in run.file.cases}
-        rows = [stored.get(case) or run.case(case) for case in run.summary.cases]
+        numbers = run.file.numbers
+        rows = [
+            CaseInRun(numbers[case], case, summary) if case in numbers else run.case(case)
+            for case, summary in run.summary.cases.items()
+        ]
         return LoggedResults(run.file, rows, secrets)
     return tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
 

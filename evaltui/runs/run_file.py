@@ -7,7 +7,7 @@ import sqlite3
 import time
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +25,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
 from evaltui.core.model.spending import Cost, Spending, total
+from evaltui.core.secrets import Secrets
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, Row, connect, stored, text_of
 from evaltui.runs.store import SUFFIX
@@ -292,6 +293,12 @@ class RunFile:
             yield from page
             last = page[-1].number
 
+    @property
+    def numbers(self) -> dict[CaseId, int]:
+        """The numbers of the cases that have a result."""
+        rows = self._rows("SELECT path, eval_id, id FROM cases WHERE status IS NOT NULL")
+        return {CaseId(path, eval_id): number for path, eval_id, number in rows}
+
     def case(self, case: CaseId) -> CaseInRun | None:
         """A case with its result; None without one."""
         return next(
@@ -375,15 +382,21 @@ class RunFile:
             costs = (self._json(text).get("spent") for text in self._json(texts, list))
             yield path, total(one and self._read(_SPENDING, one) for one in costs)
 
-    def results(self, number: int, *, with_actual: bool = True) -> list[RepeatResult]:
-        """The results of the repeats of a case, by its number; `with_actual` with the turns as they ran."""
-        events = self.events(number) if with_actual else {}
-        return [
-            self.result(self._json(text), events.get(repeat, ()))
-            for repeat, text in self._rows(
-                "SELECT repeat, result FROM repeats WHERE case_id = ? ORDER BY repeat", number
-            )
-        ]
+    def results(
+        self, number: int, *, with_actual: bool = True, secrets: Secrets | None = None
+    ) -> list[RepeatResult]:
+        """The results of the repeats of a case, by its number; `with_actual` with the turns as they ran,
+        without the secrets."""
+        rows = list(
+            self._rows("SELECT repeat, result FROM repeats WHERE case_id = ? ORDER BY repeat", number)
+        )
+        events = list(self._event_rows(number)) if with_actual else []
+        by_repeat = self._by_repeat(events)
+        results = [self.result(self._json(text), by_repeat.get(repeat, ())) for repeat, text in rows]
+        # Few results have a secret, and looking for one in their text is fast.
+        if secrets is not None and any(secrets.may_be_in(row[-1]) for row in (*rows, *events)):
+            return secrets.masked(results)
+        return results
 
     def repeat(self, case: CaseId, repeat: int) -> RepeatResult:
         """The result of a repeat of a case, with the turns as they ran. Raises KeyError without one."""
@@ -421,8 +434,14 @@ class RunFile:
 
     def events(self, number: int) -> dict[int, list[Event]]:
         """The events of a case by repeat, by the number of the case."""
+        return self._by_repeat(self._event_rows(number))
+
+    def _event_rows(self, number: int) -> Iterator[tuple[Any, ...]]:
+        return self._rows(f"SELECT {_EVENT} WHERE case_id = ? ORDER BY events.id", number)
+
+    def _by_repeat(self, rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Event]]:
         events: dict[int, list[Event]] = {}
-        for row in self._rows(f"SELECT {_EVENT} WHERE case_id = ? ORDER BY events.id", number):
+        for row in rows:
             event = self._event(*row)
             events.setdefault(event.repeat, []).append(event)
         return events

@@ -10,12 +10,14 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from evaltui.text.values import valid_json
+
 # The exponent of a number, which pydantic, six times as fast, writes in another way than Python.
 _EXPONENT = re.compile(r"e-?\d+(?:[,\n]|\Z)")
 
 
 def json_pieces(document: Mapping[str, Any]) -> Iterator[str]:
-    """The text of a document, indented by two spaces, with a line end behind it.
+    """The text of a document, indented by two spaces, with a line end behind it. Data is as by `valid_json`.
 
     Iterators among its members, and those of its members that are objects, are lists of which one item at a
     time is taken.
@@ -28,22 +30,26 @@ def json_pieces(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _pieces(value: Any, margin: str) -> Iterator[str]:
     if isinstance(value, Iterator):
-        yield from _between("[", (_pieces(item, f"{margin}  ") for item in value), "]", margin)
+        yield from _between("[", (_text(item, f"{margin}  ") for item in value), "]", margin)
     elif _has_iterators(value):
         members = (_member(name, item, f"{margin}  ") for name, item in value.items())
         yield from _between("{", members, "}", margin)
     else:
-        # In a text, the ends of lines are escaped.
-        yield _indented(value).replace("\n", margin)
+        yield from _text(value, margin)
+
+
+def _text(value: Any, margin: str) -> Iterator[str]:
+    # In a text, the ends of lines are escaped.
+    yield _indented(value).replace("\n", margin)
 
 
 def _indented(value: Any) -> str:
     # Of what is nested too deeply or is not Unicode, pydantic makes no text.
     with suppress(ValueError):
-        text = to_json(value, indent=2).decode()
+        text = to_json(value, indent=2, inf_nan_mode="null").decode()
         if not ("0.0000" in text or _EXPONENT.search(text)):
             return text
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json.dumps(valid_json(value), indent=2, ensure_ascii=False)
 
 
 def _has_iterators(value: Any) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import sqlite3
+import weakref
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import pytest
 from command_line import call
 from fake_runs import run_without_processes
 
+from evaltui.commands import job
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.reports import console
-from evaltui.runs import logged_results
+from evaltui.runs import execution, logged_results
+from evaltui.runs.selection import select
 from evaltui.runs.store import RunStore
 from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
 from tests.stored_runs import interrupt
@@ -161,6 +165,26 @@ def test_results_that_are_read_from_the_log_are_reported_as_those_in_memory(agen
     # The runs here are made up: their events say less than their turns, which JSON has.
     assert kind == "json" or without_clocks(many) == without_clocks(few)
     assert "cannot" not in capsys.readouterr().err
+
+
+def test_cases_of_the_sets_are_not_held_while_reports_are_written(agent, monkeypatch):
+    plans, held = [], []
+
+    def selected(request, sets):
+        run = select(request, sets)
+        plans.append(weakref.ref(run.plan.sets[0]))
+        return run
+
+    monkeypatch.setattr(execution, "select", selected)
+
+    def write(*_):
+        gc.collect()
+        held.extend(plan() for plan in plans)
+        return True
+
+    monkeypatch.setattr(job, "write_reports", write)
+    call("run", agent)
+    assert held == [None]
 
 
 def without_clocks(report: Path) -> str:

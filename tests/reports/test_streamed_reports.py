@@ -6,6 +6,9 @@ import gc
 import json
 import re
 import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from example_runs import json_of, strictly_read
@@ -15,8 +18,27 @@ from large_runs import eval_id, write_run
 from stored_runs import change
 
 from evaltui.commands.output import ReportTarget, write_reports
-from evaltui.core.model.outcome import CaseResult
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model import events
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.events import Event
+from evaltui.core.model.judgement import Judgement
+from evaltui.core.model.outcome import (
+    ArgDiff,
+    Call,
+    CallDiff,
+    CaseResult,
+    InvocationScore,
+    MetricResult,
+    RepeatResult,
+    StateDiff,
+    Status,
+    TurnResult,
+)
+from evaltui.core.model.text_diff import OUTPUT, AuthoredText, ResponseDiff
 from evaltui.core.secrets import Secrets
+from evaltui.files.run_settings import RunSettings
 from evaltui.reports import console
 from evaltui.reports.html import bodies, rows
 from evaltui.reports.html.page import html_report
@@ -24,7 +46,20 @@ from evaltui.reports.junit import junit_report
 from evaltui.reports.stored import stored_report
 from evaltui.runs import logged_results
 from evaltui.runs.history import open_run
+from evaltui.runs.logged_results import results_of
+from evaltui.runs.run_file import Ending
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_writer import RunWriter
 from evaltui.text.json_pieces import json_pieces
+from evaltui.text.values import valid_json
+
+
+class Unmasked(Secrets):
+    """Masks nothing, as a run of which nobody knew that something is a secret."""
+
+    def may_be_in(self, text):
+        return False
+
 
 FORMATS = ("json", "csv", "junit", "console", "markdown", "html")
 CASES = 6
@@ -80,6 +115,76 @@ def test_a_large_run_has_the_same_report_as_a_small_one(tmp_path, monkeypatch):
     assert [one["eval_id"] for one in small["cases"]] == [eval_id(number) for number in range(CASES)]
 
 
+# As a file of a run has them: JSON, in which all but ASCII is escaped.
+KNOWN = ['quo"te "so"', "back\\slash", "schlüssel", "two\nlines\there", "🎩 top hat", "correct-horse-battery"]
+LIKE_KEYS = [
+    "sk-" + "é" * 20,
+    "\\ghp_" + "a1" * 18,
+    "postgres://shöp:s3\\cr3t@db",
+    "bearer\u00a0abcdef123456789",
+]
+
+
+def _in_all_fields(secret: str) -> Iterator[tuple[RepeatResult, list[Event]]]:
+    """Results, and events, with a text in a single one of their fields each."""
+    text = f"\na {secret} b"
+    metric = MetricResult("m", 0.0, 1.0, Status.FAILED)
+    score = InvocationScore(0.0, Status.FAILED, judgements=(Judgement("", "", 0.0, text),))
+    turn = TurnResult("unspecified", (), ResponseDiff(None, None))
+    call = CallDiff(
+        "changed", Call("pay", {}), Call("pay", {}), (ArgDiff("a", "changed", 1, {text: [text]}),)
+    )
+    failed = RepeatResult(Status.FAILED)
+    for changes in (
+        {"error": ErrorInfo("E", text, kind=None)},
+        {"error": ErrorInfo("E", "", traceback=text, kind=None)},
+        {"metrics": (replace(metric, reason=text),)},
+        {"metrics": (replace(metric, details={text: 1.0}),)},
+        {"metrics": (replace(metric, per_invocation=(score,)),)},
+        {"turns": (replace(turn, response=ResponseDiff(text, None)),)},
+        {"turns": (replace(turn, calls=(call,)),)},
+        {"turns": (replace(turn, unscored=(AuthoredText(OUTPUT, text),)),)},
+        {"turns": (replace(turn, user=text),)},
+        {"state": (StateDiff(text, {"a": text}, None),)},
+        {"stopped": text},
+    ):
+        yield replace(failed, **changes), []
+    user = Event("user", {"role": "user", "parts": [{"text": "pay"}]}, turn=0)
+    for event in (
+        events.text(text),
+        events.tool_call("pay", {text: 1}),
+        events.tool_result("pay", {"all": [text]}),
+        Event(
+            "user", {"role": "user", "parts": [{"function_response": {"name": "f", "response": {"a": text}}}]}
+        ),
+    ):
+        yield failed, [user, replace(event, turn=0)]
+
+
+@pytest.mark.parametrize("secret", [*KNOWN, *LIKE_KEYS])
+def test_nothing_is_read_of_a_large_run_with_a_secret(tmp_path, few, secret):
+    results = dict(enumerate(_in_all_fields(secret)))
+    header = RunHeader(
+        (SelectedSet("pay", "pay", tuple(map(eval_id, results))),),
+        RunSettings(),
+        started=datetime(2026, 1, 2, tzinfo=UTC),
+        agent_dir=".",
+    )
+    # It is named as a secret after the run.
+    log = RunWriter(tmp_path / "run.sqlite", header, Unmasked())
+    for number, (result, what) in results.items():
+        for event in what:
+            log.add_event(replace(event, path="pay", set="pay", case=eval_id(number)))
+        log.add_repeat(CaseId("pay", eval_id(number)), "pay", 0, result)
+        log.add_case(CaseSummary("pay", eval_id(number), Status.FAILED, path="pay"))
+    log.close(Ending(Status.FAILED))
+    run, secrets = open_run(log.path), Secrets({"SHOP_API_KEY": secret} if secret in KNOWN else {})
+    read = results_of(run, secrets)
+    assert isinstance(read, logged_results.LoggedResults)
+    for case in read:
+        assert case == secrets.masked(run.case(case.id)) != run.case(case.id)
+
+
 def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_path, monkeypatch):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=4)
     whole = "".join(junit_report(stored_report(open_run(log), Secrets())))
@@ -87,7 +192,9 @@ def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_pa
     read = logged_results.result_of
     asked = []
     monkeypatch.setattr(
-        logged_results, "result_of", lambda file, case: asked.append(case.id.eval_id) or read(file, case)
+        logged_results,
+        "result_of",
+        lambda file, case, *how: asked.append(case.id.eval_id) or read(file, case, *how),
     )
     assert "".join(junit_report(stored_report(open_run(log), Secrets()))) == whole
     assert asked == [eval_id(0), eval_id(4)]
@@ -175,4 +282,8 @@ def nested(depth):
 @example(nested(400))
 def test_a_value_is_written_as_json_writes_it(value):
     text = "".join(json_pieces({"value": value}))
-    assert text == json.dumps({"value": value}, indent=2, ensure_ascii=False).replace("##", "#\\u0023") + "\n"
+    assert (
+        text
+        == json.dumps({"value": valid_json(value)}, indent=2, ensure_ascii=False).replace("##", "#\\u0023")
+        + "\n"
+    )
