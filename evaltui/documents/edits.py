@@ -137,43 +137,60 @@ def text_value(text: str, path: JsonPath) -> Any:
 
 def json_value(value: Any, path: JsonPath) -> Any:
     """A copy of a value that JSON can hold. Raises EditError for any other."""
-    match value:
-        case dict():
-            for key in value:
-                if not isinstance(key, str):
-                    raise EditError(f"keys must be strings, found {key!r}", path)
-            return {key: json_value(item, (*path, key)) for key, item in value.items()}
-        case list():
-            return [json_value(item, (*path, index)) for index, item in enumerate(value)]
-        case float() if not math.isfinite(value):
-            raise EditError(f"JSON has no number {value}", path)
-        case None | str() | int() | float():
-            return value
-        case _:
-            raise EditError(f"{type(value).__name__} is not a JSON value", path)
+    copies = [value]
+    waiting: list[tuple[Any, Any, JsonPath]] = [(copies, 0, path)]
+    while waiting:
+        holder, step, path = waiting.pop()
+        match holder[step]:
+            case dict() as members:
+                for key in members:
+                    if not isinstance(key, str):
+                        raise EditError(f"keys must be strings, found {key!r}", path)
+                holder[step] = inner = dict(members)
+                waiting += [(inner, key, (*path, key)) for key in inner]
+            case list() as items:
+                holder[step] = elements = list(items)
+                waiting += [(elements, index, (*path, index)) for index in range(len(elements))]
+            case float() as number if not math.isfinite(number):
+                raise EditError(f"JSON has no number {number}", path)
+            case None | str() | int() | float():
+                pass
+            case other:
+                raise EditError(f"{type(other).__name__} is not a JSON value", path)
+    return copies[0]
 
 
 def alike(one: Any, other: Any) -> bool:
     """Whether two JSON values are the same as JSON text: `same`, with members in the same order."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(alike(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(alike, one, other))
-    return same(one, other)
+    return _are_equal(one, other, list)
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are of the same types and equal; the order of members does not count."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, float):
+    return _are_equal(one, other, dict.keys)
+
+
+def _are_equal(one: Any, other: Any, keys: Callable[[dict[str, Any]], Any]) -> bool:
+    # Of two long lists only what comes before the first difference is looked at.
+    pairs = [iter([(one, other)])]
+    while pairs:
+        one, other = next(pairs[-1], (pairs, None))
+        if one is pairs:
+            pairs.pop()
+        elif isinstance(one, dict) and isinstance(other, dict):
+            if keys(one) != keys(other):
+                return False
+            pairs.append(zip(one.values(), map(other.get, one), strict=True))
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            pairs.append(zip(one, other, strict=True))
         # -0.0 and 0.0 are equal and yet two numbers; not-a-number is never equal.
-        return repr(one) == repr(other)
-    return bool(one == other)
+        elif type(one) is not type(other) or (
+            repr(one) != repr(other) if isinstance(one, float) else one != other
+        ):
+            return False
+    return True
 
 
 def common_ends(

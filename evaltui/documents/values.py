@@ -60,7 +60,10 @@ class CasesCopy(ListCopy):
 
 
 def copy_of(value: Any) -> Any:
-    """A copy to be changed, which knows what each object and list in it is a copy of."""
+    """A copy to be changed, which knows what each object and list in it is a copy of.
+
+    That of a copy is another copy of the same.
+    """
     copy = _shallow(value)
     waiting = [copy]
     while waiting:
@@ -79,13 +82,13 @@ def _shallow(value: Any) -> Any:
     copy: ObjectCopy | ListCopy
     if type(value) is CaseList:
         copy = CasesCopy(value.stored)
-    elif type(value) is dict:
+    elif type(value) in (dict, ObjectCopy):
         copy = ObjectCopy(value)
-    elif type(value) is list:
+    elif type(value) in (list, ListCopy):
         copy = ListCopy(value)
     else:
         return value
-    copy.origin = value
+    copy.origin = getattr(value, "origin", value)
     return copy
 
 
@@ -147,7 +150,7 @@ def duplicate(copy: Any, path: JsonPath, index: int) -> Any:
     """Copies an element of a list to right after itself, as it is written; the new one."""
     items = at_path(_checked(copy), path)
     check_index(items, path, index)
-    twin = _twin(items[index])
+    twin = copy_of(items[index])
     items.insert(index + 1, twin)
     return twin
 
@@ -167,7 +170,7 @@ def all_or_nothing(copy: Any, path: JsonPath) -> Iterator[None]:
     """Takes back what was done to a value, where that ends with an error."""
     holder = at_path(copy, path[:-1])
     before = at_path(copy, path)
-    holder[path[-1]] = _twin(before)
+    holder[path[-1]] = copy_of(before)
     try:
         yield
     except Exception:
@@ -179,19 +182,6 @@ def _checked(copy: Any) -> Any:
     if type(copy) in (dict, list):
         raise TypeError("the value of a document is not to be changed; change a copy of it")
     return copy
-
-
-def _twin(value: Any) -> Any:
-    """Another copy of what a value is a copy of, in which is the same as in that."""
-    twin: ObjectCopy | ListCopy
-    if isinstance(value, ObjectCopy):
-        twin = ObjectCopy((key, _twin(item)) for key, item in value.items())
-    elif isinstance(value, ListCopy):
-        twin = ListCopy(map(_twin, value))
-    else:
-        return json_value(value, ())
-    twin.origin = value.origin
-    return twin
 
 
 # The edits that they come to

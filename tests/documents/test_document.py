@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evaltui.documents import splicing
+from evaltui.documents import splicing, values
 from evaltui.documents.case_file import Change
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import (
@@ -16,6 +16,8 @@ from evaltui.documents.edits import (
     PutText,
     Remove,
     Rename,
+    alike,
+    same,
 )
 from tests.changed_values import apply_to_data
 
@@ -270,6 +272,27 @@ def test_deep_nesting_is_edited_or_refused(depth):
         assert depth > 500
         return
     assert document.edited([Put(("a",), 2)]).text == text.replace('"a": 1', '"a": 2')
+
+
+@pytest.mark.parametrize("depth", [20, 480, 850])
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_what_is_nested_deeply_is_duplicated_or_refused(depth, opening):
+    nested = opening * depth + "1.50" + ("]" if opening == "[" else "}") * depth
+    document = JsonDocument(f'{{"a": [{nested}, 2], "b": {nested}}}')
+    copy = values.copy_of(document.value)
+    assert values.edits_of(copy) == []
+    values.put(copy, ("c",), copy["b"])
+    twin = values.duplicate(copy, ("a",), 0)
+    assert alike(twin, copy["a"][0])
+    assert same(copy["c"], copy["b"])
+    edits = values.edits_of(copy)
+    if depth == 20:
+        after = document.edited(edits)
+        assert alike(after.value, copy)
+        assert after.text.count(nested) == 3
+    else:
+        with pytest.raises(EditError, match="nested too deeply"):
+            document.edited(edits)
 
 
 def set_of(count: int, size: int = 20) -> str:
