@@ -259,7 +259,7 @@ class Drafting:
     def _was_changed_outside(self, draft: Draft) -> bool:
         """Whether the field has another text since, which `problem` says; one that nobody types in has it."""
         self._selected.follow()
-        is_there = self._selected.case == draft.case and bool(self._selected.rows)
+        is_there = self._selected.case == draft.case and self._selected.is_editable
         if draft.part == "file":
             now = file_field(self._editing, self._file(draft))
         else:
@@ -335,7 +335,7 @@ class Drafting:
     def _open_in_case(self, case: CaseId, stored: StoredDraft) -> Draft | None:
         self._navigation.show(Selection(*case))
         self._selected.follow()
-        if self._selected.case != case or not self._selected.rows:
+        if self._selected.case != case or not self._selected.is_editable:
             return None
         self._selected.reveal(stored.row)
         part = cast("CasePart", stored.part)

@@ -130,6 +130,11 @@ class SelectedCase:
     # What can be done
 
     @property
+    def is_editable(self) -> bool:
+        """Whether a case is shown, if only as JSON."""
+        return self._source is not None
+
+    @property
     def source(self) -> RowSource:
         """What the rows are made of. Raises EditError where no case is shown."""
         if self._source is None:

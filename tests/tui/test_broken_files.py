@@ -31,7 +31,7 @@ def whole(text):
 
 async def in_the_text(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
-    await pilot.press("2", "f4")
+    await pilot.press("1", "f4")
     await until(pilot, lambda: isinstance(app.screen, RawScreen))
 
 

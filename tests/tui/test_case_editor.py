@@ -370,6 +370,45 @@ async def test_the_raw_json_is_edited_and_what_is_wrong_is_shown(house):
         assert app.workbench.editing.undo_label is None
 
 
+@pytest.mark.parametrize("pane", ["1", "3"], ids=["list of cases", "result"])
+async def test_the_raw_json_is_edited_from_other_panes(house, pane):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await in_the_case(app, pilot)
+        await pilot.press(pane, "f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        await until(pilot, lambda: '"eval_id": "dim"' in screen_text(app))
+        await pilot.press("right", *' "note": 1,', "ctrl+j")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        assert case(app)["note"] == 1
+        assert app.screen.focused.id == "case"
+        await pilot.press("1", "g", "f4")
+        await until(pilot, lambda: "No case selected" in screen_text(app))
+        assert not isinstance(app.screen, RawScreen)
+
+
+@pytest.mark.parametrize(
+    ("malformed", "shown"), [({"eval_id": "a", "conversation": [3]}, '"eval_id": "a"'), (3, '"eval_set_id"')]
+)
+async def test_a_malformed_case_is_mended_as_json(write_agent, malformed, shown):
+    path = write_agent(ECHO, name="house") / "odd.evalset.json"
+    path.write_text(json.dumps({"eval_set_id": "odd", "eval_cases": [malformed]}, indent=1))
+    app = WorkbenchApp(Workbench(path.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
+        await pilot.press("2")
+        await until(pilot, lambda: "f4  Edit JSON" in screen_text(app))
+        await pilot.press("o")
+        await until(pilot, lambda: "The case is malformed   f4  Edit JSON" in screen_text(app))
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        await until(pilot, lambda: shown in screen_text(app))
+        app.focused.text = app.focused.text.replace("3", '{"eval_id": "b"}' if malformed == 3 else "{}")
+        await pilot.press("ctrl+j")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        assert app.workbench.editing.unsaved() == [path]
+
+
 async def test_a_case_edited_as_raw_json_is_one_step(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:

@@ -23,7 +23,7 @@ from evaltui.tui.screens.main_links import MainLinks
 from evaltui.tui.screens.main_panes import Panes
 from evaltui.tui.text_field import TextField
 from evaltui.tui.textual_private import once
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import BY_ID, LISTS, Scope
 from evaltui.workbench.first_minute import is_first_minute
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -236,7 +236,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         action = BY_ID[action_id]
         if reason := action.refusal(self.workbench):
             return reason
-        if self.scope in (Scope.FIELD, Scope.TEXT) and action.where == (Scope.CASE,):
+        if self.scope in (Scope.FIELD, Scope.TEXT) and Scope.CASE in action.where and action.where != LISTS:
             # The keys of a pane are heard in its fields, too.
             return f"{action.title}: close the field first"
         return None
@@ -350,6 +350,12 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.go_to("case")
         if message.is_new:
             self.query_one(CaseView).edit_user_text()
+
+    def action_raw_case(self) -> None:
+        from evaltui.tui.panes.case.view import CaseView
+
+        self.go_to("case")
+        self.query_one(CaseView).edit_json()
 
     def on_result_view_case_made(self) -> None:
         self.go_to("case")

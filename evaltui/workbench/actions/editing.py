@@ -72,6 +72,7 @@ CASE = (
         "Edit JSON",
         "Edit the JSON text of the case, or of a file without readable cases",
         "f4",
+        where=(Scope.CASES, Scope.CASE, Scope.RESULT),
         refusal=_refuses_json,
         footer="JSON",
     ),

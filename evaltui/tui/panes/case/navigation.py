@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evaltui.core.model.problems import EvalSetError
+from evaltui.text.keys import key_of
 from evaltui.tui.action_screen import KeysInOrder, draw_screen_of
 from evaltui.tui.panes.case.page import CasePage
 from evaltui.views.difference import DifferenceAt
@@ -214,11 +215,11 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
 
     # Operations on rows
 
-    def ready_row(self) -> Row | None:
-        """The current row, with operations that fit the file; None where nothing can be edited."""
+    def is_ready(self) -> bool:
+        """Whether the selected case can be edited, and its rows are of now; says why not."""
         file, case = self._workbench.navigation.file, self._workbench.navigation.selection.case
         if file is None or case is None:
-            return None
+            return False
         reason = self.refusal_to_edit
         try:
             if reason is None:
@@ -227,10 +228,17 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
         except (OSError, EvalSetError) as error:
             reason = f"{file.name} cannot be edited: {error}"
         self.follow()
-        row = self.row if reason is None else None
-        if row is None:
+        if reason is not None:
             self.refuse_row(reason)
-        return row
+        return reason is None
+
+    def ready_row(self) -> Row | None:
+        """The current row, with operations that fit the file; None where nothing can be edited."""
+        if not self.is_ready():
+            return None
+        if self.row is None:
+            self.refuse_row(f"The case is malformed   {key_of('raw_case')}  Edit JSON")
+        return self.row
 
     def refuse_row(self, reason: str | None) -> None:
         """Shows why nothing can be edited, and forgets what was typed ahead for the field."""

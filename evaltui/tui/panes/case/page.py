@@ -101,8 +101,9 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
         elif case is not None and opened is None:
             page.row(("Loading case…", "muted"))
         else:
-            refusal = workbench.editing.refuses_whole(eval_set.path) if case is None else "a case"
-            write_set_facts(page, eval_set, opened, can_edit_text=refusal is None)
+            editing = workbench.editing
+            refuses = editing.refuses_whole if case is None else editing.refuses_to_edit
+            write_set_facts(page, eval_set, opened, can_edit_text=refuses(eval_set.path) is None)
 
     def _write_rows(self, page: Page) -> None:
         if (reason := self.refusal_to_edit) is not None:

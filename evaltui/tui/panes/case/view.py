@@ -9,6 +9,7 @@ from typing import Any
 from textual import events
 from textual.app import ComposeResult
 
+from evaltui.documents.edits import EditError
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
@@ -44,13 +45,17 @@ class JsonEditing:
         self._is_shown = False
 
     def edit_case(self) -> None:
-        """Opens the JSON of the case."""
-        field = self._pane.selected.json_field(())
+        """Opens the JSON of the case; of one that is no object, the text of its file."""
+        try:
+            field = self._pane.selected.json_field(())
+        except EditError:
+            self.edit_file()
+            return
         if field is not None and self._workbench.drafting.open((), "json", field):
             self.show()
 
     def edit_file(self) -> None:
-        """Opens the text of the selected file, as far as it is not cut into cases."""
+        """Opens the text of the selected file."""
         path = self._workbench.navigation.file
         if path is not None and self._workbench.drafting.open_file(path):
             self.show()
@@ -318,10 +323,11 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if self.do(attach(self.selected.source, turn, file.payload, file.mime_type)):
             self._workbench.say(file.notice)
 
-    def action_raw_case(self) -> None:
+    def edit_json(self) -> None:
+        """Opens the JSON of the selected case, or the text of a file whose cases cannot be read."""
         if self._workbench.navigation.selection.case is None:
             self._json.edit_file()
-        elif self.ready_row() is not None:
+        elif self.is_ready():
             self._json.edit_case()
 
     def action_external_editor(self) -> None:
