@@ -91,14 +91,20 @@ class Criteria:
         """The sets that the config applies to."""
         return self._sets.sets_of_config(self.path)
 
-    def unreadable(self) -> str | None:
-        """Why the config cannot be shown, as a sentence."""
+    def refuses_text(self) -> str | None:
+        """Why the text of the config cannot be edited, as a sentence."""
         from evaltui.files.configs import is_eval_config_file, unclear_config
 
         if not self.exists and (problem := unclear_config(self._set_path)):
             return str(problem)
         if self.exists and is_eval_config_file(self.path):
             return f"{self.path.name} is a config of agents-cli, read-only; {CONFIG_NAME} here replaces it"
+        return None
+
+    def unreadable(self) -> str | None:
+        """Why the config cannot be shown, as a sentence."""
+        if reason := self.refuses_text():
+            return reason
         try:
             data = self._data()
         except EvalSetError as error:

@@ -77,6 +77,16 @@ class Draft:
         return self.part in ("json", "file")
 
     @property
+    def name(self) -> str:
+        """What the case or the file is called."""
+        return self.case.eval_id or Path(self.case.path).name
+
+    @property
+    def title(self) -> str:
+        """What the text is, as the title of a dialog."""
+        return "Arguments" if self.row else f"JSON of {self.name}"
+
+    @property
     def noun(self) -> str:
         """What has the field."""
         return "file" if self.part == "file" else "case"
@@ -329,8 +339,10 @@ class Drafting:
         return True
 
     def _open_in_file(self, case: CaseId, stored: StoredDraft) -> Draft | None:
-        self._navigation.show(Selection(case.path))
-        return self.open_file(self._editing.sets.file_of(case.path), stored.text)
+        file = self._editing.sets.file_of(case.path)
+        if not self._editing.sets.is_config(file):
+            self._navigation.show(Selection(case.path))
+        return self.open_file(file, stored.text)
 
     def _open_in_case(self, case: CaseId, stored: StoredDraft) -> Draft | None:
         self._navigation.show(Selection(*case))

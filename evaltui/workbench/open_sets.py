@@ -99,8 +99,10 @@ class OpenSets:
         return self._file_of_path.get(path) or file_of(self.agent_dir, path)
 
     def case_path(self, file: Path) -> str:
-        """The path that the cases of a file have in their `CaseId`."""
-        return case_path(self.agent_dir, file)
+        """The path that the cases of a file have in their `CaseId`, or that a config would have."""
+        path = case_path(self.agent_dir, file)
+        self._file_of_path.setdefault(path, file)
+        return path
 
     def every_case(self) -> Iterator[CaseId]:
         """The cases of all sets, in their order."""

@@ -1,6 +1,7 @@
-"""A set that is no JSON is mended as text: shown with its place, edited, undone, saved, recovered."""
+"""A file that is no JSON is mended as text: shown with its place, edited, undone, saved, recovered."""
 
 import json
+from pathlib import Path
 
 import pytest
 from pilots import screen_text, turn, until, write_cases
@@ -199,4 +200,103 @@ async def test_the_json_of_a_case_with_a_twin_is_edited(broken):
         assert bench.drafting.open((), "json", bench.selected.json_field(()), text)
         assert bench.drafting.apply()
     assert [case.eval_id for case in bench.sets.listed[0].cases] == ["b", "a"]
+    await bench.close()
+
+
+CONFIG = '{\r\n  "criteria": {"response_match_score": 0.5},, "own": 1.50\r\n}\r\n'
+
+
+@pytest.fixture
+def broken_config(write_agent):
+    """A config with a comma too many on its second line, beside a set."""
+    folder = write_agent(ECHO, name="house")
+    write_cases(folder, "lights", {"dim": [turn("hello", "hi")]})
+    path = folder / "test_config.json"
+    path.write_bytes(CONFIG.encode())
+    return path
+
+
+async def in_the_config(app, pilot):
+    await until(pilot, lambda: app.workbench.sets.listed)
+    await pilot.press("m")
+    await until(pilot, lambda: "test_config.json is unreadable: " in screen_text(app))
+    await until(pilot, lambda: "f4  Edit JSON" in screen_text(app))
+    await pilot.press("f4")
+    await until(pilot, lambda: isinstance(app.screen, RawScreen))
+    assert "JSON of test_config.json" in screen_text(app)
+
+
+def without_comma(app):
+    app.focused.text = app.focused.text.replace(",x,", ",").replace(",,", ",")
+
+
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+async def test_a_config_that_is_no_json_is_mended_as_text_and_saved(broken_config, monkeypatch, relative):
+    monkeypatch.chdir(broken_config.parent.parent)
+    app = WorkbenchApp(Workbench(Path("house") if relative else broken_config.parent))
+    async with app.run_test(size=SIZE) as pilot:
+        await in_the_config(app, pilot)
+        await until(pilot, lambda: "! line 2, column 45: " in screen_text(app))
+        assert app.focused.cursor_location == (1, 44)
+        await pilot.press("ctrl+j")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        await pilot.press("f4", "x", "ctrl+j")
+        await until(pilot, lambda: app.workbench.draft is not None and app.workbench.draft.problem)
+        without_comma(app)
+        await pilot.press("ctrl+j")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        await until(pilot, lambda: "In use" in screen_text(app))
+        bench = app.workbench
+        assert [path.name for path in bench.editing.unsaved()] == ["test_config.json"]
+        await pilot.press("u")
+        await until(pilot, lambda: "test_config.json is unreadable: " in screen_text(app))
+        assert not bench.editing.unsaved()
+        await pilot.press("U")
+        await until(pilot, lambda: "In use" in screen_text(app))
+        await pilot.press("right", "ctrl+s")
+        await until(pilot, lambda: not bench.editing.unsaved())
+        saved = CONFIG.replace(",,", ",").replace("0.5", "0.51")
+        assert broken_config.read_bytes() == saved.encode()
+        assert not bench.sets.broken("lights.evalset.json")
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["typed", "applied"])
+async def test_what_was_typed_in_the_text_of_a_config_survives_a_crash(broken_config, applied):
+    app = WorkbenchApp(Workbench(broken_config.parent))
+    unsaved = broken_config.parent / ".evaltui" / "unsaved"
+    async with app.run_test(size=SIZE) as pilot:
+        await in_the_config(app, pilot)
+        without_comma(app)
+        if applied:
+            await pilot.press("ctrl+j")
+        await until(pilot, lambda: any(unsaved.glob("*.json")))
+        app.workbench.editing.open_file(broken_config).recovery.lock.release()
+        left = {file: file.read_bytes() for file in unsaved.iterdir()}
+    for file, content in left.items():
+        file.write_bytes(content)
+    app = WorkbenchApp(Workbench(broken_config.parent))
+    async with app.run_test(size=SIZE) as pilot:
+        says = "1 edit: edit the JSON of" if applied else "1 text not applied in test_config.json: {"
+        await until(pilot, lambda: says in screen_text(app))
+        await pilot.press("enter")
+        if not applied:
+            await until(pilot, lambda: isinstance(app.screen, RawScreen))
+            await pilot.press("ctrl+j")
+        await until(pilot, lambda: app.workbench.editing.unsaved() == [broken_config])
+        assert app.workbench.navigation.selection.case is not None
+        app.workbench.editing.undo()
+        assert not app.workbench.editing.unsaved()
+
+
+async def test_an_outside_change_of_a_mended_config_is_asked_about(broken_config):
+    bench = Workbench(broken_config.parent)
+    await bench.open()
+    draft = bench.drafting.open_file(broken_config)
+    bench.drafting.type(draft.text.replace(",,", ","))
+    assert bench.drafting.apply()
+    broken_config.write_bytes(CONFIG.replace(",,", ",").replace("0.5", "0.7").encode())
+    assert not await bench.editing.save_all()
+    (clash,) = bench.editing.conflicts
+    assert await bench.editing.settle(clash, Choices(), "mine")
+    assert broken_config.read_bytes() == CONFIG.replace(",,", ",").encode()
     await bench.close()

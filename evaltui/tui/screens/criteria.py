@@ -26,6 +26,7 @@ from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.panes.bars import Footer, Header, Status, TabRow
 from evaltui.tui.screens.criteria_details import CriteriaDetails
 from evaltui.tui.screens.criteria_rows import CriteriaRows
+from evaltui.tui.screens.details import RawScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import DrawnLine, rule
@@ -227,6 +228,13 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     def action_redo(self) -> None:
         self.criteria.end_move()
         self._workbench.editing.redo()
+
+    def action_raw_config(self) -> None:
+        self.criteria.end_move()
+        if reason := self.criteria.refuses_text():
+            self._workbench.say(reason)
+        elif self._workbench.drafting.open_file(self.criteria.path):
+            self.app.push_screen(RawScreen(self._workbench))
 
     def action_close(self) -> None:
         """Leaves the effect for the rows, and those for the cases."""

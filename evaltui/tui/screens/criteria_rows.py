@@ -14,6 +14,7 @@ from evaltui.core.model.problems import Problem
 from evaltui.files.run_settings import RunSettings
 from evaltui.text.figures import show_number
 from evaltui.text.glyphs import EMPTY_BAR
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cut, wrap_behind
 from evaltui.text.values import visible
 from evaltui.tui.pages.criteria_lines import Columns, Group, columns_of, fact_lines, row_line
@@ -199,7 +200,9 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _lines(self) -> Iterator[Shown]:
         if self._problem:
             yield from self._wrapped(self._problem, "error")
-            yield Shown([("  Fix the file in an editor, then open the criteria again", "muted")])
+            if self._criteria.refuses_text() is None:
+                yield Shown([])
+                yield Shown([(f"  {key_of('raw_config')}", "bold accent"), ("  Edit JSON", "")])
             return
         yield from self._problem_lines()
         for number, section in enumerate(self._sections):

@@ -146,17 +146,18 @@ class DetailsTitle(OneLine):
 _INDENT = "  "
 
 
-class RawScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Edits the draft of a JSON text; returns the text where its case was deleted meanwhile.
+class RawScreen(DialogScreen[None], inherit_bindings=False):
+    """Edits the draft of a JSON text; it is in the clipboard then where its case was deleted meanwhile.
 
     An undo brings the JSON of the case back. Text that is not JSON is not applied: the cursor goes to the
     problem.
     """
 
-    def __init__(self, title: str, workbench: Workbench) -> None:
+    def __init__(self, workbench: Workbench) -> None:
         super().__init__()
-        self._title_text = title
         self._workbench = workbench
+        draft = workbench.drafting.draft
+        self._title_text = draft.title if draft else ""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="raw"):
@@ -217,7 +218,10 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
     def action_leave_field(self) -> None:
         draft = self._draft()
         if self._workbench.drafting.cancel():
-            self.dismiss(draft.text if draft and draft.is_gone else None)
+            if draft and draft.is_gone:
+                self.app.copy_to_clipboard(draft.text)
+                self._workbench.say(f"The {draft.noun} was deleted; its JSON is in the clipboard")
+            self.dismiss(None)
         elif draft is not None:
             self._say(draft.question)
 

@@ -93,8 +93,8 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
             )
             page.block([(", ".join(self._changed(path)), "muted")], 2)
         if (draft := self._workbench.draft) is not None:
-            name = draft.case.eval_id or self._workbench.sets.file_of(draft.case.path).name
-            page.row(("! ", "error"), (visible(name), "bold"), (f"  typed, not in the {draft.noun}", ""))
+            where = f"  typed, not in the {draft.noun}"
+            page.row(("! ", "error"), (visible(draft.name), "bold"), (where, ""))
             text = " ".join(draft.text[:_SHOWN].split())[:60]
             page.block([(visible(f"{text} ({draft.problem})" if draft.problem else text), "muted")], 2)
         if self._typed:

@@ -148,6 +148,7 @@ FILES: tuple[Action, ...] = (
         rank=2,
         acts=True,
     ),
+    _in_criteria("raw_config", "Edit JSON", "Edit the JSON of the config", "f4", footer="JSON", acts=True),
     _in_versions("keep_mine", "Keep mine", "Keep my version of this case", "left", "h"),
     _in_versions("take_theirs", "Take theirs", "Take the version on disk of this case", "right", "l"),
     _in_versions(

@@ -66,15 +66,10 @@ class JsonEditing:
         if draft is None or not draft.is_in_dialog or self._is_shown:
             return
         self._is_shown = True
-        name = draft.case.eval_id or self._workbench.sets.file_of(draft.case.path).name
-        title = "Arguments" if draft.row else f"JSON of {name}"
-        self._pane.app.push_screen(RawScreen(title, self._workbench), partial(self._left, draft.noun))
+        self._pane.app.push_screen(RawScreen(self._workbench), self._left)
 
-    def _left(self, noun: str, text: str | None) -> None:
+    def _left(self, _: None) -> None:
         self._is_shown = False
-        if text is not None:
-            self._pane.app.copy_to_clipboard(text)
-            self._workbench.say(f"The {noun} was deleted; its JSON is in the clipboard")
         self._pane.show_soon()
 
     def edit_in_editor(self, row: Row) -> None:
