@@ -160,34 +160,34 @@ def json_value(value: Any, path: JsonPath) -> Any:
     return copies[0]
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(value: Any, other: Any) -> bool:
     """Whether two JSON values are the same as JSON text: `same`, with members in the same order."""
-    return _are_equal(one, other, list)
+    return _are_equal(value, other, list)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(value: Any, other: Any) -> bool:
     """Whether two JSON values are of the same types and equal; the order of members does not count."""
-    return _are_equal(one, other, dict.keys)
+    return _are_equal(value, other, dict.keys)
 
 
-def _are_equal(one: Any, other: Any, keys: Callable[[dict[str, Any]], Any]) -> bool:
+def _are_equal(value: Any, other: Any, keys: Callable[[dict[str, Any]], Any]) -> bool:
     # Of two long lists only what comes before the first difference is looked at.
-    pairs = [iter([(one, other)])]
+    pairs = [iter([(value, other)])]
     while pairs:
-        one, other = next(pairs[-1], (pairs, None))
-        if one is pairs:
+        value, other = next(pairs[-1], (pairs, None))
+        if value is pairs:
             pairs.pop()
-        elif isinstance(one, dict) and isinstance(other, dict):
-            if keys(one) != keys(other):
+        elif isinstance(value, dict) and isinstance(other, dict):
+            if keys(value) != keys(other):
                 return False
-            pairs.append(zip(one.values(), map(other.get, one), strict=True))
-        elif isinstance(one, list) and isinstance(other, list):
-            if len(one) != len(other):
+            pairs.append(zip(value.values(), map(other.get, value), strict=True))
+        elif isinstance(value, list) and isinstance(other, list):
+            if len(value) != len(other):
                 return False
-            pairs.append(zip(one, other, strict=True))
+            pairs.append(zip(value, other, strict=True))
         # -0.0 and 0.0 are equal and yet two numbers; not-a-number is never equal.
-        elif type(one) is not type(other) or (
-            repr(one) != repr(other) if isinstance(one, float) else one != other
+        elif type(value) is not type(other) or (
+            repr(value) != repr(other) if isinstance(value, float) else value != other
         ):
             return False
     return True

@@ -78,12 +78,12 @@ class Draft:
 
     @property
     def name(self) -> str:
-        """What the case or the file is called."""
+        """Id of the case, or name of the file."""
         return self.case.eval_id or Path(self.case.path).name
 
     @property
     def title(self) -> str:
-        """What the text is, as the title of a dialog."""
+        """Title of the dialog that edits it."""
         return "Arguments" if self.row else f"JSON of {self.name}"
 
     @property

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
@@ -29,6 +29,22 @@ if TYPE_CHECKING:
     from evaltui.documents.open_file import FileConflict, OpenFile
     from evaltui.documents.recovery import Draft, Recovered
     from evaltui.workbench.steps import Step
+
+_P = ParamSpec("_P")
+_Doing = Callable[Concatenate["Editing", _P], bool]
+
+
+def _reporting(change: _Doing[_P]) -> _Doing[_P]:
+    """Shows the error of a change instead of raising it; the result is False then."""
+
+    def do(editing: Editing, /, *args: _P.args, **kwargs: _P.kwargs) -> bool:
+        try:
+            return change(editing, *args, **kwargs)
+        except (EvalSetError, OSError, ValueError) as error:
+            editing.say(str(error))
+            return False
+
+    return do
 
 
 class Editing:
@@ -146,28 +162,6 @@ class Editing:
 
     # Doing, and back
 
-    def do(
-        self,
-        label: str,
-        path: Path,
-        build: EditBuilder,
-        *,
-        after: Selection | None = None,
-        moved: Mapping[CaseId, CaseId] | None = None,
-        extends: Step | None = None,
-    ) -> bool:
-        """Change a set, and its config, as one step. `label` is an imperative: `rename a to b`.
-
-        `after` is what is selected then, and again when the step is redone. As long as `extends` is the last
-        step, the change becomes a part of it. False where it could not be done, which the user has been told,
-        or nothing has changed.
-        """
-        try:
-            return self.change(label, path, build, after=after, moved=moved, extends=extends)
-        except (EvalSetError, OSError, ValueError) as error:
-            self.say(str(error))
-            return False
-
     def change(
         self,
         label: str,
@@ -178,10 +172,17 @@ class Editing:
         moved: Mapping[CaseId, CaseId] | None = None,
         extends: Step | None = None,
     ) -> bool:
-        """As `do`. Raises EvalSetError, OSError and ValueError where it cannot be done."""
+        """Changes a set, and its config, as one step; False where nothing changes.
+
+        Parameters as of `change_files`. Raises EvalSetError, OSError and ValueError where it cannot be done.
+        """
         if reason := self.refuses_to_edit(path):
             raise EditError(reason)
-        return self._do(label, self._edits(path, build), after=after, moved=moved, extends=extends)
+        edits = self._edits(path, build)
+        return self.change_files(label, edits, after=after, moved=moved, extends=extends)
+
+    do = _reporting(change)
+    """`change`; an error is shown to the user, and the result is False."""
 
     def case_after(self, path: Path, number: int, build: EditBuilder) -> StoredCase:
         """The case with this number, from 0, as a change of its set would make it; nothing is changed.
@@ -207,7 +208,7 @@ class Editing:
         data, config = self.data(path), self.config_for_edit(path)
         return SetEditor.copied(data, new_config() if config is None else config)
 
-    def do_edits(
+    def change_files(
         self,
         label: str,
         edits: Mapping[Path, Sequence[Edit] | CaseFile],
@@ -217,27 +218,13 @@ class Editing:
         extends: Step | None = None,
         scores_later: bool = False,
     ) -> bool:
-        """As `do`, for any files: sets, and configs, which may be new.
+        """Changes files as one step: sets, and configs, which may be new.
 
-        Edits may be given as the document that they made of a file as it is now. With `scores_later`, what
-        was run is scored again by `Outcomes.rescore_now`.
+        `label` is an imperative: `rename a to b`. Edits may be given as the document that they made of a file
+        as it is now. `after` is what is selected then, and again when the step is redone. As long as
+        `extends` is the last step, the change becomes a part of it. With `scores_later`, what was run is
+        scored again by `Outcomes.rescore_now`.
         """
-        try:
-            return self._do(label, edits, after, moved, extends, scores_later=scores_later)
-        except (EditError, EvalSetError, OSError) as error:
-            self.say(str(error))
-            return False
-
-    def _do(
-        self,
-        label: str,
-        edits: Mapping[Path, Sequence[Edit] | CaseFile],
-        after: Selection | None,
-        moved: Mapping[CaseId, CaseId] | None,
-        extends: Step | None,
-        *,
-        scores_later: bool = False,
-    ) -> bool:
         if self.sets.read_only:
             raise EditError(READ_ONLY)
         before = self.navigation.selection
@@ -246,6 +233,9 @@ class Editing:
         if step is not None:
             self._show(step, scores_later=scores_later)
         return step is not None
+
+    do_edits = _reporting(change_files)
+    """`change_files`; an error is shown to the user, and the result is False."""
 
     def opened(self, paths: Iterable[Path]) -> dict[Path, CaseFile]:
         """Files to be edited as they are now; configs may be new. Raises OSError, EvalSetError."""
