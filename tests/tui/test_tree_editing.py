@@ -179,9 +179,7 @@ async def test_the_first_case_is_edited_however_late_the_screen_is_drawn(write_a
         main = app.screen_stack[0]
         monkeypatch.setattr(main, "draw", lambda: None)
         edit, edited = type(main).on_case_tree_edit, []
-        monkeypatch.setattr(
-            type(main), "on_case_tree_edit", lambda self, message: edited.append(edit(self, message))
-        )
+        monkeypatch.setattr(type(main), "on_case_tree_edit", lambda self: edited.append(edit(self)))
         await pilot.press("enter")
         await until(pilot, lambda: edited)
         monkeypatch.undo()

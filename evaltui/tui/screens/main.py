@@ -31,7 +31,6 @@ from evaltui.workbench.workbench import Workbench
 if TYPE_CHECKING:
     from evaltui.tui.panes.recent_runs import RecentRuns
     from evaltui.tui.panes.start import StartView, TourLine
-    from evaltui.tui.panes.tree.view import CaseTree
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
@@ -344,12 +343,13 @@ class MainScreen(MainLinks, inherit_bindings=False):
         has_result = case is not None and self.workbench.outcomes.status(case) != NOT_RUN
         self.go_to("result" if has_result else "case")
 
-    def on_case_tree_edit(self, message: CaseTree.Edit) -> None:
+    action_edit_case = partialmethod(go_to, "case")
+
+    def on_case_tree_edit(self) -> None:
         from evaltui.tui.panes.case.view import CaseView
 
         self.go_to("case")
-        if message.is_new:
-            self.query_one(CaseView).edit_user_text()
+        self.query_one(CaseView).edit_user_text()
 
     def action_raw_case(self) -> None:
         from evaltui.tui.panes.case.view import CaseView

@@ -41,12 +41,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         """The user wants to see the result of what is selected."""
 
     class Edit(Message):
-        """The user wants to edit the case that is selected."""
-
-        def __init__(self, *, is_new: bool = False) -> None:
-            super().__init__()
-            self.is_new = is_new
-            """Whether it was just added: then its first text is typed next."""
+        """The selected case was just added: its first text is typed next."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -304,9 +299,6 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _current(self) -> Row | None:
         return self._rows.row(self.cursor) if self._rows.count else None
 
-    def action_edit_case(self) -> None:
-        self.post_message(self.Edit())
-
     def action_accept_cases(self) -> None:
         choices = choices_in_list(self._workbench.editing)
         if not choices:
@@ -327,7 +319,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         from evaltui.workbench import set_editing
 
         if set_editing.new_case(self._workbench.editing):
-            self.post_message(self.Edit(is_new=True))
+            self.post_message(self.Edit())
 
     def action_new_set(self) -> None:
         self._ask_for_set(lambda: None)
