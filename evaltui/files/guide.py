@@ -84,8 +84,8 @@ def topic(name: str) -> Topic:
     """Reads a page. Raises UnknownTopicError."""
     if name not in TOPICS:
         hit = nearest(name, TOPICS)
-        hint = f"Did you mean {hit}?" if hit else "`evaltui help` lists the topics."
-        raise UnknownTopicError(f"unknown topic {name!r}. {hint}")
+        hint = f"Did you mean {hit}? " if hit else ""
+        raise UnknownTopicError(f"unknown topic {name!r}. {hint}`evaltui help` lists the topics.")
     text = _for_terminals((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
     title, summary = text.split("\n\n", 2)[:2]
     return Topic(name, title.removeprefix("# "), summary, text)

@@ -42,7 +42,7 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
         assert "✓ agrees" in shown
         assert not re.search(r"agrees +stale", shown)
         assert re.search(r"✓ refuses +stale", shown)
-        assert "1 stale (unknown number of live calls), W runs them" in shown
+        assert "1 stale, unknown number of live calls   W run stale" in shown
         await pilot.press("W")
         await until(pilot, lambda: "✗ refuses" in screen_text(app))
         await pilot.press("w")

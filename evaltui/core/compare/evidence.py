@@ -37,11 +37,10 @@ class Paired:
     def __str__(self) -> str:
         """`better on 7, worse on 1 of 40 cases: p = 0.07`"""
         cases = counted(self.cases, "case")
-        by = ", by their verdicts over repeats" if self.repeated else ""
         if not self.better and not self.worse:
-            return f"same verdict on {show_number(self.cases)} of {cases}{by}"
+            return f"{show_number(self.cases)}/{cases} same verdict"
         better, worse = show_number(self.better), show_number(self.worse)
-        return f"better on {better}, worse on {worse} of {cases}{by}: {show_p(self.p)}"
+        return f"better on {better}, worse on {worse} of {cases}: {show_p(self.p)}"
 
 
 def paired(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:

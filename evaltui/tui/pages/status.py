@@ -290,5 +290,5 @@ def _stale(workbench: Workbench) -> Line:
     if not waiting.cases:
         return []
     key = key_name(keys_of(BY_ID["run_waiting"], workbench)[0])
-    what = f"{show_number(len(waiting.cases))} stale ({calls_in_words(waiting.calls)}), "
-    return [_GAP, (what, "muted"), (key, "bold accent"), (" runs them", "muted")]
+    what = f"{show_number(len(waiting.cases))} stale, {calls_in_words(waiting.calls)}   "
+    return [_GAP, (what, "muted"), (key, "bold accent"), (" run stale", "muted")]
