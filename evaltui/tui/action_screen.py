@@ -69,7 +69,7 @@ def _keys_in(action: Action, scope: Scope) -> Iterator[str]:
 
 
 def _twins(action: Action) -> list[str]:
-    letters = [key for key in action.keys if len(key) == 1 or key == "question_mark"]
+    letters = [key for key in action.keys if len(key) == 1]
     return [f"alt+shift+{key.lower()}" if key.isupper() else f"alt+{key}" for key in letters]
 
 

@@ -138,7 +138,7 @@ class Program:
     def leave_fields(self) -> None:
         """To the list of cases: what is typed is applied."""
         self.terminal.type("\x1b[<0;4;20M\x1b[<0;4;20m")
-        # In a field it is alt+?.
+        # In a field it is f1.
         self.terminal.wait_until(lambda screen: " ? help" in screen, "a field is open")
 
     def save(self) -> None:

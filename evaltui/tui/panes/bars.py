@@ -129,15 +129,15 @@ class Footer(Bar, ActionLine):
         yield from ((action, hint[:-1]) for action, hint in right[-1:])
 
     def _everywhere(self, width: int) -> list[Action]:
-        wanted = [BY_ID["help"], *([BY_ID["palette"]] if width >= _WITH_PALETTE else [])]
-        return [action for action in wanted if hasattr(self.screen, f"action_{action.id}")]
+        # A field takes `?` for text.
+        is_field = not {*chain_of(self.scope)} & {*BY_ID["help"].where}
+        wanted = ["guide" if is_field else "help", *(["palette"] if width >= _WITH_PALETTE else [])]
+        return [BY_ID[action] for action in wanted if hasattr(self.screen, f"action_{action}")]
 
     def _hint(self, action: Action) -> Line:
         key = key_name(keys_of(action, self._workbench)[0])
-        if Scope.MAIN in action.where and not {*chain_of(self.scope)} & {*action.where} and len(key) == 1:
-            # A field takes the key itself for text.
-            key = f"alt+{key}"
-        word = action.footer_word(self._workbench)
+        # Of a field the guide is the help.
+        word = BY_ID["help" if action.id == "guide" else action.id].footer_word(self._workbench)
         return [(key, "bold accent"), (f" {word}", "muted"), (_GAP, "")]
 
 
