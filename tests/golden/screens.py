@@ -49,7 +49,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 # Bars of times: the waterfall of a trace with its scale, the slowest cases; and the Python of the tests.
 _OF_NO_RUN = re.compile(
     r"(?<=  )[━╸╺│ ]*(?=  1 s\b)|(?<=  1 s  )[━╸─]*(?=  \d+ calls?|  overhead)|[━╸─]*(?= +1 s)"
-    r"|(?<=tokens  0)[ 1s]*(?= time)|(?<=Python      )3\.[^│\n]*|(?<=google-adk  )[^│\n]*"
+    r"|(?<=Python      )3\.[^│\n]*|(?<=google-adk  )[^│\n]*"
 )
 
 

@@ -1,5 +1,6 @@
 """The pages about a trace and a conversation as text: axis, rows, times, requests, frames."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
@@ -9,14 +10,13 @@ from evaltui.core.model.events import CALLS, Event
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult
 from evaltui.core.model.spending import ModelSpending, Spending
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.core.trace.span_lines import Scale
 from evaltui.core.trace.spans import SpanTree, request_of
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.text.lines import draw
 from evaltui.tui.pages.chat import write_row
 from evaltui.tui.pages.chat_inspector import ChatTotals, write_inspected
 from evaltui.tui.pages.span import write_expected, write_head, write_request
-from evaltui.tui.pages.trace import axis_line, cut_text, span_line, write_time_spent
+from evaltui.tui.pages.trace import Columns, axis_line, cut_text, span_line, write_time_spent
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.chat.rows import Row, RowKind
@@ -100,18 +100,35 @@ def span(tree, kind, number=0):
     return [one for one in tree.spans if one.kind == kind][number]
 
 
+def row(one, tree, width, **marks):
+    return draw(span_line(one, Columns.of(tree), width, folded=False, **marks), color=False)
+
+
 def test_the_axis_and_the_bars_have_one_scale(tree):
-    scale = Scale.of(tree.spans, tree.turns)
-    assert (scale.begin, scale.end) == (2.0, 5.0)
-    axis = draw(axis_line(scale, 100), color=False)
-    row = draw(span_line(span(tree, "tool"), scale, 100, folded=False, op="changed"), color=False)
+    axis = draw(axis_line(Columns.of(tree), 100), color=False)
+    tool = row(span(tree, "tool"), tree, 100, op="changed")
     assert axis.split() == ["tokens", "0", "0.75", "s", "1.5", "s", "2.2", "s", "time"]
-    assert row.startswith('≠    tool  set_temperature  degrees "19"')
-    # A third of the way, where the tool began.
-    assert axis.index("0 ") + 10 == row.index("━")
-    model = draw(span_line(span(tree, "model"), scale, 100, folded=False), color=False)
+    assert tool.startswith('≠    tool  set_temperature  degrees "19"')
+    # A third of the way, where the tool began; no bar is longer than a third of the row.
+    assert axis.index("0 ") + 11 == tool.index("━")
+    assert max(row(one, tree, 100).count("━") for one in tree.spans) <= 33
+    model = row(span(tree, "model"), tree, 100)
     assert "gemini → set_temperature" in model
     assert "612 → 38" in model
+    assert "model → text" in row(span(tree, "model", 1), tree, 100, named=False)
+
+
+def test_bars_leave_arguments_whole_and_no_column_is_kept_for_tokens_that_nobody_knows():
+    message = "The kitchen is warm now, the bedroom will be in an hour, and the heating is off at ten"
+    called = Event("tool_call", call_part("notify", text=message), agent="home", turn=0, t=3.0, id="c1")
+    asked = replace(EVENTS[3], usage=None)
+    tree = SpanTree()
+    tree.add([*EVENTS[:3], asked, called, replace(EVENTS[5], t=3.5)])
+    axis = draw(axis_line(Columns.of(tree), 130), color=False)
+    assert "tokens" not in axis
+    assert f'notify  text "{message}"' in row(span(tree, "tool"), tree, 130)
+    assert "━" not in row(span(tree, "tool"), tree, 110)
+    assert "━" in row(span(tree, "tool"), tree, 140)
 
 
 @pytest.mark.parametrize("width", [60, 100])
@@ -119,22 +136,17 @@ def test_a_span_without_an_end_may_still_end_while_its_case_runs_and_is_unknown_
     tree = SpanTree()
     tree.add(EVENTS[:3])
     asked = next(one for one in tree.spans if one.is_open)
-    scale = Scale.of(tree.spans, tree.turns)
-    rows = [
-        draw(span_line(asked, scale, width, folded=False, is_live=is_live), color=False)
-        for is_live in (True, False)
-    ]
-    assert [row.rstrip()[-1] for row in rows] == ["…", "—"]
+    rows = [row(asked, tree, width, is_live=is_live) for is_live in (True, False)]
+    assert [one.rstrip()[-1] for one in rows] == ["…", "—"]
     assert written(write_head, asked, 1)[0].rstrip().endswith("—")
 
 
 def test_a_row_that_is_cut_has_all_of_its_text(tree):
     call = span(tree, "tool")
-    scale = Scale.of(tree.spans, tree.turns)
-    assert cut_text(call, scale, 200) == ""
-    full = cut_text(call, scale, 30)
+    assert cut_text(call, Columns.of(tree), 200) == ""
+    full = cut_text(call, Columns.of(tree), 30)
     assert full.startswith('tool  set_temperature  degrees "19"')
-    assert full not in draw(span_line(call, scale, 30, folded=False), color=False)
+    assert full not in row(call, tree, 30)
 
 
 def test_calls_that_an_agent_keeps_to_itself_took_no_time_that_is_known():

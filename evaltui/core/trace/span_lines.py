@@ -43,9 +43,15 @@ class Scale(NamedTuple):
         return cls(min(span.begin for span in timed), max(span.end for span in timed))
 
 
-def what_line(span: Span, room: int) -> Line:
+def model_of(span: Span) -> str:
+    """The name of the model that was asked; "" where it is not known."""
+    asked = span.event("model_request") or span.event("model_response")
+    return str((asked.data if asked else {}).get("model") or "")
+
+
+def what_line(span: Span, room: int, *, named: bool = True) -> Line:
     """What a span that is no turn was, without its kind; the response of a tool only where `room` cells hold
-    some of it."""
+    some of it, the name of a model only where it is `named`."""
     if span.kind == "agent":
         return [(visible(span.agent), "bold error" if span.failed else "bold")]
     event = span.events[-1]
@@ -53,7 +59,7 @@ def what_line(span: Span, room: int) -> Line:
         case "error":
             return _error(span.events[0].data)
         case "model":
-            return _model(span)
+            return _model(span, model_of(span) if named else "")
         case "tool":
             return _tool(span, room)
         case "transfer":
@@ -72,19 +78,18 @@ def what_line(span: Span, room: int) -> Line:
     return [(short(text_of(event.content)), "")]
 
 
-def _model(span: Span) -> Line:
-    asked, answered = span.event("model_request"), span.event("model_response")
-    name = str((asked.data if asked else answered.data if answered else {}).get("model") or "")
-    line: Line = [(visible(name), "")]
+def _model(span: Span, name: str) -> Line:
+    answered = span.event("model_response")
+    line: Line = [(visible(name), ""), (" ", "")] if name else []
     if failed := span.event("error"):
-        return [*line, ("  ", ""), *_error(failed.data)]
+        return [*line, *_error(failed.data)]
     if answered is None:
-        return line
+        return line[:1]
     if answered.content is None and answered.data.get("unrecorded"):
-        return [*line, (f" → {UNKNOWN}", "muted")]
+        return [*line, (f"→ {UNKNOWN}", "muted")]
     if answered.content is None:
-        return [*line, ("  ", ""), (short(str(answered.data.get("error_message") or "no content")), "error")]
-    return [*line, (f" → {visible(came_of(answered.content))}", "muted")]
+        return [*line, (short(str(answered.data.get("error_message") or "no content")), "error")]
+    return [*line, (f"→ {visible(came_of(answered.content))}", "muted")]
 
 
 def came_of(content: Json) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
-from evaltui.core.trace.spans import Span, SpanKind
+from evaltui.core.trace.spans import Span, SpanKind, SpanTree
 from evaltui.core.trace.time_spent import TimeSpent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, both_ends, cells, pad
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 
 _GUTTER = 3
 _LABEL = 6
-_TOKENS = 12
-_DURATION = 7
+_DURATION, _BETWEEN = 7, 2
 # Times are a picture where there is room for it.
 WITH_BARS = 90
-# Seconds.
-_LONG = 0.5
+# Cells of the shortest bar that says something, and the spans of a long trace that its columns are made for.
+_LEAST_BAR, _MOST_MEASURED = 12, 1_000
+# Seconds: of a span that is long, and of a case whose quarters can be told apart.
+_LONG, _LEAST_WHOLE = 0.5, 0.004
 _MOST_INDENT = 6
 # Cells that no row has.
 _UNCUT = 10_000
@@ -37,46 +39,67 @@ _MARKS: Mapping[str, Text] = {
 }
 
 
-def axis_line(scale: Scale, width: int) -> Line:
-    """What the columns of the rows are, and the times of the hairlines."""
-    room = _bar_cells(width)
-    if not room:
-        return both_ends([], [("tokens", "faint"), (f"{'time':>{_DURATION + 2}}", "faint")], width, least=0)
-    marks, last = "", ""
-    for quarter in range(4):
-        seconds = (scale.end - scale.begin) * quarter / 4
-        label = show_duration(seconds) if quarter else "0"
-        place = room * quarter // 4
-        # Quarters of a few milliseconds may round to the same figure.
-        if label != last and len(marks) <= place and place + len(label) <= room:
-            marks += " " * (place - len(marks)) + label
-            last = label
-    right = [(f"{'tokens':>{_TOKENS}}", "faint"), ("  ", ""), (pad(marks, room), "faint")]
-    return both_ends([], [*right, (f"{'time':>{_DURATION + 2}}", "faint")], width, least=0)
+@dataclass(frozen=True)
+class Columns:
+    """The columns of the rows of a trace; all widths are in cells."""
+
+    scale: Scale
+    left: int
+    """Width of the widest call with its arguments, model or agent."""
+    tokens: int
+    """Width of the column of tokens; 0 where none are known."""
+
+    @classmethod
+    def of(cls, tree: SpanTree) -> Columns:
+        measured = tree.spans[:_MOST_MEASURED]
+        left = max((cells(_left(span, "", 0)) for span in measured if span.kind in TIMED), default=0)
+        tokens = max((len(_tokens(span)) for span in measured), default=0)
+        return cls(Scale.of(tree.spans, tree.turns), left, max(tokens, len("tokens")) if tokens else 0)
+
+    def bar(self, width: int) -> int:
+        """Width of the bars in rows of `width`: a third of them, but no more than arguments leave; 0 for no
+        bars."""
+        room = width - _GUTTER - self.left - self.tokens - _DURATION - 3 * _BETWEEN
+        return 0 if width < WITH_BARS or room < _LEAST_BAR else min(width // 3, room)
+
+
+def axis_line(columns: Columns, width: int) -> Line:
+    """What the columns of the rows are, and the times of the hairlines, where they can be told apart."""
+    room = columns.bar(width)
+    whole = columns.scale.end - columns.scale.begin
+    labels = ["0", *(show_duration(whole * quarter / 4) for quarter in (1, 2, 3))]
+    marks = ""
+    if whole >= _LEAST_WHOLE and len(set(labels)) == len(labels):
+        for quarter, label in enumerate(labels):
+            marks = pad(marks, room * quarter // 4) + label
+    right: Line = [("tokens".rjust(columns.tokens), "faint")] if columns.tokens else []
+    right += [(" " * _BETWEEN, ""), (pad(marks, room), "faint")] if room else []
+    return both_ends([], [*right, (f"{'time':>{_DURATION + _BETWEEN}}", "faint")], width, least=0)
 
 
 def span_line(
     span: Span,
-    scale: Scale,
+    columns: Columns,
     width: int,
     *,
     folded: bool,
     op: str = "",
     status: str = "",
     is_live: bool = False,
+    named: bool = True,
 ) -> Line:
     """A span as a row. `op` says how a call differs, `status` what came of a turn, `is_live` whether what is
-    not over may still end."""
-    right = _right(span, scale, width, "…" if is_live else UNKNOWN)
+    not over may still end, `named` whether the name of a model is shown."""
+    right = _right(span, columns, width, "…" if is_live else UNKNOWN)
     room = width - cells(right) - 1
-    left = cut_line([*_gutter(span, folded, op), *_left(span, status, room - _GUTTER)], room)
+    left = cut_line([*_gutter(span, folded, op), *_left(span, status, room - _GUTTER, named=named)], room)
     return [*left, (" " * (width - cells(left) - cells(right)), ""), *right]
 
 
-def cut_text(span: Span, scale: Scale, width: int, status: str = "") -> str:
+def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, named: bool = True) -> str:
     """What its row says where that is cut there; "" where all of it is seen."""
-    room = width - cells(_right(span, scale, width, UNKNOWN)) - 1 - _GUTTER
-    full = _left(span, status, _UNCUT)
+    room = width - cells(_right(span, columns, width, UNKNOWN)) - 1 - _GUTTER
+    full = _left(span, status, _UNCUT, named=named)
     return "".join(text for text, _ in full).strip() if cells(full) > room else ""
 
 
@@ -88,7 +111,7 @@ def _gutter(span: Span, folded: bool, op: str) -> Line:
     return [*marks, (" " * (_GUTTER - cells(marks)), "")]
 
 
-def _left(span: Span, status: str, room: int) -> Line:
+def _left(span: Span, status: str, room: int, *, named: bool = True) -> Line:
     if span.kind == "turn":
         return _turn(span, status)
     indent: Text = ("  " * min(_MOST_INDENT, span.depth - 1), "")
@@ -96,7 +119,7 @@ def _left(span: Span, status: str, room: int) -> Line:
     kind: Text = (pad(span.kind, max(_LABEL, len(span.kind) + 1)), role)
     if span.kind == "error":
         kind = (pad("! error", _LABEL + 2), "error")
-    return [indent, kind, *what_line(span, room - cells([indent, kind]))]
+    return [indent, kind, *what_line(span, room - cells([indent, kind]), named=named)]
 
 
 def _turn(span: Span, status: str) -> Line:
@@ -108,28 +131,30 @@ def _turn(span: Span, status: str) -> Line:
     return [*line, ("  ", ""), (short(text_of(message)), "muted")]
 
 
-def _bar_cells(width: int) -> int:
-    return 0 if width < WITH_BARS else width * 3 // 10
-
-
-def _right(span: Span, scale: Scale, width: int, unknown: str) -> Line:
-    """Tokens, bar and time; `unknown` stands for the time of what has no end."""
-    timed = span.kind in TIMED or span.kind == "turn"
-    tokens = tokens_of(span.usage) if span.kind == "model" else ""
+def _tokens(span: Span) -> str:
     if span.kind == "agent" and span.tokens:
-        tokens = show_number(span.tokens)
-    shown = unknown if span.is_open else show_duration(span.seconds) if timed else ""
-    took: Line = [("  ", ""), (f"{shown:>{_DURATION}}", "bold" if span.seconds >= _LONG else "muted")]
-    room = _bar_cells(width)
-    if not room:
-        return [(f"{tokens:>{_TOKENS}}", "muted"), *took] if tokens else took if shown else []
-    drawn: Line = [(" " * room, "")]
-    if span.kind in TIMED:
+        return show_number(span.tokens)
+    return tokens_of(span.usage) if span.kind == "model" else ""
+
+
+def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
+    """Tokens, bar and time; `unknown` stands for the time of what has no end."""
+    if span.kind not in TIMED and span.kind != "turn":
+        return []
+    shown = unknown if span.is_open else show_duration(span.seconds)
+    time = f"{shown:>{_DURATION + _BETWEEN}}"
+    took: Text = (time, "bold" if span.seconds >= _LONG else "muted")
+    if span.kind == "turn":
+        return [took]
+    if width < WITH_BARS:
+        return [(_tokens(span), "muted"), took]
+    right: Line = [(_tokens(span).rjust(columns.tokens), "muted")]
+    if room := columns.bar(width):
         role = "error" if span.failed else TIMED[span.kind]
-        drawn = waterfall_bar(
-            span.begin - scale.begin, span.end - scale.begin, scale.end - scale.begin, room, role
-        )
-    return [(f"{tokens:>{_TOKENS}}", "muted"), ("  ", ""), *drawn, *took]
+        begin, end = columns.scale
+        drawn = waterfall_bar(span.begin - begin, span.end - begin, end - begin, room, role)
+        right += [(" " * _BETWEEN, ""), *drawn]
+    return [*right, took]
 
 
 # Below the rows

@@ -207,7 +207,9 @@ class Panes(Container):
         where = self.made[place.shown].heading() if place.shown in self.made else []
         if self.app.size.width < MEDIUM:
             self.tabs.show(tabs, where)
-        self.frames[place.shown].show(tabs, where, focused=self._plan.focus == place.shown)
+        details = self.details.get(place.shown)
+        focused = self._plan.focus == place.shown and not (details and details.has_focus_within)
+        self.frames[place.shown].show(tabs, where, focused=focused)
 
 
 class _InPlaces(TextualLayout):

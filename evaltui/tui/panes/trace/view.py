@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.trace.span_lines import Scale
+from evaltui.core.trace.span_lines import model_of
 from evaltui.core.trace.spans import Span
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.files.agent_source import SourcePlace
@@ -25,6 +25,7 @@ from evaltui.tui.pages.trace import (
     PLOT_ROWS,
     TIMES_ROWS,
     WITH_BARS,
+    Columns,
     axis_line,
     cut_text,
     span_line,
@@ -70,7 +71,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._looks_for_error = False
         self._wanted: tuple[int, int | None] | None = None
         self._drawn: tuple[object, ...] = ()
-        self._scale = Scale(0.0, 0.0)
+        self._columns = Columns.of(self._outline.tree)
         self._axis = DrawnLine(self._draw_axis, id="trace-axis")
         self._summary = Summary(self._write_summary, can_focus=False, id="trace-summary")
         self._inspector = Inspector(workbench, self, self._look, _ROOM, id="trace-inspector")
@@ -141,10 +142,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if self._outline.search != self._workbench.navigation.trace_search:
             self._outline.set_search(self._workbench.navigation.trace_search)
         self._remark = self._remark_now(case, trace)
-        self._scale = Scale.of(self._outline.tree.spans, self._outline.tree.turns)
         drawn = self._outline.tree.events, self._remark, self._outline.search, self._scored(), self._is_stale
         if self.line_count == 0 or drawn != self._drawn:
             self._drawn = drawn
+            self._columns = Columns.of(self._outline.tree)
             self._draw_rows(current, is_live=bool(trace and trace.live))
         self._go_to_selection()
         self._go_to_wanted()
@@ -237,18 +238,34 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         op, status = self._op(span), self._status(span)
         width = self.line_width - 2
         is_live = self._trace is not None and self._trace.live
-        drawn = span_line(span, self._scale, width, folded=is_folded, op=op, status=status, is_live=is_live)
+        drawn = span_line(
+            span,
+            self._columns,
+            width,
+            folded=is_folded,
+            op=op,
+            status=status,
+            is_live=is_live,
+            named=self._is_named(span),
+        )
         return [marker, *drawn]
+
+    def _is_named(self, span: Span) -> bool:
+        """Whether another model was asked before, or none."""
+        spans = self._outline.tree.spans
+        before = next((spans[n] for n in range(span.number - 1, -1, -1) if spans[n].kind == "model"), None)
+        return before is None or model_of(before) != model_of(span)
 
     def full_text(self, number: int) -> str:
         rows = self._outline.rows
         if number >= len(rows) or rows[number] == GAP:
             return super().full_text(number)
         span = self._outline.span(number)
-        return cut_text(span, self._scale, self.line_width - 2, self._status(span))
+        width, status = self.line_width - 2, self._status(span)
+        return cut_text(span, self._columns, width, status, named=self._is_named(span))
 
     def _draw_axis(self, width: int) -> Line:
-        return [(" ", ""), *axis_line(self._scale, self.line_width - 2)]
+        return [(" ", ""), *axis_line(self._columns, self.line_width - 2)]
 
     def _share_height(self) -> None:
         """The rows leave what they do not need to the summary, where that is enough for it."""
