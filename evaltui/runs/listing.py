@@ -72,6 +72,11 @@ class RunRow:
         """The newest of its names; "" for none."""
         return self.names[-1] if self.names else ""
 
+    def is_whole(self, paths: Iterable[str]) -> bool:
+        """Whether it ran to its end with all cases of its sets, those of these paths among them."""
+        has_all = {*paths} <= {one.path for one in self.sets}
+        return self.ending == "over" and has_all and all(one.whole for one in self.sets)
+
     @property
     def is_of_adk(self) -> bool:
         return self.path.name.endswith(ADK_SUFFIX)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import groupby
 
 from evaltui.text.figures import show_number
@@ -31,30 +31,43 @@ def column_plot(
     height: int,
     marks: Sequence[Span] = (),
     top: str = "",
+    hollow: Container[int] = (),
 ) -> list[Line]:
     """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left; where
     one is not known, there is a gap.
 
     `marks`, one for each value, stand in a line below the columns; `top` is what a share of 1 is, such as
-    `4.6 s`, where that is not 100%.
+    `4.6 s`, where that is not 100%; of the values at the places in `hollow` only the upper end is drawn.
     """
     margin = len(top or "100%") + 1
     room = max(1, width - margin)
-    shown = list(zip(values, roles, strict=True))[-room:]
-    wide = min(_WIDEST_COLUMN, max(1, room // max(1, len(shown))))
-    # Columns that are wide enough do not touch.
-    gap = " " if wide > 2 else ""
+    # Columns do not touch.
+    shown = list(enumerate(zip(values, roles, strict=True)))[-max(1, room // 2) :]
+    wide = min(_WIDEST_COLUMN, room // max(1, len(shown))) - 1
     labels = {0: "0%", **({(height - 1) // 2: "50%"} if height >= _WITH_HALF else {}), height - 1: "100%"}
     if top:
         labels = {0: "0", height - 1: top}
     lines: list[Line] = []
     for row in reversed(range(height)):
-        columns = [(_column(value, row, height) * (wide - len(gap)) + gap, role) for value, role in shown]
+        columns = [
+            (_drawn(value, row, height, is_hollow=place in hollow) * wide + " ", role)
+            for place, (value, role) in shown
+        ]
         lines.append([(f"{labels.get(row, ''):>{margin - 1}} ", "muted"), *columns])
     if marks:
-        below = [(f"{mark:^{wide - len(gap)}}{gap}", role) for mark, role in marks[-len(shown) :]]
+        below = [(f"{mark:^{wide}} ", role) for mark, role in marks[-len(shown) :]]
         lines.append([(" " * margin, ""), *below])
     return lines
+
+
+def _drawn(value: float | None, row: int, height: int, *, is_hollow: bool) -> str:
+    """As `_column`; 0% is a tick on the ground."""
+    if value == 0:
+        return " " if row else SPARKS[0]
+    cell = _column(value, row, height)
+    if is_hollow and cell != " ":
+        return EMPTY_BAR if _column(value, row + 1, height) == " " else " "
+    return cell
 
 
 def _column(value: float | None, row: int, height: int) -> str:

@@ -18,11 +18,13 @@ def test_sparkline():
 
 
 def test_columns_have_the_newest_at_the_right_and_eighths_of_a_cell():
-    lines = column_plot([0.1, 0.5, 1.0, 0.0], ["line", "line", "accent", "line"], 10, 2)
-    assert [draw(line, color=False) for line in lines] == ["100%   █", "  0% ▂██"]
-    assert ("█", "accent") in lines[0]
-    assert [text(line) for line in column_plot([0.5] * 9, ["line"] * 9, 8, 1)] == ["100% ▄▄▄"]
-    assert text(column_plot([0.001], ["line"], 7, 1)[0]) == "100% ▁▁"
+    lines = column_plot([0.1, 0.5, 1.0, 0.0], ["line", "line", "accent", "line"], 13, 2)
+    assert [draw(line, color=False) for line in lines] == ["100%     █", "  0% ▂ █ █ ▁"]
+    assert ("█ ", "accent") in lines[0]
+    hollow = column_plot([0.1, 0.5, 1.0, 0.0], ["line"] * 4, 13, 2, hollow={0, 2, 3})
+    assert [draw(line, color=False) for line in hollow] == ["100%     ─", "  0% ─ █   ▁"]
+    assert [text(line) for line in column_plot([0.5] * 9, ["line"] * 9, 8, 1)] == ["100% ▄▄ "]
+    assert text(column_plot([0.001], ["line"], 7, 1)[0]) == "100% ▁ "
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,44 @@ def test_a_sparkline_where_there_is_not():
     assert len(lines) == 3
 
 
+def test_a_run_of_some_cases_is_hollow_and_not_in_the_headline():
+    row = replace(run(19, 7, 1, 0).row, selected=1)
+    some = RecentRun(row, ("agent.py",), is_whole=False)
+    none_passed = RecentRun(replace(RUNS[1].row, totals=Totals({"FAILED": 16})))
+    lines, first = shown(11, [some, RUNS[0], none_passed, RUNS[2]])
+    assert lines[:first] == [
+        "100% ███         ───             44%",
+        "     ███                 7/16 passed",
+        "     ███     ▆▆▆              run 18",
+        "  0% ███ ▁▁▁ ███",
+        "",
+    ]
+    assert lines[first].endswith("1/1    1 case")
+    # Without any other run it is what there is to say.
+    assert shown(11, [some])[0][1].endswith("1/1 passed")
+
+
+async def test_one_case_that_is_run_again_leaves_the_pass_rate_of_all(write_agent):
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "bye")]})
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: "No runs yet   R runs all cases" in screen_text(app))
+        await pilot.press("R")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until(pilot, lambda: "1 run ─╯" in screen_text(app))
+        await pilot.press("r")
+        await until_ran(pilot, lambda: " 1 case " in screen_text(app))
+        assert "50%" in screen_text(app)
+        assert "1/2 passed" in screen_text(app)
+
+
 def test_a_run_that_goes_on_is_listed_and_is_not_in_the_plot():
-    row, changed = run(19, 7, 3, 1)
-    lines, first = shown(11, [RecentRun(replace(row, ending="going on"), changed), *RUNS])
+    row = run(19, 7, 3, 1).row
+    lines, first = shown(11, [RecentRun(replace(row, ending="going on")), *RUNS])
     assert lines[first] == "19 ◐ 0:07   ━━━─────  4/16"
     assert lines[1].endswith("7/16 passed")
-    lines, first = shown(3, [RecentRun(replace(row, ending="going on", totals=Totals()), changed)])
+    lines, first = shown(3, [RecentRun(replace(row, ending="going on", totals=Totals()))])
     assert lines == ["19 ◐ 0:07   ──────── 0/16"]
 
 

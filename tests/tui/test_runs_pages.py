@@ -145,12 +145,12 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
     page = Page(104, 104)
     write_plot(page, 9, [LAST, BASE, CUT], LAST, BASE)
     shown = [draw(line, color=False) for line in page.lines]
-    assert shown[0].split() == ["100%", "███", "███", "run", "18"]
+    assert shown[0].split() == ["100%", "───", "███", "run", "18"]
     assert shown[1].endswith("50% (27–73%)   7/14 passed")
     assert shown[3].endswith("base ● run 15 baseline  100%")
     assert shown[4].endswith("−50 pts to the base")
     assert shown[6].endswith("best 100%  run 15 baseline")
-    assert shown[8].index("●") == shown[0].index("███", 9) + 1
+    assert shown[8].index("●") == shown[0].index("███") + 1
     page = Page(76)
     write_plot(page, 5, [LAST, BASE], LAST, None)
     assert [draw(line, color=False) for line in page.lines] == [

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.text.figures import show_elapsed, show_moment, show_number, show_rate
+from evaltui.text.figures import counted, show_elapsed, show_moment, show_number, show_rate
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
+from evaltui.tui.pages.runs_plot import pass_rate
 
 if TYPE_CHECKING:
     from evaltui.runs.listing import RunRow
@@ -27,6 +28,8 @@ class RecentRun(NamedTuple):
 
     row: RunRow
     changed: Sequence[str] = ()
+    is_whole: bool = True
+    """Whether it ran all cases."""
 
 
 def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: datetime) -> tuple[list[Line], int]:
@@ -34,7 +37,7 @@ def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: dateti
     if not runs:
         none: Line = [("No runs yet", "muted"), (f"   {key_of('run_all')}", "bold accent")]
         return [[*none, (" runs all cases", "muted")]], 1
-    plot = _plot([run.row for run in runs], width, height)
+    plot = _plot(runs, width, height)
     lines = [*plot, *([[]] if plot and height > _WITH_COLUMNS + 1 else [])]
     shown = runs[: max(1, height - len(lines))]
     digits = max(2, *(len(_number(run.row)) for run in shown))
@@ -43,21 +46,26 @@ def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: dateti
     return [*lines, *below], len(lines)
 
 
-def _plot(rows: Sequence[RunRow], width: int, height: int) -> list[Line]:
-    """Of the runs that are over; nothing before the first one is."""
-    done = [row for row in rows if row.totals.evaluated and row.ending != "going on"]
+def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
+    """Of the runs that are over, and the pass rate of the newest one of all cases; nothing before the first
+    one is over."""
+    done = [run for run in runs if run.row.totals.evaluated and run.row.ending != "going on"][::-1]
     if not done:
         return []
-    rates = [row.totals.passed / row.totals.evaluated for row in reversed(done)]
-    # The newest one is the one that is spoken of.
-    roles = [*["line"] * (len(rates) - 1), "accent"]
-    rate: Line = [(show_rate(rates[-1]), "bold accent")]
-    passed: Line = [(f"{_figures(done[0])} passed", "muted")]
+    whole = [run for run in done if run.is_whole] or done
+    newest = whole[-1]
+    rate: Line = [(show_rate(pass_rate(newest.row) or 0.0), "bold accent")]
+    passed: Line = [(f"{_figures(newest.row)} passed", "muted")]
     if height < _WITH_COLUMNS:
+        rates = [pass_rate(run.row) for run in whole]
         line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES - 6) :]
         return [both_ends(line, [*rate, (" ", ""), *passed], width)]
-    columns = column_plot(rates, roles, width - _FIGURES, min(4, height - 3))
-    beside = [rate, passed, *[[] for _ in columns[2:]]]
+    roles = ["accent" if run is newest else "line" for run in done]
+    partial = {place for place, run in enumerate(done) if not run.is_whole}
+    rates = [pass_rate(run.row) for run in done]
+    columns = column_plot(rates, roles, width - _FIGURES, min(4, height - 3), hollow=partial)
+    which = "" if newest is done[-1] or not newest.row.number else f"run {newest.row.number}"
+    beside = [rate, passed, [(which, "muted")], *[[] for _ in columns[3:]]]
     return [both_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
 
 
@@ -75,7 +83,9 @@ def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *
     parts = [(row.totals.counts.get(status, 0), ROLES[status]) for status in COUNTED]
     left += [(" ", ""), *stacked_bar(parts, row.selected, _BAR), (f" {_figures(row):>{figures}}", "")]
     note: Line = [(visible(row.name), "accent")] if row.name else []
-    if not row.name and run.changed:
+    if not row.name and not run.is_whole:
+        note = [(counted(row.selected, "case"), "muted")]
+    elif not row.name and run.changed:
         note = [(visible(run.changed[0]), "muted")]
     return both_ends(left, note, width, gap=1, least=digits + _WHEN + _BAR + figures)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 from enum import StrEnum
 
 from evaltui.core.statistics.estimates import wilson
@@ -78,20 +78,26 @@ def _write_columns(
     height: int,
     beside: Sequence[Line],
     top: str = "",
+    hollow: Container[int] = (),
 ) -> None:
     room = page.width - (SIDE if beside else 0)
-    for number, line in enumerate(column_plot(values, roles, room, height - 1, marks, top)):
+    for number, line in enumerate(column_plot(values, roles, room, height - 1, marks, top, hollow)):
         fact = beside[number] if number < len(beside) else []
         page.lines.append([*line, (" " * (room - cells(line)), ""), *fact])
 
 
 def write_plot(
-    page: Page, height: int, rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None
+    page: Page,
+    height: int,
+    rows: Sequence[RunRow],
+    current: RunRow | None,
+    base: RunRow | None,
+    sets: Collection[str] = (),
 ) -> None:
     """The pass rates of runs, of which the newest come first, in so many lines, and at the right what the
     current one came to.
 
-    One without cases is left out.
+    One without cases is left out; one of some cases only is hollow, `sets` are the paths of all sets.
     """
     rates = [(row, rate) for row in reversed(rows) if (rate := pass_rate(row)) is not None]
     if not rates:
@@ -99,7 +105,8 @@ def write_plot(
     beside = _beside_plot(rows, current, base) if page.width >= _WITH_FACTS else []
     roles = ["accent" if row is current else "line" for row, _ in rates]
     marks: list[Span] = [("●", "accent") if row is base else ("", "") for row, _ in rates]
-    _write_columns(page, [rate for _, rate in rates], roles, marks, height, beside)
+    partial = {place for place, (row, _) in enumerate(rates) if not row.is_whole(sets)}
+    _write_columns(page, [rate for _, rate in rates], roles, marks, height, beside, hollow=partial)
 
 
 PLOT_ROWS = 8

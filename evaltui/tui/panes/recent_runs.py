@@ -84,7 +84,8 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _show(self) -> None:
         rows = [self._runs.row(path) for path in (self._runs.paths or ())[:_MOST]]
         self._shown = [self._of_now(row) for row in rows if row is not None]
-        runs = [RecentRun(row, self._runs.changed_in(row.path)) for row in self._shown]
+        sets = {case.path for case in self._workbench.sets.every_case()}
+        runs = [RecentRun(row, self._runs.changed_in(row.path), row.is_whole(sets)) for row in self._shown]
         before = self._lines
         self._lines, self._first = recent_lines(
             runs, self.line_width - 1, self.size.height, datetime.now(UTC)

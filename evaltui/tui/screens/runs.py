@@ -137,7 +137,8 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         height = min(PLOT_ROWS + 1, self.query_one("#runs-plot").size.height)
         shown = self._runs.row(current) if current else None
         if self._plot is RunPlot.RATE:
-            write_plot(page, height, rows, shown, self._base)
+            sets = {case.path for case in self.workbench.sets.every_case()}
+            write_plot(page, height, rows, shown, self._base, sets)
         else:
             write_figures(page, height, rows, shown, self._base, self._plot)
 
