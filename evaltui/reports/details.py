@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from evaltui.core.compare.explain import args_in_words, policy_in_words, sentence
-from evaltui.core.model.errors import MAY_PASS
+from evaltui.core.model.errors import MAY_PASS, NO_KEY
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.text_diff import NO_TEXTS
@@ -231,15 +231,16 @@ def _state(case: CaseResult, width: int) -> Iterator[Line]:
 
 def _error(row: ErrorRow, width: int) -> list[Line]:
     error = row.error
-    head = f"{error.type}: {error.message}" if error.message else error.type
     block = wrapped(2, [(row.title, "bold")], width) if row.title else []
-    block += wrapped(2, [(shown(head), "error")], width)
+    block += wrapped(2, [(shown(error.text), "error")], width)
+    if error.type == NO_KEY:
+        return block
     if error.where:
         block.append([(f"  at {visible(error.where)}", "bold")])
     if error.kind in MAY_PASS:
         block.append([(f"  {error.kind}: --retry-errors runs the case again", "")])
     trace = visible_lines(error.traceback.rstrip("\n")) if error.traceback.strip() else []
-    if trace and trace[-1].endswith(visible(head)):
+    if trace and trace[-1].endswith(visible(error.text)):
         trace.pop()
     left_out = len(trace) - _MAX_TRACEBACK_LINES
     if left_out > 0:

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..core.model.errors import ErrorInfo, ErrorKind
+from ..core.model.errors import NO_KEY, ErrorInfo, ErrorKind
 from ..core.model.events import Json
 from ..text.figures import counted
-from .exception_kinds import kind_of
+from .exception_kinds import kind_of, missing_key, refusal_in_words
 from .own_code import EVALTUI, is_own_code
 
 # In a host, evaltui has another name; recordings do not tell.
@@ -36,9 +36,9 @@ class PlacedError(BaseException):
     """The traceback that the server has sent; "" where it has sent none."""
 
 
-def describe_error(error: BaseException) -> Json:
+def describe_error(error: BaseException, agent_dir: Path | None = None) -> Json:
     """`type`, `message`, `traceback`, `where` (the innermost own frame) and `kind` of an exception as JSON
-    data.
+    data; where a model has no key, the message says which one and where to set it.
 
     Frames of evaltui and of the import machinery are left out of the traceback. Never raises: of an exception
     that cannot be printed, its type and place are left.
@@ -51,13 +51,19 @@ def describe_error(error: BaseException) -> Json:
             "where": error.where,
             "kind": kind_of(error),
         }
-    return {
+    described = {
         "type": type(error).__name__,
-        "message": message_of(error),
+        "message": cut_text(refusal_in_words(error), _LONGEST_MESSAGE) or message_of(error),
         "traceback": cut_text(_traceback(error), _LONGEST_TRACEBACK),
         "where": _where(error),
         "kind": kind_of(error),
     }
+    if key := missing_key(error):
+        folder = agent_dir.parent if agent_dir and agent_dir.is_file() else agent_dir
+        env = f"{folder.resolve().name}/.env or " if folder else ""
+        message = f"{key} is not set. Set it in {env}the environment."
+        described |= {"type": NO_KEY, "message": message, "where": "", "kind": ErrorKind.CONFIG}
+    return described
 
 
 def message_of(error: BaseException) -> str:

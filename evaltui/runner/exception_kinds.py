@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections import deque
@@ -9,8 +10,8 @@ from collections.abc import Iterator
 
 from ..core.model.errors import ErrorKind
 
-# Exceptions that are looked at of one error.
-_MOST = 50
+# Exceptions that are looked at of one error, and characters of what one says.
+_MOST, _LONGEST_SAID = 50, 2_000
 
 _LIBRARIES = {
     "aiohttp",
@@ -74,6 +75,52 @@ def nearest_first(error: BaseException) -> Iterator[BaseException]:
         behind = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
         waiting.extend([behind] if behind is not None else [])
         waiting.extend(one.exceptions if isinstance(one, BaseExceptionGroup) else ())
+
+
+# What the clients of models raise where no key is set, and the variable that they look for; others name it.
+_NO_KEY = {
+    re.compile(r"No API key was provided|Missing key inputs argument"): "GOOGLE_API_KEY",
+    re.compile(r"Could not resolve authentication method"): "ANTHROPIC_API_KEY",
+    re.compile(r"[Ss]et(?:ting)? the [`'\"]?([A-Z][A-Z0-9_]*_API_KEY)\b"): "",
+}
+
+
+def missing_key(error: BaseException) -> str:
+    """The variable with the API key that a model was asked without; "" for any other error."""
+    for one in nearest_first(error):
+        for pattern, name in _NO_KEY.items():
+            if found := pattern.search(_said(one)[:_LONGEST_SAID]):
+                return name or found[1]
+    return ""
+
+
+_ADVICE = {
+    ErrorKind.RATE_LIMIT: "Wait, run fewer cases at once (--parallel 1), or raise the quota",
+    ErrorKind.CONFIG: "Check the API key and what it may use",
+    ErrorKind.NETWORK: "The service is overloaded or out of order: run again later",
+}
+
+
+def refusal_in_words(error: BaseException) -> str:
+    """What a model's service refused, and what to do: `429 RESOURCE_EXHAUSTED: Quota exceeded. Wait, …`; ""
+    for any other error."""
+    status, kind = _status(error), kind_of(error)
+    if status is None:
+        return ""
+    name, message = attribute(error, "status"), attribute(error, "message")
+    lines = (message if isinstance(message, str) else _said(error)).splitlines()
+    said = next((line.strip().rstrip(".") for line in lines if line.strip()), "")
+    head = f"{status} {name}" if isinstance(name, str) else str(status)
+    advice = "Check the name of the model" if status == 404 else _ADVICE.get(kind, "")
+    return ". ".join(filter(None, (f"{head}: {said}".rstrip(": "), advice)))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    # `__str__` is the user's code, and may do anything.
+    except BaseException:
+        return ""
 
 
 def kind_of_status(status: int) -> ErrorKind | None:

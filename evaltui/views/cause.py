@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evaltui.core.compare.turn_verdicts import INTERMEDIATE_METRIC, RESPONSE_METRICS, response_op
+from evaltui.core.model.errors import NO_KEY
 from evaltui.text.figures import counted, show_number, show_score
 from evaltui.views.difference import DifferenceAt
 
@@ -33,6 +34,8 @@ def why(result: CaseResult) -> str:
     if result.status == "FLAKY":
         return f"{result.passed_repeats}/{len(result.repeats)} flaky"
     if result.error is not None:
+        if result.error.type == NO_KEY:
+            return "no API key"
         limit = re.search(r"within (\S+ s)\b", result.error.message)
         if "Timeout" not in result.error.type:
             return result.error.type

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
+from evaltui.files.folders import env_file
 from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.workbench.state import READ_ONLY
 
@@ -32,6 +34,25 @@ if TYPE_CHECKING:
 
 PYTHON = "Python"
 """Stands for its Python among the files of an agent that have changed."""
+
+
+_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
+
+
+def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:
+    """The name of the variable that a Gemini model gets its key from, and where that is set.
+
+    The name "" where none is set; None for other models, which need none or another one.
+    """
+    if not model.startswith("gemini"):
+        return None
+    if name := next((name for name in _KEYS if os.environ.get(name)), ""):
+        return name, "environment"
+    from dotenv import dotenv_values
+
+    path = env_file(agent_dir)
+    own = dotenv_values(path) if path is not None else {}
+    return next((name for name in _KEYS if own.get(name)), ""), ".env"
 
 
 class AgentState:
@@ -64,6 +85,8 @@ class AgentState:
         """What the agent says of itself (AgentInfo as JSON); None before it was imported."""
         self.error: ErrorInfo | None = None
         """Why the last import failed; None where it did not."""
+        self.lacks_key = False
+        """Whether its model would be asked without an API key."""
         self.loaded_in: float | None = None
         """Seconds that the last import took; None before the first, and for imports of a run."""
         self.code_version = 0
@@ -131,7 +154,12 @@ class AgentState:
     def imported(self, info: Json) -> None:
         """Notes what an import of the agent has shown."""
         self.info, self.error = info, None
+        self._look_for_key(str(info.get("model") or ""))
         self._changed()
+
+    def _look_for_key(self, model: str) -> None:
+        key = None if self.address.url else api_key(self.dir, model)
+        self.lacks_key = key is not None and not key[0] and self.settings.record != "replay"
 
     def failed(self, error: ErrorInfo) -> None:
         """Notes why an import of the agent failed; what was known of it is still shown."""
@@ -238,11 +266,15 @@ class AgentState:
             self._learning = asyncio.create_task(self._learn_tools())
 
     async def check_python(self) -> None:
-        """Finds out whether its Python has what it needs."""
+        """Finds out whether its Python has what it needs, and its model a key, going by its source."""
         if not self.address.url and not self.read_only:
+            from evaltui.files.agent_source import agent_facts
             from evaltui.runner.parent.python_check import check_python
 
             self.python_check = await asyncio.to_thread(check_python, self.address)
+            facts = await asyncio.to_thread(agent_facts, self.dir)
+            if self.info is None:
+                self._look_for_key(facts.model)
             self._changed()
 
     async def _learn_tools(self) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.errors import NO_PYTHON
-from evaltui.files.folders import agent_folder, env_file
+from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import Interpreter
 from evaltui.text.values import nearest
 from evaltui.workbench.agent_state import AgentState
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 # Cases of a starter.
 _FEW = 3
-_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
@@ -51,22 +49,6 @@ def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
         return place
     files = (agent_dir,) if agent_dir.is_file() else (agent_dir / "agent.py", agent_dir / "__init__.py")
     return next((SourcePlace(path, 1) for path in files if path.is_file()), None)
-
-
-def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:
-    """The name of the variable that a Gemini model gets its key from, and where that is set.
-
-    The name "" where none is set; None for other models, which need none or another one.
-    """
-    if not model.startswith("gemini"):
-        return None
-    if name := next((name for name in _KEYS if os.environ.get(name)), ""):
-        return name, "environment"
-    from dotenv import dotenv_values
-
-    path = env_file(agent_dir)
-    own = dotenv_values(path) if path is not None else {}
-    return next((name for name in _KEYS if own.get(name)), ""), ".env"
 
 
 class Missing(NamedTuple):

@@ -264,3 +264,31 @@ def test_errors_without_a_kind_are_run_again_by_all(write_agent, monkeypatch, ca
     assert "'often' is not a kind of error: agent, timeout, rate_limit" in said
     assert "--retry-errors: the run keeps its own options; leave out --runs" in said
     assert "--retry-errors cannot be used together with --watch" in said
+
+
+def test_a_missing_key_is_one_sentence_in_every_report(write_agent, tmp_path, monkeypatch, capsys):
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    agent = write_agent(
+        """
+        from google.adk.agents import Agent
+
+        root_agent = Agent(name="adder", model="gemini-2.5-flash", instruction="Add.")
+        """,
+        name="adder",
+    )
+    write_eval_set(agent, "sums", make_case("one", make_turn("1 and 2", "3")))
+    reports = [tmp_path / name for name in ("junit", "markdown", "html")]
+    asked = (part for path in reports for part in ("--report", f"{path.name}={path}"))
+    assert call("run", agent, "--report", "console", *asked) == 3
+    printed = capsys.readouterr().out
+    sentence = "GOOGLE_API_KEY is not set. Set it in adder/.env or the environment."
+    junit, markdown, page = (report.read_text(encoding="utf-8") for report in reports)
+    for text in (printed, junit, markdown):
+        assert sentence in text
+        assert "Traceback" not in text
+        assert "ValueError" not in text
+    # What ADK has printed is in the trace.
+    error = page.partition('class="error-box"')[2].partition("</div>")[0]
+    assert sentence in error
+    assert "Traceback" not in error

@@ -47,6 +47,11 @@ CLINIC = """
         print("asked:", message)
         yield text("We are open from nine to five.")
 """
+KEYLESS = """
+    from google.adk.agents import Agent
+
+    root_agent = Agent(name="adder", model="gemini-2.5-flash", instruction="Add.")
+"""
 FINDER = """
     from evaltui import Agent, Rule, ScriptedModel
 
@@ -102,6 +107,14 @@ def sample(name: str) -> Callable[[Path], Path]:
         return Path(shutil.copytree(SAMPLES / name, parent / name, ignore=ignored))
 
     return copy
+
+
+def keyless(parent: Path) -> Path:
+    """Has a model of Gemini and no key for it."""
+    folder = parent / "adder"
+    _write(folder, KEYLESS)
+    write_set(folder / "sums.evalset.json", {"one": [turn("1 and 2", "3")], "two": [turn("2 and 2", "4")]})
+    return folder
 
 
 def parrot(parent: Path) -> Path:

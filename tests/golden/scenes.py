@@ -202,6 +202,11 @@ WALKS: dict[str, Walk] = {
         ("adk-model-call", "home down down enter", "call 1 of turn 1"),
         needs_adk=True,
     ),
+    "keyless": _walk(
+        agents.keyless,
+        ("no-key", "", "GOOGLE_API_KEY is not set"),
+        needs_adk=True,
+    ),
     "library": _walk(
         agents.sample("library_desk"),
         ("", "", "Python 3.xx"),

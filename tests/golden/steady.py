@@ -34,7 +34,7 @@ def steady() -> Iterator[None]:
     ):
         for name in ("NO_COLOR", "COLORTERM", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS", "VISUAL", "EDITOR"):
             patch.delenv(name, raising=False)
-        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
             patch.delenv(name, raising=False)
         patch.setenv("UV_PROJECT_ENVIRONMENT", sys.prefix)
         patch.setenv("XDG_STATE_HOME", folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from google.genai.errors import APIError
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
 from evaltui.runner.errors import describe_error
@@ -132,3 +133,53 @@ def test_a_syntax_error_tells_its_place_once():
     assert described["where"] == "agent.py:1"
     assert described["message"] == "invalid syntax"
     assert describe_error(SyntaxError("no place"))["message"] == "no place"
+
+
+def of_gemini(status, name, message):
+    body = {"error": {"code": status, "status": name, "message": message}}
+    return APIError(status, body)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            of_gemini(429, "RESOURCE_EXHAUSTED", "Quota exceeded.\nSee the docs."),
+            "429 RESOURCE_EXHAUSTED: Quota exceeded. "
+            "Wait, run fewer cases at once (--parallel 1), or raise the quota",
+        ),
+        (
+            of_gemini(404, "NOT_FOUND", "models/gemini-9 is not found"),
+            "404 NOT_FOUND: models/gemini-9 is not found. Check the name of the model",
+        ),
+        (
+            of_gemini(403, "PERMISSION_DENIED", "API key not valid"),
+            "403 PERMISSION_DENIED: API key not valid. Check the API key and what it may use",
+        ),
+        (of_gemini(400, "INVALID_ARGUMENT", "Bad tool"), "400 INVALID_ARGUMENT: Bad tool"),
+    ],
+)
+def test_what_a_model_refuses_is_said_in_words_with_what_to_do(error, message):
+    assert describe_error(error)["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("No API key was provided. Please pass a valid API key.", "GOOGLE_API_KEY"),
+        (
+            "The api_key client option must be set either by passing api_key to the client or by setting the "
+            "OPENAI_API_KEY environment variable",
+            "OPENAI_API_KEY",
+        ),
+        (
+            "Set the `GROQ_API_KEY` environment variable or pass it via `GroqProvider(api_key=...)`",
+            "GROQ_API_KEY",
+        ),
+    ],
+)
+def test_a_missing_key_is_named_with_the_places_to_set_it(tmp_path, said, key):
+    described = describe_error(RuntimeError(said), tmp_path / "desk")
+    assert described["message"] == f"{key} is not set. Set it in desk/.env or the environment."
+    assert described["kind"] == "config"
+    assert describe_error(RuntimeError(said))["message"] == f"{key} is not set. Set it in the environment."

@@ -13,7 +13,8 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.inspector import InspectorLines
 from evaltui.tui.panes.case.view import CaseView
 from evaltui.tui.panes.chat.view import ChatView
-from evaltui.workbench.first_minute import api_key, missing_package
+from evaltui.workbench.agent_state import api_key
+from evaltui.workbench.first_minute import missing_package
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """\

@@ -32,6 +32,8 @@ DESK = """
             print("second", file=sys.stderr, flush=True)
         if message == "raise":
             raise ValueError("[/boom] \\x1b[2J not today")
+        if message == "no key":
+            raise RuntimeError("Set the `OPENAI_API_KEY` environment variable or pass it")
         if message == "many":
             for number in range(10_000):
                 yield tool_call("step", {"number": number})
@@ -52,6 +54,7 @@ def desk(write_agent):
             "differs": [turn("where is it", "It is here.", WANTED)],
             "shouts": [turn("shout", "x")],
             "raises": [turn("raise", "")],
+            "lacks a key": [turn("no key", "")],
             "many": [turn("many", "x")],
             "endless": [turn("forever", "x")],
         },
@@ -126,6 +129,22 @@ async def test_n_says_when_there_is_nothing_to_walk(desk):
         await ran(app, pilot, "raises")
         await pilot.press("n")
         await until(pilot, lambda: "No difference in calls, response or state" in screen_text(app))
+
+
+@SIZES
+async def test_an_error_says_what_to_do_and_its_traceback_is_folded(desk, size):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await ran(app, pilot, "lacks a key")
+        await pilot.press("3")
+        sentence = "OPENAI_API_KEY is not set. Set it in desk/.env or the environment."
+        await until(pilot, lambda: "▸ Traceback" in screen_text(app))
+        # The trace has it, too.
+        assert screen_text(app).count(sentence) == (1 if size == NARROW else 2)
+        assert "Traceback (most recent call last)" not in screen_text(app)
+        assert size == NARROW or "no API key" in screen_text(app)
+        await pilot.press("space")
+        await until(pilot, lambda: "Traceback (most recent call last)" in screen_text(app))
 
 
 @SIZES

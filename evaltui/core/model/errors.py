@@ -34,6 +34,9 @@ NO_PYTHON = "InterpreterError"
 NOT_RECORDED = "NotRecordedError"
 """The type of the error of a run of a case that its recording does not have."""
 
+NO_KEY = "MissingKeyError"
+"""The type of the error of an agent whose model has no key; the message says all that there is to say."""
+
 # Another try may do without any change.
 MAY_PASS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
 
@@ -64,6 +67,11 @@ class ErrorInfo:
         """The error where the code of a judge or a metric raised it, which is not the agent's."""
         return replace(self, kind=ErrorKind.JUDGE) if self.kind is ErrorKind.AGENT else self
 
+    @property
+    def text(self) -> str:
+        """`NameError: name 'tols' is not defined`; what says what to do stands alone."""
+        return ": ".join(filter(None, ("" if self.type == NO_KEY else self.type, self.message)))
+
     def __str__(self) -> str:
         """`agent.py:12 in root_agent: NameError: name 'tols' is not defined`"""
-        return ": ".join(filter(None, (self.where, self.type, self.message)))
+        return ": ".join(filter(None, (self.where, self.text)))

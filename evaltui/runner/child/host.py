@@ -101,14 +101,15 @@ def _serve(channel: Channel, first: Message, opened: OpenedFiles) -> None:
         if sets_environment(load) or not preloaded.suits(Path(load["agent_dir"]), load["module"]):
             preloaded.start_over(channel.fileno(), load)
     environment, found, broken, applied = Environment(), None, None, None
-    if load["agent_dir"] is not None:
+    agent_dir = None if load["agent_dir"] is None else Path(load["agent_dir"])
+    if agent_dir is not None:
         # Before the loop starts, since some agents run one of their own while they are imported.
         try:
             applied = begin_variant(load)
             with environment.watched():
                 found = load_agent(load)
         except BaseException as error:
-            broken = _load_error(error)
+            broken = _load_error(error, agent_dir)
     if preloaded is not None and not preloaded.suited(environment):
         preloaded.start_over(channel.fileno(), load)
     if broken is not None:
@@ -120,12 +121,12 @@ def _serve(channel: Channel, first: Message, opened: OpenedFiles) -> None:
 
     # Never closed: that would wait for threads in which a tool may hang.
     asyncio.Runner().run(
-        _Host(channel, opened, load["t0"], brought_in).serve(found, load["agent_name"], applied)
+        _Host(channel, opened, load["t0"], brought_in, agent_dir).serve(found, load["agent_name"], applied)
     )
 
 
-def _load_error(error: BaseException) -> Message:
-    described = describe_error(error)
+def _load_error(error: BaseException, agent_dir: Path | None) -> Message:
+    described = describe_error(error, agent_dir)
     if isinstance(error, AgentLoadError):
         described |= {"traceback": "", "where": ""}
     return described
@@ -150,8 +151,10 @@ class _Host:
         opened: OpenedFiles,
         t0: float,
         brought_in: Callable[[], list[BroughtIn]],
+        agent_dir: Path | None,
     ) -> None:
         self._channel = channel
+        self._agent_dir = agent_dir
         self._opened = opened
         self._t0 = t0
         self._brought_in = brought_in
@@ -189,7 +192,7 @@ class _Host:
                 if applied is not None:
                     info["changes"] = applied.done
             except BaseException as error:
-                self._channel.send({"op": "broken", "error": _load_error(error)})
+                self._channel.send({"op": "broken", "error": _load_error(error, self._agent_dir)})
                 return
         gc.freeze()
         gc.set_threshold(_GARBAGE)
@@ -262,7 +265,8 @@ class _Host:
             usages = list(getattr(error, "usages", ()))
             told = {"usages": usages} if usages else {}
             self._tell_opened()
-            self._channel.send({"op": "failed", "id": number, "error": describe_error(error), **told})
+            described = describe_error(error, self._agent_dir)
+            self._channel.send({"op": "failed", "id": number, "error": described, **told})
         finally:
             self._unwanted.discard(number)
 

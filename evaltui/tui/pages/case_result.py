@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from evaltui.core.compare.explain import error_text
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, Status
@@ -90,7 +91,7 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     scored = shown.scored
     result = scored.shown
     several = len(scored.result.repeats) > 1
-    write_verdict(page, scored.result if several else result, list(shown.note))
+    is_whole = write_verdict(page, scored.result if several else result, list(shown.note))
     if several:
         page.blank()
         write_repeats(page, scored)
@@ -98,7 +99,9 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
         write_strip(page, result, shown.past, stale=bool(shown.note))
     if result.error:
         page.blank()
-        write_error(page, result.error)
+        in_full = error_text(result.error) == visible(str(result.error))
+        is_told = is_whole and not several and in_full
+        write_error(page, result.error, shown.folding, is_told=is_told)
     _write_turns(page, shown, result, fits=fits)
     if shown.strip_last:
         write_strip(page, result, shown.past, stale=bool(shown.note))

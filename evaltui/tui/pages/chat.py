@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 
@@ -248,7 +249,7 @@ def _first_line(row: Row) -> str:
     if error is None:
         return _one_line(row.text)
     message = error.message.strip().partition("\n")[0]
-    return _one_line(f"{error.type}: {message}" if message else error.type)
+    return _one_line(replace(error, message=message).text)
 
 
 def _one_line(text: str) -> str:

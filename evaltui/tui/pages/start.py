@@ -18,8 +18,8 @@ from evaltui.text.syntax import code
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.status import FRAMEWORKS
 from evaltui.tui.pages.writer import Page, write_error
-from evaltui.workbench.agent_state import AgentState
-from evaltui.workbench.first_minute import api_key, error_place, missing_package
+from evaltui.workbench.agent_state import AgentState, api_key
+from evaltui.workbench.first_minute import error_place, missing_package
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.workbench import Workbench
 

@@ -69,6 +69,8 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
         if not url:
             recordings = f"recordings {workbench.agent.settings.record}"
             facts += [recordings, _python(workbench)]
+        if workbench.agent.lacks_key:
+            left += [("! GOOGLE_API_KEY is not set", "warning"), _GAP]
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
     return left, right
 

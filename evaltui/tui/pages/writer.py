@@ -93,7 +93,7 @@ class Folding:
         return (usual or self.all_open) != (key in self.toggled)
 
 
-NOT_FOLDED = Folding()
+NOT_FOLDED, ALL_OPEN = Folding(), Folding(all_open=True)
 
 
 class Lines(MutableSequence[Line]):
@@ -280,18 +280,24 @@ def write_sentences(page: Page, sentences: Sequence[str]) -> None:
         page.text([(visible(sentence), "")], [("  · ", "warning")])
 
 
-def write_error(page: Page, error: ErrorInfo) -> None:
-    """What was raised, the place in the user's code, then the traceback."""
-    head = f"{error.type}: {error.message}" if error.message else error.type
-    page.block([(visible_block(head.rstrip("\n")), "error")], 2)
-    if error.where:
-        page.block([("at ", "muted"), (visible(error.where), "bold")], 2)
-    if error.kind is not None:
-        page.block([("kind ", "muted"), (error.kind.value, "")], 2)
-    if error.traceback.strip() in ("", head.strip()):
+def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is_told: bool = False) -> None:
+    """What was raised and the place in the user's code, unless that `is_told` above; then the traceback,
+    which may be folded."""
+    if not is_told:
+        page.block([(visible_block(error.text.rstrip("\n")), "error")], 2)
+        if error.where:
+            page.block([("at ", "muted"), (visible(error.where), "bold")], 2)
+    if error.traceback.strip() in ("", error.text.strip()):
         return
     page.blank()
     trace = error.traceback.rstrip("\n").split("\n")
+    is_open = folding.is_open("traceback", usual=False)
+    if folding is not ALL_OPEN:
+        frames = sum(line.lstrip().startswith('File "') for line in trace)
+        head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Traceback", "bold")]
+        page.fold("traceback", head, [(counted(frames, "frame"), "muted")])
+    if not is_open:
+        return
     if len(trace) > _MAX_TRACEBACK:
         page.row((f"  … {counted(len(trace) - _MAX_TRACEBACK, 'line')} above left out", "muted"))
         trace = trace[-_MAX_TRACEBACK:]
