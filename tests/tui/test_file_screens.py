@@ -63,6 +63,32 @@ async def clashing(app, pilot, talk, cases=(0, 1)):
     )
 
 
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (160, 45)], ids=["below", "two", "three"])
+async def test_the_words_that_differ_are_in_view_however_long_the_text_is(talk, size):
+    text = "Turn off the bedroom light, and tell me which of the lamps it was that is turned off {}, please"
+    change_outside(talk, 0, text.format("first"))
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=size) as pilot:
+        await started(app, pilot)
+        edit(app.workbench, talk, 0, text.format("here"))
+        change_outside(talk, 0, text.format("outside"))
+        assert not await app.workbench.editing.save_all()
+        await until(pilot, lambda: "undecided" in screen_text(app))
+        dialog = screen_text(app).partition("changed here and outside")[2]
+        assert "…" not in dialog.replace("… ", "")
+        words = dialog.replace("│", " ").split()
+        assert {"here,", "outside,"} <= {*words}
+        tinted = app.theme_variables["exp-hi"].lower()
+        strips = app.screen._compositor.render_strips()
+        marked = [
+            one.text.strip()
+            for strip in strips
+            for one in strip
+            if one.style and one.style.bgcolor and one.style.bgcolor.name.lower() == tinted
+        ]
+        assert marked == ["here", "outside"]
+
+
 def is_closed(app):
     return lambda: not isinstance(app.screen, MergeConflictScreen)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import NamedTuple
@@ -13,9 +13,10 @@ from evaltui.documents.line_changes import LineChange
 from evaltui.documents.merge import Clash, Side
 from evaltui.documents.open_file import FileConflict
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, Span, cells, cut, pad, with_role
+from evaltui.text.lines import Line, Span, cells, cut, divided, pad, with_role, wrap_behind
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible, visible_lines
+from evaltui.text.word_diff import words
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.accepting import FileChange
 
@@ -44,7 +45,7 @@ def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
     """The lines that go and come, with what differs in them marked."""
     shown = changes[:_MOST_LINES]
     digits = len(str(max((line.number for line in shown), default=0)))
-    margin = _margin(shown)
+    margin = _margin(line.text for line in shown)
     for block in _blocks(shown):
         for line, spans in _marked(block, margin):
             role, fill = _ROLES[line.op], _FILLS[_ROLES[line.op]]
@@ -57,10 +58,13 @@ def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
         page.row((f"  … {counted(left, 'more line')}", "muted"))
 
 
-def _margin(lines: Sequence[LineChange]) -> int:
+def _margin(texts: Iterable[str]) -> int:
     """How much of their indentation all lines have in common."""
-    margins = [len(line.text) - len(line.text.lstrip(" \t")) for line in lines if line.text.strip()]
-    return min(margins, default=0)
+    return min((_indent(text) for text in texts if text.strip()), default=0)
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))
 
 
 def _blocks(lines: Sequence[LineChange]) -> Iterator[list[LineChange]]:
@@ -122,6 +126,14 @@ class VersionRow(NamedTuple):
     theirs: str | None = None
     folded: int = 0
     blank: bool = False
+    part: int = 0
+    """Which of its lines on screen it is, from 0, where it is wrapped."""
+
+    @property
+    def by_side(self) -> Mapping[str, str]:
+        """The lines of the versions that have one."""
+        texts = {"base": self.base, "mine": self.mine, "theirs": self.theirs}
+        return {side: text for side, text in texts.items() if text is not None}
 
     @property
     def differs(self) -> bool:
@@ -166,18 +178,29 @@ def _lines(text: str | None, gone: str) -> list[str]:
 
 
 def compared(choice: int, versions: Versions) -> Iterator[VersionRow]:
-    """Line by line; of what is the same, only what stands around a difference."""
+    """Line by line, without the indentation that all have; of what is the same, only what stands around a
+    difference."""
     rows = list(_aligned(choice, versions))
     differing = [number for number, row in enumerate(rows) if row.differs or row.base != row.mine]
     if versions.base is None:
         differing = [number for number, row in enumerate(rows) if row.differs]
     shown = {near for number in differing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
+    margin = _margin(
+        text for number, row in enumerate(rows) if number in shown for text in row.by_side.values()
+    )
     for is_shown, group in groupby(enumerate(rows), key=lambda pair: pair[0] in shown):
         equal = [row for _, row in group]
         if is_shown or len(equal) == 1:
-            yield from equal
+            yield from (_dedented(row, margin) for row in equal)
         else:
             yield VersionRow(choice, folded=len(equal))
+
+
+def _dedented(row: VersionRow, margin: int) -> VersionRow:
+    base, mine, theirs = (
+        None if text is None else text[margin:] for text in (row.base, row.mine, row.theirs)
+    )
+    return row._replace(base=base, mine=mine, theirs=theirs)
 
 
 def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
@@ -244,9 +267,18 @@ def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line
     return line
 
 
-def version_line(row: VersionRow, side: str, chosen: Side | None) -> Line:
-    """The line of one version: in colour what is changed in it, on green what will be kept."""
-    text: str = {"base": row.base, "mine": row.mine, "theirs": row.theirs}[side] or ""
-    if side == "base" or not row.differs or text == row.base or chosen not in (None, side):
-        return [(text, "muted")]
-    return with_role("exp" if chosen else "bold", json_line(text))
+def version_lines(row: VersionRow, side: str, chosen: Side | None, room: int) -> list[Line]:
+    """The line of one version in so many cells: in colour what is changed in it, with the words that differ
+    tinted, on green what will be kept."""
+    text = row.by_side.get(side, "")
+    line: Line = [(text, "muted")]
+    if side != "base" and row.differs and text != row.base and chosen in (None, side):
+        other = row.by_side.get("theirs" if side == "mine" else "mine", "")
+        line = with_role("exp" if chosen else "bold", json_line(text))
+        place = 0
+        for op, part in words(other if row.base is None else row.base, text):
+            if op == "added":
+                line = with_role("exp-hi", line, place, place + len(part))
+            place += len(part) if op != "removed" else 0
+    before, rest = divided(line, _indent(text))
+    return wrap_behind([*before], rest, room)

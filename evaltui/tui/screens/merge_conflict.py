@@ -18,9 +18,10 @@ from evaltui.tui.pages.file_versions import (
     NAMES,
     VersionRow,
     choices_of,
+    column_width,
     compared,
     in_columns,
-    version_line,
+    version_lines,
     versions_of,
 )
 from evaltui.tui.screens.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionNote, moves
@@ -33,6 +34,8 @@ _OTHER_ROWS = 4
 _SIDES: tuple[Side, ...] = ("mine", "theirs")
 # Cells of the dialog from which on the base is shown, and from which on versions are beside each other.
 _WITH_BASE, _SIDE_BY_SIDE = 132, 84
+# Cells before a line where versions are below each other, with the bar.
+_STACKED = 5
 
 
 class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
@@ -118,6 +121,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._decided: dict[int, Side] = {}
         self._rows: list[VersionRow] = []
         self._columns = 0
+        self._width = 0
 
     # What was decided
 
@@ -169,9 +173,9 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         width = self.size.width
         columns = 3 if width >= _WITH_BASE else 2 if width >= _SIDE_BY_SIDE else 1
-        if columns != self._columns:
+        if self.line_width != self._width:
             here = self.current
-            self._columns = columns
+            self._columns, self._width = columns, self.line_width
             self._rows = list(self._all_rows())
             self.lines_changed(len(self._rows))
             self._go_to(here)
@@ -188,13 +192,26 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
                 if self._columns < 3 and row.mine is None and row.theirs is None and not row.folded:
                     continue
                 if self._columns > 1 or not row.differs:
-                    yield row
+                    yield from self._wrapped(row)
                     continue
                 # One above the other.
                 if row.mine is not None:
-                    yield row._replace(theirs=None)
+                    yield from self._wrapped(row._replace(theirs=None))
                 if row.theirs is not None:
-                    yield row._replace(mine=None)
+                    yield from self._wrapped(row._replace(mine=None))
+
+    def _wrapped(self, row: VersionRow) -> Iterator[VersionRow]:
+        """The row once for each line that it takes."""
+        sides = [side for side in self._shown_versions if side in row.by_side]
+        lines = max((len(version_lines(row, side, None, self._room)) for side in sides), default=1)
+        return (row._replace(part=number) for number in range(lines))
+
+    @property
+    def _room(self) -> int:
+        """The cells of a line of one version."""
+        if self._columns == 1:
+            return self.line_width - _STACKED
+        return column_width(self._columns, self.line_width - 1)
 
     def row_role(self, number: int) -> str:
         row = self._rows[number]
@@ -224,17 +241,17 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def _beside(self, row: VersionRow) -> Line:
         chosen = self._decided.get(row.choice)
-        parts = [version_line(row, side, chosen) for side in self._shown_versions]
-        mark = ("≠", "warning") if row.differs else ("", "")
+        wrapped = [version_lines(row, side, chosen, self._room) for side in self._shown_versions]
+        parts = [lines[row.part] if row.part < len(lines) else [] for lines in wrapped]
+        mark = ("≠", "warning") if row.differs and not row.part else ("", "")
         return in_columns(parts, self.line_width - 1, mark)
 
     def _stacked(self, row: VersionRow) -> Line:
         chosen = self._decided.get(row.choice)
-        if not row.differs:
-            return [("    ", ""), (row.mine or "", "muted")]
         side = "mine" if row.mine is not None else "theirs"
-        mark = "−" if side == "mine" else "+"
-        return [("  ", ""), (mark, "bold"), (" ", ""), *version_line(row, side, chosen)]
+        mark = " " if not row.differs or row.part else "−" if side == "mine" else "+"
+        line = version_lines(row, side, chosen, self._room)[row.part]
+        return [("  ", ""), (mark, "bold"), (" ", ""), *line]
 
     # Keys and mouse
 
