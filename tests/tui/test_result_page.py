@@ -128,6 +128,52 @@ def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(mo
     assert 'query  "' in draw(page.lines[last.last - 1], color=False)
 
 
+@pytest.mark.parametrize("width", range(60, 180, 7))
+def test_no_line_of_a_wrapped_text_is_cut(width):
+    words = [
+        "Hello,",
+        "I",
+        "look",
+        "after",
+        "the",
+        "lights",
+        "and",
+        "the",
+        "heating",
+        "of",
+        "your",
+        "house,",
+        "and",
+        "I",
+        "am",
+        "glad",
+        "to",
+        "be",
+        "of",
+        "help",
+    ]
+    said = [turn("hi", " ".join(words[:count])) for count in range(1, len(words) + 1)]
+    other = [turn("hi", " ".join(["Well,", *words[:count]])) for count in range(1, len(words) + 1)]
+    unlike = [
+        turn("hi", " ".join(word[::-1] for word in words[:count])) for count in range(1, len(words) + 1)
+    ]
+    for made in (said, other, unlike):
+        page = page_of(outcome(said, made), width, folding=Folding(all_open=True))
+        first, *lines = lines_of(page)[next(iter(page.turns.values())) :]
+        assert first
+        assert not [line for line in lines if "…" in line and not line.startswith(("▾", "▸"))]
+
+
+def test_the_verdict_is_wrapped_and_never_cut():
+    plan = {"name": "plan", "args": {f"room of the {floor} floor": 12 for floor in ("first", "second")}}
+    scored = outcome([turn("go", "", plan, ASK)], [turn("go", "", {**plan, "args": {}}, NOTIFY)])
+    lines = lines_of(page_of(scored, 78))
+    head = lines[: lines.index("")]
+    assert len(head) > 1
+    assert "…" not in "".join(head)
+    assert "  " not in " ".join(line.strip() for line in head[1:])
+
+
 REPORT = "# Rooms\n\n- the **kitchen** is cold\n- the bedroom is warm\n\nSet both to `19`."
 OTHER = "## Weather\n\n1. rain\n2. wind, from the *west*\n\n| day | high |\n|---|---|\n| Mon | 12 |"
 

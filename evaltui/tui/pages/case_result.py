@@ -91,7 +91,7 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     scored = shown.scored
     result = scored.shown
     several = len(scored.result.repeats) > 1
-    is_whole = write_verdict(page, scored.result if several else result, list(shown.note))
+    write_verdict(page, scored.result if several else result, list(shown.note))
     if several:
         page.blank()
         write_repeats(page, scored)
@@ -99,8 +99,7 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
         write_strip(page, result, shown.past, stale=bool(shown.note))
     if result.error:
         page.blank()
-        in_full = error_text(result.error) == visible(str(result.error))
-        is_told = is_whole and not several and in_full
+        is_told = not several and error_text(result.error) == visible(str(result.error))
         write_error(page, result.error, shown.folding, is_told=is_told)
     _write_turns(page, shown, result, fits=fits)
     if shown.strip_last:

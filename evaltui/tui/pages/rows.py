@@ -11,7 +11,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.lines import Line, Span, cells, pad, with_role, wrap
+from evaltui.text.lines import Line, Span, pad, with_role, wrap
 from evaltui.text.markdown import markdown
 from evaltui.text.outcomes import ROW_MARKS
 from evaltui.text.syntax import JSON, arguments_line, code
@@ -22,6 +22,7 @@ from evaltui.tui.pages.sides import (
     MARGIN,
     Sides,
     column_width,
+    note_width,
     put_off_sides,
     write_sides,
 )
@@ -172,7 +173,7 @@ def _by(row: Row) -> str:
 def _write_one_text(page: Page, row: Row) -> None:
     """A text that is the same on both sides, or that the other side does not have."""
     text = row.expected if row.actual is ABSENT else row.actual
-    room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - len(row.note) - 2
+    room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - note_width(row.note)
     for number, line in enumerate(prose(f"{_by(row)}{text}", max(8, room))):
         left, right = (None if side is ABSENT else line for side in (row.expected, row.actual))
         op, note = (row.op, row.note) if number == 0 else ("", "")
@@ -180,8 +181,8 @@ def _write_one_text(page: Page, row: Row) -> None:
 
 
 def _write_beside(page: Page, row: Row) -> None:
-    room = column_width(page) - 1
-    room_right = room - cells([(row.note, "")]) - 2
+    room = column_width(page)
+    room_right = room - note_width(row.note)
     parts = common_words(row.expected, "" if row.instead else row.actual)
     if parts:
         by: Line = [(_by(row), "muted")] if row.label else []
@@ -202,16 +203,16 @@ def _write_below(page: Page, row: Row) -> None:
     room = page.width - MARGIN - 2
     if not row.instead and (parts := common_words(row.expected, row.actual)):
         by: Line = [(_by(row), "muted")] if row.label else []
-        lines = wrap([*by, *_marked(page, parts, "exp-hi strike")], room - len(row.note) - 2)
+        lines = wrap([*by, *_marked(page, parts, "exp-hi strike")], room - note_width(row.note))
         for number, line in enumerate(lines):
             op, note = (row.op, row.note) if number == 0 else ("", "")
             write_sides(page, Sides(op, None, line, note))
         return
-    for number, line in enumerate(prose(f"{_by(row)}{row.expected}", room - 10)):
+    for number, line in enumerate(prose(f"{_by(row)}{row.expected}", room - note_width("expected"))):
         op, note = ("missing", "expected") if number == 0 else ("", "")
         write_sides(page, Sides(op, line, None, note, differs=row.differs))
     first, text = (row.instead, "") if row.instead else (row.note, f"{_by(row)}{row.actual}")
-    for number, line in enumerate(prose(text, room - len(first) - 2) or [[]]):
+    for number, line in enumerate(prose(text, room - note_width(first)) or [[]]):
         op, note = ("extra", first) if number == 0 else ("", "")
         write_sides(page, Sides(op, None, line, note, differs=row.differs))
 

@@ -79,6 +79,11 @@ def _note_role(sides: Sides) -> str:
     return "" if sides.differs and sides.op == "changed" else "error" if sides.differs else "muted"
 
 
+def note_width(note: str) -> int:
+    """The cells that a note and the gaps around it take from the text left of it."""
+    return cells([(note, "")]) + 3 if note else 0
+
+
 def _tinted(line: Line, note: Line, room: int, tint: str) -> Line:
     """Exactly `room` cells, with a note at the right end."""
     ends: Line = [(" ", ""), *note, (" ", "")] if note else []

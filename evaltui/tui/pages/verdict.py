@@ -58,27 +58,16 @@ def chip(status: str, *, stale: bool = False) -> Span:
     return f" {GLYPHS[status]} {WORDS[status].upper()} ", role
 
 
-def write_verdict(page: Page, result: CaseResult, note: Line) -> bool:
-    """The outcome and why, on one line or two; returns whether all of it is seen. `note` says what is to be
-    known of the result as a whole, as that it is stale."""
+def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
+    """The outcome and why. `note` says what is to be known of the result as a whole, as that it is stale."""
     head: Line = [chip(result.status, stale=bool(note)), ("  ", "")]
     if note:
         page.row(*head, *note)
         head = [(" " * cells(head), "")]
-    drawn = Page(page.width, page.widest)
     if text := why(result):
-        drawn.text(colored(text), head)
-    lines = list(drawn.lines)
-    most = 1 if page.width >= ROOMY else 2
-    is_whole = len(lines) <= most
-    if not is_whole:
-        rest = [span for line in lines[most:] for span in ((" ", ""), *line[1:])]
-        lines = [*lines[: most - 1], cut([*lines[most - 1], *rest], page.width)]
-    if lines:
-        page.lines += lines
+        page.text(colored(text), head)
     elif not note:
         page.row(*head)
-    return is_whole
 
 
 def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
