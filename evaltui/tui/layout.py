@@ -67,8 +67,8 @@ KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)} | {RUNS: 
 TITLES = {kind.id: kind.title for kind in PANES} | {START: "Start", RUNS: "Runs"}
 
 _ALL = tuple(kind.id for kind in PANES)
-_UPPER = ("case", "result")
-_DOCK = ("chat", "trace", "console")
+_UPPER = ("case", "result", "chat")
+_DOCK = ("trace", "console")
 # As long as there is no case.
 _OF_CASES = ("case", "result")
 _AT_START = (START, "chat", "trace", "console")
@@ -113,7 +113,7 @@ class Layout:
     main: str = "case"
     """The pane that was chosen last beside the cases."""
     upper: str = "case"
-    """The one of case and result that was chosen last."""
+    """The one of case, result and chat that was chosen last."""
     dock: str = "trace"
     """The pane of the dock that was chosen last."""
     before_dock: str = "cases"
@@ -172,7 +172,7 @@ class Layout:
             self.focus = self.main
 
     def has_dock(self, size: Size) -> bool:
-        """Whether chat, trace and console have a place of their own, hidden or not."""
+        """Whether trace and console have a place of their own, hidden or not."""
         return size.width >= WIDE and size.height >= TALL and not self.maximised and not self.at_start
 
     def hide_dock(self) -> None:
@@ -217,7 +217,9 @@ class Layout:
     def _parts(self, place: Place) -> list[Place]:
         """The place; that of the chat and its trace as one for each of them, where there is room."""
         wide = place.region.width >= _CHAT_BESIDE_TRACE
-        if not (self.trace_of_chat and wide and place.shown in ("chat", "trace")):
+        # Zoomed, the chat has its inspector beside it.
+        is_both = {"chat", "trace"} <= {*place.panes} and not (self.maximised and place.shown == "chat")
+        if not (self.trace_of_chat and wide and is_both and place.shown in ("chat", "trace")):
             return [place]
         chat, trace = place.region.split_vertical((place.region.width + 1) // 2)
         others = tuple(pane for pane in place.panes if pane != "trace")
@@ -262,7 +264,7 @@ class Layout:
         usual = _CASE if size.width >= WIDEST else region.width // 2
         wanted = self.given.get(CASE_WIDTH, usual)
         case, result = region.split_vertical(max(_LEAST_CASE, min(wanted, region.width - _LEAST_CASE)))
-        return [self._place(("case",), case), self._place(("result", *tabs), result), *below]
+        return [self._place(("case",), case), self._place((*_UPPER[1:], *tabs), result), *below]
 
     def _dock_rows(self, size: Size) -> int:
         usual = max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))

@@ -76,7 +76,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
         lambda screen: '{"Kitchen": 19}' in screen and "The kitchen is set to 19 °C." in screen,
         "the conversation did not go on",
     )
-    terminal.wait_for("esc conversation")
+    terminal.wait_for("esc transcript")
     terminal.press("escape")
     terminal.wait_for(" ? help")
     terminal.press("q")

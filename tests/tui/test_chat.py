@@ -86,7 +86,11 @@ async def test_the_inspector_follows_the_row_and_says_which_turn_changed_the_sta
     async with chatting(desk, WIDE) as (app, pilot):
         await say(app, pilot, "hi")
         await say(app, pilot, "look")
-        await pilot.press("escape", "home", "down")
+        # The trace below it is that of the chat.
+        trace = app.screen.query_one("#trace-frame").region
+        await until(pilot, lambda: "chat   8 events" in screen_lines(app)[trace.bottom - 1])
+        assert "Inspector" not in screen_text(app)
+        await pilot.press("escape", "z", "home", "down")
         await until(pilot, lambda: "response  turn 1" in page_text(app))
         state = next(line for line in page_text(app).splitlines() if line.startswith(" count"))
         assert state.split() == ["count", "2", "turn", "2"]

@@ -173,8 +173,8 @@ MAIN = "[case] result chat trace console"
             [
                 ("[cases]", 0, 0, 40, 29),
                 ("[recent_runs]", 0, 29, 40, 13),
-                ("[case] result", 40, 0, 120, 29),
-                ("chat [trace] console", 40, 29, 120, 13),
+                ("[case] result chat", 40, 0, 120, 29),
+                ("[trace] console", 40, 29, 120, 13),
             ],
         ),
         ((160, 36), [("[cases]", 0, 0, 40, 25), ("[recent_runs]", 0, 25, 40, 8), (MAIN, 40, 0, 120, 33)]),
@@ -184,8 +184,8 @@ MAIN = "[case] result chat trace console"
                 ("[cases]", 0, 0, 42, 37),
                 ("[recent_runs]", 0, 37, 42, 20),
                 ("[case]", 42, 0, 62, 37),
-                ("[result]", 104, 0, 116, 37),
-                ("chat [trace] console", 42, 37, 178, 20),
+                ("[result] chat", 104, 0, 116, 37),
+                ("[trace] console", 42, 37, 178, 20),
             ],
         ),
     ],
@@ -200,13 +200,13 @@ def test_a_case_that_is_edited_has_its_result_beside_it():
     shown = [place.shown for place in layout.places(Size(160, 45))]
     assert shown == ["cases", "recent_runs", "result", "trace"]
     layout.go_to("case")
-    assert plan(layout, 160, 45)[2:4] == [("[case]", 40, 0, 60, 29), ("[result]", 100, 0, 60, 29)]
+    assert plan(layout, 160, 45)[2:4] == [("[case]", 40, 0, 60, 29), ("[result] chat", 100, 0, 60, 29)]
     assert plan(layout, 160, 36)[2:] == [
         ("[case]", 40, 0, 60, 33),
         ("[result] chat trace console", 100, 0, 60, 33),
     ]
     layout.go_to("result")
-    assert plan(layout, 160, 45)[2] == ("case [result]", 40, 0, 120, 29)
+    assert plan(layout, 160, 45)[2] == ("case [result] chat", 40, 0, 120, 29)
 
 
 def test_what_was_chosen_survives_every_size():
@@ -217,9 +217,12 @@ def test_what_was_chosen_survives_every_size():
     assert [place[0] for place in plan(layout, 160, 45)] == [
         "[cases]",
         "[recent_runs]",
-        "case [result]",
-        "[chat] trace console",
+        "case result [chat]",
+        "[trace] console",
     ]
+    layout.go_to("result")
+    assert plan(layout, 160, 45)[2][0] == "case [result] chat"
+    layout.go_to("chat")
     layout.go_to("cases")
     assert plan(layout, 80, 24)[0][0].startswith("[cases]")
     assert plan(layout, 100, 30)[-1][0] == "case result [chat] trace console"
@@ -247,8 +250,8 @@ def test_a_hidden_dock_leaves_its_tabs_and_its_rows():
     layout.hide_dock()
     assert layout.focus == "cases"
     assert plan(layout, 160, 45)[2:] == [(MAIN, 40, 0, 120, 42)]
-    layout.bring_up("chat")
-    assert plan(layout, 160, 45)[-1][0] == "[chat] trace console"
+    layout.bring_up("console")
+    assert plan(layout, 160, 45)[-1][0] == "trace [console]"
 
 
 def test_the_cases_are_as_wide_as_the_user_wants_them_where_there_is_room():
@@ -377,8 +380,8 @@ async def test_the_border_above_the_dock_is_dragged_and_its_tabs_are_clicked(age
         await pilot.mouse_up(offset=(dock.right - 9, dock.y - 4))
         await until(pilot, lambda: app.screen.query_one("#trace-frame").region.y == dock.y - 4)
         lines = screen_lines(app)
-        assert await pilot.click(offset=(lines[dock.y - 4].index("4 Chat") + 2, dock.y - 4))
-        await until(pilot, lambda: "Chat" in focused_tab(app))
+        assert await pilot.click(offset=(lines[dock.y - 4].index("6 Console") + 2, dock.y - 4))
+        await until(pilot, lambda: "Console" in focused_tab(app))
     assert last_sizes(DRAGGED) == {DOCK_ROWS: dock.height + 4}
 
 

@@ -186,6 +186,9 @@ class MainScreen(MainLinks, inherit_bindings=False):
             return
         # The first case may be newer than what is drawn.
         self._layout.start(is_first_minute(self.workbench.sets))
+        if pane in ("case", "result", "chat") and self._layout.has_dock(self.size):
+            # The trace below is of what is above it.
+            self.workbench.navigation.trace_chat(pane == "chat")
         self._layout.go_to(pane)
         self._arrange()
 

@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Input
 
+from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.lines import Line, wrap
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible
@@ -222,8 +223,9 @@ class MessageField(ExactTextArea):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.MESSAGE)
     scope = Scope.MESSAGE
 
-    def __init__(self, detach: Callable[[], None], *, id: str) -> None:
-        super().__init__(compact=True, highlight_cursor_line=False, id=id)
+    def __init__(self, detach: Callable[[], None], placeholder: str, *, id: str) -> None:
+        shown = text_for_terminal(placeholder)
+        super().__init__(compact=True, highlight_cursor_line=False, placeholder=shown, id=id)
         self._drop_attached = detach
 
     def begin(self, text: str) -> None:

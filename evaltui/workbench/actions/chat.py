@@ -182,7 +182,7 @@ CHAT: tuple[Action, ...] = (
         "Cancel the change of an earlier message, or go to the conversation",
         "escape",
         rank=-1,
-        footer="conversation",
+        footer="transcript",
     ),
     _writing(
         "respond_to_next",

@@ -68,7 +68,8 @@ class ChatMessage(Vertical):
         self._chat = workbench.chat
         self._rows = rows
         self._draft = MessageDraft()
-        self.field = MessageField(self.detach, id=f"{id}-field")
+        to, send = visible(workbench.agent.dir.name), key_name(keys_of(BY_ID["send"], workbench)[0])
+        self.field = MessageField(self.detach, f"Message to {to}   {send} send", id=f"{id}-field")
         self._form: RequestForm | None = None
         # The call and the changed response that the form is for; what was typed for other calls, by id.
         self._form_of: tuple[str, Json | None] = "", None

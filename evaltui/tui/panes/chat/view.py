@@ -38,7 +38,7 @@ from evaltui.workbench.workbench import Workbench
 
 # The cells at the end of a call that fold and unfold its response.
 _FOLD = 4
-_ROOM = Room(from_width=100, least=42, most=42)
+_ROOM = Room(from_width=140, least=42, most=42)
 
 
 class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
