@@ -98,7 +98,7 @@ class Refusing(ActionScreen[None]):
     def refuse(self, action_id):
         self.app.done.append(self.refusal(action_id))
 
-    def action_next_page(self):
+    def action_close_details(self):
         self.app.done.append("screen")
 
 
@@ -110,7 +110,7 @@ class Routed(ActionApp[None]):
     def get_default_screen(self):
         return Refusing()
 
-    def action_previous_page(self):
+    def action_open_source(self):
         self.done.append("app")
 
 
@@ -118,7 +118,7 @@ async def test_an_action_is_of_the_focused_widget_then_its_screen_then_the_app()
     app = Routed()
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.screen.focused is not None)
-        await pilot.press("j", "l", "h", "k", "g")
+        await pilot.press("j", "q", "E", "k", "g")
         assert app.done == ["line", "screen", "app", "not now"]
         assert not app.screen.check_action("line_up", ())
         assert app.screen.check_action("line_down", ())

@@ -1,6 +1,5 @@
 """Filter, help, palette, copying, themes, own keys, the chooser of agents."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,11 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.keys import found_rows, keys_here
 from evaltui.tui.panes.result import ResultView
 from evaltui.tui.screens.chooser import ChooserApp
-from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.keys import GuidePage, HelpScreen
 from evaltui.tui.screens.palette import PaletteScreen
 from evaltui.tui.screens.second_pages import PickRunScreen, ThemeScreen
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Opening, Selection
-from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE, TALL = (80, 24), (160, 45), (160, 60)
@@ -282,28 +279,6 @@ async def test_the_chooser_can_be_left():
 def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
     here = keys_here(Workbench(Path("nowhere")), Scope.CASES)
     assert found_rows(here, key, 80).order[0][1].target == action
-
-
-async def test_a_metric_of_a_page_that_is_no_longer_there_opens_nothing(parrot):
-    """A newer result comes between two frames: the page still shows the metrics of the one before."""
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
-        await pilot.press("R")
-        await ran(app, pilot, 1)
-        view = app.screen.query_one(ResultView)
-        await until(
-            pilot, lambda: any(isinstance(link.opens, str) and link.opens for link in view.page.links)
-        )
-        link = next(link for link in view.page.links if isinstance(link.opens, str) and link.opens)
-        outcomes, case = app.workbench.outcomes, app.workbench.navigation.selection.case
-        scored = outcomes.get(case)
-        outcomes.results.put(case, replace(scored, ref=ResultInMemory.of(replace(scored.result, metrics=()))))
-        view.open_link(link)
-        assert not isinstance(app.screen, DetailsScreen)
-        outcomes.results.put(case, scored)
-        view.open_link(link)
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
 
 
 async def test_copying_a_page_leaves_what_is_drawn_alone(parrot):

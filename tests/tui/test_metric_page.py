@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from pilots import turn
 from test_result_page import EXPECTED, MADE, lines_of, outcome, page_of
 
-from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.metrics.requirements import Readiness
 from evaltui.core.model.config import EvalConfig
-from evaltui.tui.pages.metric import write_criterion, write_requirements, write_scores
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.case_result import CaseShown, write_case_result
+from evaltui.tui.pages.metric import write_metric
+from evaltui.tui.pages.writer import Page, fold_of
 
 TRAJECTORY, RESPONSE = "tool_trajectory_avg_score", "response_match_score"
 
@@ -36,33 +36,45 @@ def test_cards_have_one_for_the_history():
     assert [link.opens for link in page_of(outcome(EXPECTED, MADE), 116).links] == [TRAJECTORY, RESPONSE, ""]
 
 
-def test_the_scores_of_a_metric_by_turn_and_by_way_to_match():
+def in_full(name, config, scored=None):
+    """What stands of a metric below the strip, unfolded."""
+    scored = scored or outcome(EXPECTED, MADE)
     page = Page(78)
-    write_scores(page, metric_of(outcome(EXPECTED, MADE), TRAJECTORY))
-    lines = lines_of(page)
-    assert [line.split()[:2] for line in lines[:2]] == [["score", "✗"], ["turn", "1"]]
-    assert lines[0].endswith("≥ 1.00")
+    write_metric(page, metric_of(scored, name), config)
+    return lines_of(page)
+
+
+def test_a_metric_in_full_has_its_meaning_its_scores_and_its_criterion():
+    criterion = {"threshold": 0.5, "matchType": "IN_ORDER"}
+    config = EvalConfig.model_validate({"criteria": {TRAJECTORY: criterion}})
+    lines = in_full(TRAJECTORY, config)
+    assert lines[0].startswith(f"{TRAJECTORY} ──")
+    assert lines[1] == "  Rate of turns whose calls match the expected calls."
+    assert lines[2].split() == ["needs", "expected", "turns"]
+    assert [line.split()[:2] for line in lines[3:5]] == [["score", "✗"], ["turn", "1"]]
+    assert lines[3].endswith("≥ 1.00")
     assert "EXACT ✗  IN_ORDER ✗  ANY_ORDER ✗" in "\n".join(lines)
+    assert '      "matchType": "IN_ORDER"' in lines
+    assert in_full(RESPONSE, config)[-1] == "  Not in the criteria of this run"
 
 
-def test_the_criterion_of_a_metric_and_what_it_means():
-    config = EvalConfig.model_validate(
-        {"criteria": {TRAJECTORY: {"threshold": 0.5, "matchType": "IN_ORDER"}}}
-    )
-    page = Page(78)
-    write_criterion(page, TRAJECTORY, config)
-    assert lines_of(page)[0] == "Rate of turns whose calls match the expected calls."
-    assert '      "matchType": "IN_ORDER"' in lines_of(page)
-    other = Page(78)
-    write_criterion(other, RESPONSE, config)
-    assert lines_of(other)[-1] == "Not in the criteria of this run"
-
-
-def test_what_a_metric_needs_and_what_the_run_found():
-    page = Page(78)
-    lacking = MetricCheck("safety_v1", Readiness.CANNOT, "GOOGLE_API_KEY is not set", "set it", cases=3)
-    write_requirements(page, "safety_v1", [lacking, MetricCheck(RESPONSE, Readiness.RUNS)])
+@pytest.mark.parametrize("width", [78, 116])
+def test_a_metric_is_unfolded_below_the_strip(width):
+    scored = outcome(EXPECTED, MADE)
+    page = Page(width, 180, unfolded={f"card {TRAJECTORY}"})
+    write_case_result(page, CaseShown(scored))
     lines = lines_of(page)
-    assert lines[0].split() == ["needs", "a", "judge", "model"]
-    assert "none of 3 cases" in lines[3]
-    assert not any(RESPONSE in line for line in lines)
+    assert page.links[0].last < next(n for n, line in enumerate(lines) if line.startswith(f"{TRAJECTORY} ──"))
+    assert not any(line.startswith(f"{RESPONSE} ──") for line in lines)
+
+
+@pytest.mark.parametrize("width", [78, 116])
+def test_a_difference_is_unfolded_where_it_stands(width):
+    calls = [[{"name": "plan", "args": {"days": [{"from": "6", "to": to}] * 40}}] for to in (7, "8")]
+    scored = outcome([turn("go", "", *calls[0])], [turn("go", "", *calls[1])])
+    at = page_of(scored, width).differences[0].at
+    page = Page(width, 180, unfolded={fold_of(at)})
+    write_case_result(page, CaseShown(scored))
+    first = page.differences[0]
+    lines = [line.strip() for line in lines_of(page)[first.first : first.last]]
+    assert lines[-4:] == ["expected  integer", "7", "actual  string", '"8"']

@@ -20,12 +20,13 @@ from evaltui.text.syntax import JSON
 from evaltui.text.values import show_value, visible, visible_block
 from evaltui.tui.pages.history import write_history
 from evaltui.tui.pages.judged import write_metrics
+from evaltui.tui.pages.metric import card_of, write_metric
 from evaltui.tui.pages.rows import write_calls, write_text, write_value
 from evaltui.tui.pages.sides import BESIDE, write_heads
 from evaltui.tui.pages.verdict import write_strip, write_verdict
 from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Lines, Page, RepeatAt, write_error
 from evaltui.views.repeats import repeat_rows, shown_repeat
-from evaltui.views.result import error_rows, informational_rows, turn_facts, turns_in_detail
+from evaltui.views.result import error_rows, gating, informational_rows, turn_facts, turns_in_detail
 from evaltui.views.rows import Row, outermost, scored_response, shown_text, state_rows, text_rows
 from evaltui.workbench.agent_state import PrintedLine
 from evaltui.workbench.state import CaseOutcome
@@ -79,7 +80,7 @@ class CaseShown:
 
 def write_case_result(page: Page, shown: CaseShown) -> None:
     """What passed is folded, unless all of the page fits with it open, and with what stands above."""
-    opened = Page(page.width, page.widest, page.marks, Lines(page.lines))
+    opened = Page(page.width, page.widest, page.marks, Lines(page.lines), unfolded=page.unfolded)
     _write(page, shown, fits=False)
     if len(page.lines) <= shown.height:
         _write(opened, shown, fits=True)
@@ -96,14 +97,14 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
         page.blank()
         write_repeats(page, scored)
     if not shown.strip_last:
-        write_strip(page, result, shown.past, stale=bool(shown.note))
+        _write_strip(page, shown, result)
     if result.error:
         page.blank()
         is_told = not several and error_text(result.error) == visible(str(result.error))
         write_error(page, result.error, shown.folding, is_told=is_told)
     _write_turns(page, shown, result, fits=fits)
     if shown.strip_last:
-        write_strip(page, result, shown.past, stale=bool(shown.note))
+        _write_strip(page, shown, result)
     write_metrics(page, result, shown.folding, fits=fits)
     _write_state(page, shown, result)
     _write_informational(page, result, shown.folding)
@@ -111,6 +112,14 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     write_history(page, shown.past, shown.folding, passed=passed, changed=shown.changed)
     _write_printed(page, shown)
     _write_errors(page, result)
+
+
+def _write_strip(page: Page, shown: CaseShown, result: CaseResult) -> None:
+    """The metrics, and below them those that are unfolded."""
+    write_strip(page, result, shown.past, stale=bool(shown.note))
+    for metric in gating(result):
+        if card_of(metric.name) in page.unfolded:
+            write_metric(page, metric, shown.scored.config)
 
 
 def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
@@ -226,10 +235,10 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
     if not is_open:
         return
     for row in state_rows(result.state):
-        write_value(page, row, f"final state · {row.label}")
+        write_value(page, row)
     for path, key in names.items():
         if path not in differing:
-            write_value(page, Row("state", "same", visible(path), expected[key], expected[key]), "")
+            write_value(page, Row("state", "same", visible(path), expected[key], expected[key]))
 
 
 def _write_informational(page: Page, result: CaseResult, folding: Folding) -> None:

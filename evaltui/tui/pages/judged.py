@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 
 from evaltui.core.compare.explain import error_text
@@ -19,7 +19,8 @@ from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
 from evaltui.tui.pages.verdict import ROOMY, short_names
-from evaltui.tui.pages.writer import Folding, Page
+from evaltui.tui.pages.writer import Folding, Page, fold_of
+from evaltui.views.cause import place_of
 from evaltui.views.judged import answered, judge_line, judged, mark, shown
 from evaltui.views.result import gating
 
@@ -88,12 +89,13 @@ def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding,
             page.row((f"  {heading}", "muted"))
         if scored.reason and not turn.needs_attention:
             page.block([(visible(scored.reason), "muted")], 4)
-        where = "whole conversation" if whole else f"turn {number + 1}"
         for finding, rows in zip(turn.findings, turn.rows, strict=True):
-            here = page.finding(f"{where} · {finding.name}", metric, finding)
-            with here if finding.needs_attention else nullcontext():
+            at = place_of(finding)
+            with page.difference(at) if finding.needs_attention else nullcontext():
                 for head, text in rows:
                     page.text(text, [("    ", ""), *head])
+                if fold_of(at) in page.unfolded:
+                    _write_samples(page, finding)
     if metric.reason and metric.status not in (Status.PASSED, Status.FAILED):
         page.block([(visible(metric.reason), "muted")], 4)
 
@@ -130,25 +132,17 @@ def ways(metric: MetricResult) -> Iterator[tuple[str, str]]:
 _LONGEST = 20_000
 
 
-def write_finding(page: Page, metric: MetricResult, finding: Finding) -> None:
+def write_all_findings(page: Page, metric: MetricResult) -> None:
+    """What a judge found by a metric, with every vote, turn by turn."""
     _write_metric(page, metric)
-    page.blank()
-    _write_samples(page, finding)
-
-
-def write_all_findings(page: Page, metrics: Iterable[MetricResult]) -> None:
-    """What judges found by each of the metrics, turn by turn."""
-    for metric in filter(was_judged, metrics):
+    turn: int | None = None
+    for finding in findings(metric):
         page.blank()
-        _write_metric(page, metric)
-        turn: int | None = None
-        for finding in findings(metric):
-            page.blank()
-            if finding.turn != turn:
-                turn = finding.turn
-                whole = over_conversation(metric.name)
-                page.row(("Whole conversation" if whole else f"Turn {turn + 1}", "bold"))
-            _write_samples(page, finding)
+        if finding.turn != turn:
+            turn = finding.turn
+            whole = over_conversation(metric.name)
+            page.row(("Whole conversation" if whole else f"Turn {turn + 1}", "bold"))
+        _write_samples(page, finding)
 
 
 def _write_metric(page: Page, metric: MetricResult) -> None:

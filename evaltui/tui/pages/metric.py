@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from evaltui.core.compare.explain import error_text
-from evaltui.core.metrics.preflight import MetricCheck, check_lines
+from evaltui.core.compare.judged import was_judged
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import MetricResult
@@ -14,13 +12,34 @@ from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible
-from evaltui.tui.pages.judged import ways
+from evaltui.tui.pages.judged import ways, write_all_findings
 from evaltui.tui.pages.writer import Page, write_json
 
 _BAR = 24
 
 
-def write_scores(page: Page, metric: MetricResult) -> None:
+def card_of(metric: str) -> str:
+    """What a metric is called among the folds of a page."""
+    return f"card {metric}"
+
+
+def write_metric(page: Page, metric: MetricResult, config: EvalConfig) -> None:
+    """What a metric means and needs, its scores, every vote of its judge, and its criterion."""
+    page.blank()
+    page.folds[len(page.lines)] = card_of(metric.name)
+    page.section((visible(metric.name), "bold"))
+    info = METRICS.get(metric.name)
+    if info is not None:
+        page.text([(info.meaning, "")], [("  ", "")])
+        page.labelled("needs", [(", ".join(info.needs) or "nothing else", "muted")])
+    if was_judged(metric):
+        write_all_findings(page, metric)
+    else:
+        _write_scores(page, metric)
+    _write_criterion(page, metric.name, config)
+
+
+def _write_scores(page: Page, metric: MetricResult) -> None:
     """The score of the case and of each turn, and why they are not better."""
     _write_score(page, "score", metric.score, metric)
     for number, turn in enumerate(metric.per_invocation):
@@ -56,28 +75,14 @@ def _write_score(
     page.labelled(label, line)
 
 
-def write_criterion(page: Page, name: str, config: EvalConfig) -> None:
-    """What a metric means, and what the config says of it."""
-    info = METRICS.get(name)
-    if info is not None:
-        page.text([(info.meaning, "")])
-        page.blank()
+def _write_criterion(page: Page, name: str, config: EvalConfig) -> None:
+    """What the config says of a metric."""
     asked = next((one for one in config.metrics() if one.metric_name == name), None)
     if asked is None or asked.criterion is None:
-        page.row(("Not in the criteria of this run", "muted"))
+        page.row(("  Not in the criteria of this run", "muted"))
         return
     if asked.custom_function_path:
         page.labelled("function", [(visible(asked.custom_function_path), "function")])
     if name in config.evaltui.optional:
         page.labelled("optional", [("a case passes without it", "")])
     write_json(page, {name: asked.criterion.model_dump(by_alias=False, exclude_defaults=True)})
-
-
-def write_requirements(page: Page, name: str, checks: Sequence[MetricCheck]) -> None:
-    """What a metric needs to be computed, and whether the run found that."""
-    info = METRICS.get(name)
-    needs = ", ".join(info.needs) if info is not None else ""
-    page.labelled("needs", [(needs or "nothing else", "" if needs else "muted")])
-    if of_metric := [check for check in checks if check.metric == name]:
-        page.blank()
-        page.lines += check_lines(of_metric, page.width, every=True)

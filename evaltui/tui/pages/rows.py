@@ -50,7 +50,6 @@ def write_calls(
     page: Page, turn: TurnResult, number: int, folding: Folding, *, is_brief: bool = False
 ) -> None:
     """The calls of a turn, from 0; equal ones in one line each where it `is_brief`."""
-    name = ""
     for group in call_rows(turn, number):
         if group.title and not folding.is_open(group.key, usual=False):
             margin = "    " if group.rows[0].kind == "argument" else "  "
@@ -59,26 +58,24 @@ def write_calls(
         width = _label_width(row for row in group.rows if row.kind == "argument")
         for row in group.rows:
             if row.kind == "call":
-                name = row.label
-                title = f"turn {number + 1} · {name} · {row.op}"
-                with _difference(page, row, title, _call_sides(row)):
+                with _difference(page, row, _call_sides(row)):
                     _write_call(page, row, is_brief=is_brief, checked=turn.checks_calls)
             else:
-                write_value(page, row, f"turn {number + 1} · {name} · {row.label}", "  ", width)
+                write_value(page, row, "  ", width)
 
 
 def _label_width(rows: Iterable[Row]) -> int:
     return max(4, min(_MAX_PATH, max((cell_len(row.label) for row in rows), default=4)))
 
 
-def _difference(page: Page, row: Row, title: str, sides: Mapping[str, Any]) -> AbstractContextManager[None]:
-    return page.difference(row.at, title, sides) if row.at else nullcontext()
+def _difference(page: Page, row: Row, sides: Mapping[str, Any]) -> AbstractContextManager[None]:
+    return page.difference(row.at, sides) if row.at else nullcontext()
 
 
 def _call_sides(row: Row) -> dict[str, Any]:
     sides = {"expected": row.expected, "actual": row.actual}
     if row.op == "moved":
-        sides = {"the call, which is the same on both sides": row.actual}
+        sides = {"the same on both sides": row.actual}
     return {side: {"name": row.label, "args": args} for side, args in sides.items() if args is not ABSENT}
 
 
@@ -114,11 +111,11 @@ def argument_lines(args: Mapping[str, Any] | None) -> Iterator[Line]:
 # Values
 
 
-def write_value(page: Page, row: Row, title: str, margin: str = "", width: int = 0) -> None:
+def write_value(page: Page, row: Row, margin: str = "", width: int = 0) -> None:
     """An argument, or a key of the state, behind a label of `width` cells."""
     sides = {"expected": row.expected, "actual": row.actual}
     sides = {side: value for side, value in sides.items() if value is not ABSENT}
-    with _difference(page, row, title, sides):
+    with _difference(page, row, sides):
         make = partial(_value_sides, page, row, margin, width or cell_len(row.label))
         put_off_sides(page, make, 2 if row.is_change else 1)
 
@@ -153,11 +150,8 @@ def write_text(page: Page, row: Row) -> None:
         # Nothing is expected: there is one column.
         page.lines += [[("    ", ""), *line] for line in prose(row.actual, page.width - 4)]
         return
-    what = "response" if row.kind == "response" else "intermediate response"
-    title = f"turn {row.at.turn + 1} · {what}" if row.at and row.at.turn is not None else ""
     texts = {"expected": row.expected, "actual": row.actual}
-    sides = {side: None if text is ABSENT else text for side, text in texts.items()}
-    with _difference(page, row, title, sides):
+    with _difference(page, row, {side: text for side, text in texts.items() if text is not ABSENT}):
         if not row.is_change and not row.instead:
             _write_one_text(page, row)
         elif page.width >= BESIDE:

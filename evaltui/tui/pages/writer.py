@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +14,14 @@ from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.files.agent_source import SourcePlace, frames_of
 from evaltui.text.figures import counted, show_number
 from evaltui.text.glyphs import EMPTY_BAR, ascii_only
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, with_role, wrap, wrap_behind
 from evaltui.text.syntax import code
-from evaltui.text.values import type_change, visible, visible_block
-from evaltui.views.cause import place_of
+from evaltui.text.values import type_names, visible, visible_block
+from evaltui.text.word_diff import words
 from evaltui.views.difference import DifferenceAt
 
 if TYPE_CHECKING:
-    from evaltui.core.compare.judged import Finding
-    from evaltui.core.model.outcome import ErrorInfo, MetricResult
+    from evaltui.core.model.outcome import ErrorInfo
 
 
 # Longer lines are hard to read, and their end is far from what it belongs to.
@@ -38,6 +37,9 @@ LABEL = 12
 SIDE_BY_SIDE = 96
 
 
+NO_SIDES: Mapping[str, Any] = {}
+
+
 @dataclass(frozen=True)
 class Difference:
     """Lines of a page about something that is not as expected."""
@@ -48,11 +50,6 @@ class Difference:
     """Its first line, 0-based."""
     last: int
     """The line after its last one."""
-    title: str
-    sides: Mapping[str, Any]
-    """Its values in full, by `expected` and `actual`; none of what a judge found."""
-    judged: tuple[MetricResult, Finding] | None = None
-    """The metric of a judge, and what it found."""
 
 
 class RepeatAt(NamedTuple):
@@ -170,6 +167,8 @@ class Page:
     frames: list[Frame] = field(default_factory=list)
     full_texts: dict[int, str] = field(default_factory=dict)
     """What was cut in a line, in full, by the line."""
+    unfolded: Collection[str] = ()
+    """The differences that are shown in full, by `fold_of`."""
 
     def __post_init__(self) -> None:
         self.width = max(MIN_WIDTH, min(self.width, self.widest))
@@ -182,19 +181,13 @@ class Page:
         self.frames = other.frames
 
     @contextmanager
-    def difference(self, at: DifferenceAt, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
-        """What is written meanwhile tells of a difference."""
+    def difference(self, at: DifferenceAt, sides: Mapping[str, Any] = NO_SIDES) -> Iterator[None]:
+        """What is written meanwhile tells of a difference; unfolded, its `sides` follow in full."""
         first = len(self.lines)
         yield
-        self.differences.append(Difference(at, first, len(self.lines), title, sides))
-
-    @contextmanager
-    def finding(self, title: str, metric: MetricResult, finding: Finding) -> Iterator[None]:
-        """What is written meanwhile tells of something that a judge found."""
-        first = len(self.lines)
-        yield
-        found = Difference(place_of(finding), first, len(self.lines), title, {}, (metric, finding))
-        self.differences.append(found)
+        if sides and fold_of(at) in self.unfolded:
+            write_sides(self, sides)
+        self.differences.append(Difference(at, first, len(self.lines)))
 
     def fold(self, key: str, left: Sequence[Span], right: Sequence[Span] = ()) -> None:
         """A line with a text at each end that a click folds and opens."""
@@ -321,20 +314,31 @@ def write_code(page: Page, text: str, lexer: str, indent: int = 2) -> None:
             page.frames += [Frame(place, above, len(page.lines)) for place in places]
 
 
-def write_sides(page: Page, difference: Difference) -> None:
-    """What differs, on both sides, nothing cut."""
-    sides = difference.sides
-    if kind := type_change(sides.get("expected"), sides.get("actual")):
-        page.row((f"the type is another one: {kind}", "warning"))
-    for title, value in sides.items():
-        page.blank()
-        page.row((title.capitalize(), "bold"))
-        _write_value(page, value)
+def fold_of(at: DifferenceAt) -> str:
+    """What a difference is called among the folds of a page."""
+    return f"difference {at}"
 
 
-def _write_value(page: Page, value: Any) -> None:
-    write_json(page, value)
-    if isinstance(value, str) and "\n" in value:
-        page.blank()
-        page.row(("  as text", "muted"))
-        write_code(page, value, "markdown")
+def write_sides(page: Page, sides: Mapping[str, Any]) -> None:
+    """What differs, on both sides, nothing cut, with the words that differ tinted."""
+    texts = {side: _side_text(value) for side, value in sides.items()}
+    parts = words(texts.get("expected", ""), texts.get("actual", "")) if len(texts) > 1 else ()
+    kinds = type_names(*sides.values()) if len(sides) == 2 else None
+    for number, (side, text) in enumerate(texts.items()):
+        page.row((f"      {side}", "muted"), (f"  {kinds[number]}" if kinds else "", "faint"))
+        lexer = "markdown" if isinstance(sides[side], str) and "\n" in text else "json"
+        spans: Line = [span for line in code(text, lexer) for span in (*line, ("\n", ""))][:-1]
+        place = 0
+        own, tint = ("removed", "exp-hi") if side == "expected" else ("added", "act-hi")
+        for op, part in parts:
+            if op == own:
+                spans = with_role(tint, spans, place, place + len(part))
+            place += len(part) if op in ("same", own) else 0
+        page.block(spans, 8)
+
+
+def _side_text(value: Any) -> str:
+    """JSON; a text of several lines as it is."""
+    if isinstance(value, str) and "\n" in value.strip():
+        return visible_block(value)
+    return visible_block(json.dumps(value, indent=2, ensure_ascii=False, default=repr))

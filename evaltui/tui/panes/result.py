@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from textual import events
 from textual.message import Message
 from textual.timer import Timer
 
-from evaltui.core.compare.judged import Finding, was_judged
+from evaltui.core.compare.judged import was_judged
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import MetricResult
 from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import RUNNING, glyph
-from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.linked_page import LinkedPage
-from evaltui.tui.pages.history import write_points
-from evaltui.tui.pages.judged import write_all_findings, write_finding
+from evaltui.tui.pages.metric import card_of
 from evaltui.tui.pages.selected import View, page_title, shown_state, write_page
-from evaltui.tui.pages.writer import Folding, Link, Page, write_sides
+from evaltui.tui.pages.writer import Folding, Link, Page, fold_of
 from evaltui.tui.pane import Copied
-from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.views.cause import failing_differences, judging_metric
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.acceptable import choices_in_result
@@ -44,6 +39,8 @@ _TICK = 0.5
 _SMALL_SCREEN = 90
 # The section of the metrics, and what folds within turns and is none.
 _METRICS, _IN_TURNS = "metrics", ("turn", "calls", "arguments")
+# Lines of an unfolded metric that are brought into view.
+_CARD_ROWS = 10
 # The tints of the selected difference.
 _STRONGER = {"exp": "exp-hi", "act": "act-hi"}
 
@@ -120,6 +117,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return shown_state(self._workbench), self._view
 
     def write(self, page: Page) -> None:
+        page.unfolded = self._view.folding.toggled
         write_page(page, self._workbench, self._view)
 
     @property
@@ -226,69 +224,40 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return above if step > 0 else above - 1
 
     def action_open_details(self) -> None:
+        """Unfolds a metric, or the current difference, where it stands, and folds it again."""
         if (link := self.link) is not None:
             self.open_link(link)
-            return
-        current = self._current
-        if current is None:
-            self._open_all_findings()
-            return
-        difference = self.page.differences[current]
-        title: Line = [(difference.title, "bold")]
-        if difference.judged is not None:
-            metric, finding = difference.judged
-            self._open_finding(title, metric, finding)
-            return
-        self.app.push_screen(DetailsScreen(title, partial(write_sides, difference=difference)))
-
-    def _open_finding(self, title: Line, metric: MetricResult, finding: Finding) -> None:
-        """Every answer of the judge on one thing, and beside it on all that it judged by the same metric."""
-        tabs = (
-            Tab("this one", partial(write_finding, metric=metric, finding=finding)),
-            Tab("whole metric", partial(write_all_findings, metrics=[metric])),
-        )
-        self.app.push_screen(DetailsScreen(title, tabs))
-
-    def _open_all_findings(self) -> None:
-        """Everything that judges found in the case, where one was asked."""
-        scored = self._scored
-        judged = [metric for metric in scored.shown.metrics if was_judged(metric)] if scored else []
-        if not judged:
+        elif (at := self._workbench.navigation.difference) is not None and self._current is not None:
+            self._toggle_part(fold_of(at))
+            self.call_after_refresh(self._show_difference)
+        elif judged := self._judged:
+            for name in judged:
+                self._toggle_card(name)
+        else:
             hint = f"No difference selected   {key_of('next_difference')} next difference"
             self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
-            return
-        title: Line = [("Verdicts of the judge", "bold")]
-        self.app.push_screen(DetailsScreen(title, partial(write_all_findings, metrics=judged)))
+
+    def _toggle_card(self, metric: str) -> None:
+        self._toggle_part(card_of(metric))
+        line = next((line for line, key in self.page.folds.items() if key == card_of(metric)), None)
+        if line is not None:
+            self.show_line(min(line + _CARD_ROWS, self.line_count - 1))
+            self.show_line(line)
+
+    @property
+    def _judged(self) -> list[str]:
+        """The metrics of judges that have said something."""
+        scored = self._scored
+        return [metric.name for metric in scored.shown.metrics if was_judged(metric)] if scored else []
 
     def open_link(self, link: Link) -> None:
-        """The case; of a metric its scores, votes, criterion and requirements; or the history of the case."""
-        scored, name = self._scored, link.opens
-        if isinstance(name, CaseId):
-            self._workbench.navigation.show(Selection(*name))
-        elif name and scored is not None:
-            self._open_metric(scored, name)
-        elif scored is not None and (past := self._workbench.outcomes.history(scored.result.id)) is not None:
-            title: Line = [("History of ", "muted"), (visible(scored.result.eval_id), "bold")]
-            self.app.push_screen(DetailsScreen(title, partial(write_points, past=past)))
-
-    def _open_metric(self, scored: CaseOutcome, name: str) -> None:
-        from evaltui.tui.pages.metric import write_criterion, write_requirements, write_scores
-
-        metric = next((one for one in scored.shown.metrics if one.name == name), None)
-        if metric is None:
-            # There is a newer result, which the page does not show yet.
-            return
-        run = self._workbench.runs.current
-        checks = run.checks if run is not None and run.number == scored.run.number else ()
-        tabs = [
-            Tab("scores", partial(write_scores, metric=metric)),
-            Tab("criterion", partial(write_criterion, name=name, config=scored.config)),
-            Tab("requirements", partial(write_requirements, name=name, checks=checks)),
-        ]
-        if was_judged(metric):
-            tabs.insert(0, Tab("votes", partial(write_all_findings, metrics=[metric])))
-        title: Line = [glyph(metric.status), (f" {visible(name)}", "bold")]
-        self.app.push_screen(DetailsScreen(title, tabs))
+        """The case, the metric, or the history of the case."""
+        if isinstance(link.opens, CaseId):
+            self._workbench.navigation.show(Selection(*link.opens))
+        elif link.opens:
+            self._toggle_card(link.opens)
+        else:
+            self.jump("history")
 
     def on_click(self, event: events.Click) -> None:
         """Show the run that is pointed at, or go to the difference; once more shows all of that."""

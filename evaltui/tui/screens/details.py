@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
-from rich.cells import cell_len
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
@@ -36,7 +32,7 @@ from evaltui.tui.screens.prompt import (
 )
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FieldText
-from evaltui.tui.widgets.lines import OneLine, Title, rule
+from evaltui.tui.widgets.lines import DrawnLine, Title, rule
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
@@ -49,33 +45,25 @@ Write = Callable[[Page], None]
 _AROUND = 12
 
 
-class Tab(NamedTuple):
-    """One of several ways to look at a thing."""
-
-    name: str
-    write: Write
-
-
 class DetailsScreen(DialogScreen[None], inherit_bindings=False):
-    """Stands alone, as the help does. What writes a page is called for every width anew.
-
-    `tabs` is one way to look at the thing, or several, of which number `first` is shown first.
-    """
+    """Stands alone, as the help does. `write` is called for every width anew."""
 
     BINDINGS = bindings(Scope.DETAILS)
 
-    def __init__(self, title: Line, tabs: Write | Sequence[Tab], first: int = 0) -> None:
+    def __init__(self, title: Line, write: Write) -> None:
         super().__init__()
         self._title_line = title
-        self._tabs = (Tab("", tabs),) if callable(tabs) else tuple(tabs)
-        self._current = first
+        self._write = write
 
     def compose(self) -> ComposeResult:
         with Vertical(id="details"):
-            yield DetailsTitle(
-                self._title_line, [tab.name for tab in self._tabs], self._current, id="details-title"
-            )
-            yield PageLines(self._tabs[self._current].write, id="details-lines")
+            yield DrawnLine(self._draw_title, id="details-title")
+            yield PageLines(self._write, id="details-lines")
+
+    def _draw_title(self, width: int) -> Line:
+        close: Line = [(f"{key_of('close_details')} close", "muted")]
+        is_fitting = cells(self._title_line) + cells(close) + _AROUND <= width
+        return rule(self._title_line, close if is_fitting else [], width, heavy=True)
 
     def action_close_details(self) -> None:
         self.dismiss()
@@ -85,62 +73,6 @@ class DetailsScreen(DialogScreen[None], inherit_bindings=False):
         below = self.app.screen_stack[0]
         self.dismiss()
         self.app.call_later(below.run_action, "open_source")
-
-    def action_next_page(self) -> None:
-        self._show(self._current + 1)
-
-    def action_previous_page(self) -> None:
-        self._show(self._current - 1)
-
-    def on_details_title_chosen(self, message: DetailsTitle.Chosen) -> None:
-        self._show(message.number)
-
-    def _show(self, number: int) -> None:
-        self._current = number % len(self._tabs)
-        self.query_one(DetailsTitle).show(self._current)
-        self.query_one(PageLines).show(self._tabs[self._current].write)
-
-
-class DetailsTitle(OneLine):
-    """The title, and what else there is to look at."""
-
-    class Chosen(Message):
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
-
-    def __init__(self, title: Line, names: Sequence[str], current: int, *, id: str) -> None:
-        super().__init__(id=id)
-        self._title_line = title
-        self._names = names
-        self._current = current
-
-    def show(self, current: int) -> None:
-        self._current = current
-        self.refresh()
-
-    def line(self, width: int) -> Line:
-        hints: Line = [(f"{key_of('next_page')} next   ", "muted")] if len(self._names) > 1 else []
-        right = [*self._tabs(), *hints, (f"{key_of('close_details')} close", "muted")]
-        if cells(self._title_line) + cells(right) + _AROUND > width:
-            right = self._tabs()
-        return rule(self._title_line, right, width, heavy=True)
-
-    def _tabs(self) -> Line:
-        if len(self._names) < 2:
-            return []
-        tabs: Line = []
-        for number, name in enumerate(self._names):
-            tabs += [(name, "bold accent" if number == self._current else "muted"), ("  ", "")]
-        return tabs
-
-    def on_click(self, event: events.Click) -> None:
-        """What is right of the title are the tabs."""
-        column = 0
-        for text, _ in self.line(self.size.width):
-            if column <= event.x < column + cell_len(text) and text in self._names:
-                self.post_message(self.Chosen(self._names.index(text)))
-            column += cell_len(text)
 
 
 _INDENT = "  "

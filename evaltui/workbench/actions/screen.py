@@ -270,8 +270,6 @@ LISTED: tuple[Action, ...] = (
         where=(Scope.TRACE, Scope.INSPECTOR),
         footer="previous tab",
     ),
-    _in_details("next_page", "Next tab", "Show the next tab", "tab", "right", "l"),
-    _in_details("previous_page", "Previous tab", "Show the previous tab", "shift+tab", "left", "h"),
     action(
         "open_details",
         "Open details",
