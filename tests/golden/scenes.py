@@ -188,6 +188,7 @@ WALKS: dict[str, Walk] = {
     ),
     "broken": _walk(
         agents.broken,
+        ("", "", "Python 3.xx"),
         ("", "r", "1 error in"),
         ("broken-agent", "", "Result !"),
         ("broken-agent-result", "3", "KeyError"),
