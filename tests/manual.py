@@ -23,7 +23,7 @@ from evaltui.files import guide
 from evaltui.files.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in, place_of
-from evaltui.workbench.filtering import LANGUAGE
+from evaltui.workbench.cases.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
 
 ROOT = Path(evaltui.__file__).parents[1]

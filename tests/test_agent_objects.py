@@ -277,8 +277,8 @@ async def test_what_cannot_be_is_refused_before_anything_runs(agent, given, says
 
 def test_lists_of_runs_say_that_it_was_in_process(tmp_path, capsys):
     from evaltui.runs.listing import read_row
-    from evaltui.tui.pages.runs import write_run
-    from evaltui.tui.pages.writer import Page
+    from evaltui.tui.runs.page import write_run
+    from evaltui.tui.widgets.writer import Page
     from tests.commands.command_line import call
 
     out = tmp_path / "out"

@@ -27,7 +27,7 @@ ELSEWHERE = (
     "text",
     "workbench/actions",
 )
-SOURCES = {"workbench/keymap.py", "workbench/tour.py"}
+SOURCES = {"workbench/keymap.py", "workbench/agent/tour.py"}
 NAMES = {key_name(key) for action in ACTIONS for key in action.keys}
 KEYS = NAMES - set("!=*?")
 LONG = [

@@ -20,7 +20,7 @@ from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.figures import counted, plural, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
-from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
+from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 

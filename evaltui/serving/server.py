@@ -24,7 +24,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from evaltui.files.hosts import in_url
 from evaltui.serving.access import Access, RefusedError
 from evaltui.serving.terminal import Size, Terminal, open_terminal
-from evaltui.workbench.editors import IN_BROWSER
+from evaltui.workbench.case.editors import IN_BROWSER
 
 SERVE_PORT = 8700
 MOST_SESSIONS = 8

@@ -11,8 +11,8 @@ from evaltui.testing.messages import FinishedRun
 from evaltui.testing.requests import request_of
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import visible
-from evaltui.workbench.acceptable import Choice
-from evaltui.workbench.accepting import FileChange, Proposal, accept, propose
+from evaltui.workbench.result.acceptable import Choice
+from evaltui.workbench.result.accepting import FileChange, Proposal, accept, propose
 from evaltui.workbench.workbench import Workbench
 
 Say = Callable[[str], None]

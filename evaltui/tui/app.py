@@ -28,11 +28,11 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
+from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import Copied
-from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
+from evaltui.workbench.cases.open_sets import choose_config
 from evaltui.workbench.keymap import read_keymap, use_keys
-from evaltui.workbench.open_sets import choose_config
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -59,7 +59,7 @@ class WorkbenchApp(KeysInOrder[int]):
     # The styles of the first frame; `ActionScreen` has those of all others.
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         _HERE / "app.tcss",
-        _HERE / "panes" / "bars.tcss",
+        _HERE / "main" / "bars.tcss",
     ]
     # There is one of our own.
     ENABLE_COMMAND_PALETTE = False
@@ -106,8 +106,8 @@ class WorkbenchApp(KeysInOrder[int]):
         use_keys(keymap.keys)
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:
-            from evaltui.tui.pages.writer import write_sentences
-            from evaltui.tui.screens.details import DetailsScreen
+            from evaltui.tui.dialogs.details import DetailsScreen
+            from evaltui.tui.widgets.writer import write_sentences
 
             title: Line = [("Your keys: ", "bold"), (visible(str(path)), "muted")]
             self.push_screen(DetailsScreen(title, partial(write_sentences, sentences=keymap.problems)))
@@ -282,7 +282,7 @@ def _choose(folder: Path, *, read_only: bool) -> Opening | int:
         # Eval sets can be edited without their agent.
         if not agents and (may_be_agent(opening.path) or _has_sets(opening.path)):
             return opening
-        from evaltui.tui.screens.chooser import ChooserApp
+        from evaltui.tui.start.chooser import ChooserApp
 
         chooser = ChooserApp(opening.path, agents, read_only=read_only)
         chosen = chooser.run_to_the_end()

@@ -20,7 +20,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 from evaltui.tui.textual_private import driver_of, wrap_output
 from evaltui.tui.theme import ThemedApp
-from evaltui.workbench.editors import IN_BROWSER
+from evaltui.workbench.case.editors import IN_BROWSER
 
 # Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
 _LOOK_EVERY = 2.0

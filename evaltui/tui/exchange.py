@@ -19,7 +19,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.text.figures import show_size
 from evaltui.text.values import visible, visible_text
 from evaltui.tui.pane import Copied
-from evaltui.workbench.editors import IN_BROWSER, NO_EDITOR, at_line, editor_of, refuses_editor
+from evaltui.workbench.case.editors import IN_BROWSER, NO_EDITOR, at_line, editor_of, refuses_editor
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 

@@ -17,10 +17,10 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, divided, draw
 from evaltui.tui.action_screen import ActionScreen, bindings, draw_screen_of
 from evaltui.tui.exchange import copy
-from evaltui.tui.pages.writer import Frame, Page
 from evaltui.tui.pane import Beside, Copied, Pane, PaneFrame, Tab
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Frame, Page
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 

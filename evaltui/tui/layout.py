@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import NamedTuple
 
 from textual.geometry import Offset, Region, Size
 
-from evaltui.tui.pane import Pane
-from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.workbench.workbench import Workbench
-
 MEDIUM, WIDE, WIDEST = 90, 140, 200
 TALL = 40
 START, RUNS = "start", "recent_runs"
-
-
-def make_pane(id: str, workbench: Workbench) -> Pane:
-    """The first frame shows the cases; it does not wait for the other panes to be imported."""
-    return CaseTree(workbench, id=id) if id == "cases" else other_panes()[id](workbench, id=id)
-
-
-@cache
-def other_panes() -> dict[str, Callable[..., Pane]]:
-    """What makes each pane but the cases, imported now if nobody has asked for one before."""
-    from evaltui.tui.panes.case.view import CaseView
-    from evaltui.tui.panes.chat.view import ChatView
-    from evaltui.tui.panes.console import ConsoleView
-    from evaltui.tui.panes.recent_runs import RecentRuns
-    from evaltui.tui.panes.result import ResultView
-    from evaltui.tui.panes.start import StartView
-    from evaltui.tui.panes.trace.view import TraceView
-
-    return {
-        "case": CaseView,
-        "result": ResultView,
-        "chat": ChatView,
-        "trace": TraceView,
-        "console": ConsoleView,
-        START: StartView,
-        RUNS: RecentRuns,
-    }
 
 
 class PaneKind(NamedTuple):

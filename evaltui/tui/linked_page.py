@@ -7,7 +7,7 @@ from abc import abstractmethod
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, divided
 from evaltui.tui.page_pane import PagePane
-from evaltui.tui.pages.writer import Link
+from evaltui.tui.widgets.writer import Link
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

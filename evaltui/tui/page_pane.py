@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Iterator
 
 from evaltui.text.lines import Line, draw
-from evaltui.tui.pages.writer import MAX_WIDTH, Page
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.textual_private import HearingScreen
 from evaltui.tui.widgets.lines import ScrolledLines
+from evaltui.tui.widgets.writer import MAX_WIDTH, Page
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -15,8 +15,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
-from evaltui.workbench.stored_results import ResultRef, StoredResult
-from evaltui.workbench.traffic import Traffic
+from evaltui.workbench.result.stored_results import ResultRef, StoredResult
+from evaltui.workbench.trace.traffic import Traffic
 
 if TYPE_CHECKING:
     # Importing these loads pydantic, which must not happen before the first frame.

@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.files.agent_address import AgentAddress
-from evaltui.workbench.agent_state import AgentState, Console
-from evaltui.workbench.editing import Editing
-from evaltui.workbench.first_minute import RetryOnSave, is_first_minute
-from evaltui.workbench.following import Following
-from evaltui.workbench.navigation import Navigation
-from evaltui.workbench.open_sets import OpenSets
-from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.run_controller import RunController
+from evaltui.workbench.agent.agent_state import AgentState, Console
+from evaltui.workbench.agent.first_minute import RetryOnSave, is_first_minute
+from evaltui.workbench.agent.following import Following
+from evaltui.workbench.agent.watch import Watch
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.cases.navigation import Navigation
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.runs.run_controller import RunController
 from evaltui.workbench.state import Notice
-from evaltui.workbench.watch import Watch
 
 if TYPE_CHECKING:
     from evaltui.files.interpreters import Interpreter
     from evaltui.runs.execution import RunService
+    from evaltui.workbench.case.draft import Draft, Drafting
+    from evaltui.workbench.case.selected_case import SelectedCase
     from evaltui.workbench.chat.controller import ChatController
     from evaltui.workbench.chat.spending import ChatSpending
-    from evaltui.workbench.draft import Draft, Drafting
-    from evaltui.workbench.more_repeats import MoreRepeats
-    from evaltui.workbench.selected_case import SelectedCase
-    from evaltui.workbench.sessions import ReceivedSessions
+    from evaltui.workbench.matrix.more_repeats import MoreRepeats
+    from evaltui.workbench.trace.sessions import ReceivedSessions
 
 Observer = Callable[[], None]
 
@@ -106,14 +106,14 @@ class Workbench:
     @cached_property
     def drafting(self) -> Drafting:
         """The field that is open; the first frame does not wait for what edits."""
-        from evaltui.workbench.draft import Drafting
+        from evaltui.workbench.case.draft import Drafting
 
         return Drafting(self.selected, self.outcomes, self.navigation, self.editing, self._notify)
 
     @cached_property
     def selected(self) -> SelectedCase:
         """The rows of the selected case."""
-        from evaltui.workbench.selected_case import SelectedCase
+        from evaltui.workbench.case.selected_case import SelectedCase
 
         return SelectedCase(self.agent, self.sets, self.navigation, self.editing)
 
@@ -133,7 +133,7 @@ class Workbench:
     @cached_property
     def received(self) -> ReceivedSessions:
         """The sessions that agents send; nobody listens before it is asked for."""
-        from evaltui.workbench.sessions import ReceivedSessions
+        from evaltui.workbench.trace.sessions import ReceivedSessions
 
         return ReceivedSessions(self.agent, self.sets, self._notify, self.say)
 
@@ -158,7 +158,7 @@ class Workbench:
     @cached_property
     def more_repeats(self) -> MoreRepeats:
         """More runs of cases in variants of a matrix."""
-        from evaltui.workbench.more_repeats import MoreRepeats
+        from evaltui.workbench.matrix.more_repeats import MoreRepeats
 
         refuses = self.runs.refuses_to_run
         return MoreRepeats(self.agent, self.sets, refuses, self._notify, self.say, self._run_service)

@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from evaltui.workbench.acceptable import choices_in_list
-from evaltui.workbench.accepting import accept, propose
+from evaltui.workbench.result.acceptable import choices_in_list
+from evaltui.workbench.result.accepting import accept, propose
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -9,8 +9,8 @@ import pytest
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
-from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_rows import MetricRow
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.rows import MetricRow
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.files.layouts import AGENT, criteria, eval_set, starter_pack, uv_package, write

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_rows import MetricRow
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.rows import MetricRow
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.eval_data import make_case, make_turn, write_eval_set

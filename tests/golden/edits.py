@@ -20,17 +20,17 @@ from typing import Any
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.set import SetEditor
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench import set_editing
-from evaltui.workbench.acceptable import choices_in_result
-from evaltui.workbench.accepting import accept, propose
-from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.case_rows.turns import next_expectation, toggle_context
-from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_rows import MetricRow, ReferenceRow, SettingRow
-from evaltui.workbench.fields import Operation, Part, Row, RowId, RowSource
-from evaltui.workbench.relaxing import Relaxing, RuleScope
+from evaltui.workbench.case.fields import Operation, Part, Row, RowId, RowSource
+from evaltui.workbench.case.rows.case import case_rows
+from evaltui.workbench.case.rows.turns import next_expectation, toggle_context
+from evaltui.workbench.cases import set_editing
+from evaltui.workbench.cases.tagging import change_tags, common_tags
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.rows import MetricRow, ReferenceRow, SettingRow
+from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.result.accepting import accept, propose
+from evaltui.workbench.result.relaxing import Relaxing, RuleScope
 from evaltui.workbench.state import Selection
-from evaltui.workbench.tagging import change_tags, common_tags
 from evaltui.workbench.workbench import Workbench
 from tests.golden.steady import steady
 from tests.waiting import PATIENCE_WITH_PROCESSES, until

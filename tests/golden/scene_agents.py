@@ -11,7 +11,7 @@ from typing import Any
 
 import platformdirs
 
-from evaltui.workbench import set_editing
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.workbench import Workbench
 from tests.stored_matrix import write_matrix
 from tests.traces.receiver.senders import session

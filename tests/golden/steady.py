@@ -12,7 +12,7 @@ import platformdirs
 import pytest
 
 from evaltui.text import figures
-from evaltui.tui.panes import bars
+from evaltui.tui.main import bars
 
 # Figures that are different in every run have one form.
 _FIGURES: dict[Callable[..., str], Callable[..., str]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib
 import re
 import shutil
 import sys
@@ -17,6 +16,7 @@ from waiting import PATIENCE_WITH_PROCESSES, until
 
 from evaltui.text.figures import show_duration
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.main.panes import other_panes
 from evaltui.workbench.workbench import Workbench
 
 ROOT = Path(__file__).parents[2]
@@ -84,9 +84,8 @@ async def draw(picture: Picture) -> str:
 
 async def words_now(picture: Picture) -> list[str]:
     """What the program shows now. Every duration reads the same: the text beside it is cut to fit."""
-    for pane in ("case", "chat", "console", "result", "trace"):
-        # Imported while patched, they would stay so.
-        importlib.import_module(f"evaltui.tui.panes.{pane}")
+    # Imported while patched, they would stay so.
+    other_panes()
     with pytest.MonkeyPatch.context() as patch:
         for module in [module for name, module in sys.modules.items() if name.startswith("evaltui.")]:
             if getattr(module, "show_duration", None) is show_duration:

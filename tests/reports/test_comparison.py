@@ -14,8 +14,8 @@ from evaltui.reports.console import render_console
 from evaltui.reports.json_report import comparison_json
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import draw
-from evaltui.tui.pages.comparison import Columns, change_line, write_change
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.compare.page import Columns, change_line, write_change
+from evaltui.tui.widgets.writer import Page
 from evaltui.views.comparison import comparison_lines
 
 P, F, FLAKY = Status.PASSED, Status.FAILED, Status.FLAKY

@@ -13,8 +13,8 @@ from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.pages.matrix import Columns, row_line
-from evaltui.workbench.matrix_export import export_matrix, refuses_file
+from evaltui.tui.matrix.page import Columns, row_line
+from evaltui.workbench.matrix.export import export_matrix, refuses_file
 
 
 def report(folder):

@@ -12,10 +12,10 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.reports.console import render_console
 from evaltui.reports.html.page import html_report
 from evaltui.text.lines import draw
-from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.stored_results import ResultInMemory
 from tests.eval_data import make_case
 from tests.golden.html_text import text_of_html
 

@@ -15,10 +15,10 @@ from textual.pilot import Pilot
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.documents.editing.set import CaseEditor
-from evaltui.tui.pages.case import write_rows
-from evaltui.tui.pages.writer import Page
-from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.fields import RowSource
+from evaltui.tui.case.rows import write_rows
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.case.fields import RowSource
+from evaltui.workbench.case.rows.case import case_rows
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:

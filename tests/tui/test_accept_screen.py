@@ -8,7 +8,7 @@ from pilots import screen_lines, screen_text, turn, until, until_ran, write_case
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.accept import AcceptScreen
+from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -6,7 +6,7 @@ import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.relax import RelaxScreen
+from evaltui.tui.dialogs.relax import RelaxScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

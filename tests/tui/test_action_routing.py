@@ -18,7 +18,7 @@ from textual.message_pump import MessagePump
 import evaltui.tui
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.panes.case.view import CaseView
+from evaltui.tui.case.view import CaseView
 from evaltui.tui.widgets.lines import LineView
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.workbench import Workbench

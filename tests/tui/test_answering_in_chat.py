@@ -10,7 +10,7 @@ from pilots import screen_text, until, until_ran, write_cases
 from requesting_agents import DESK, write_agent
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.save_case import SaveCaseScreen
+from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.workbench import Workbench

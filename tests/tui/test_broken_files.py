@@ -8,7 +8,7 @@ from pilots import screen_text, turn, until, write_cases
 
 from evaltui.documents.merge import Choices
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.details import RawScreen
+from evaltui.tui.dialogs.details import RawScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -9,8 +9,8 @@ from pilots import screen_lines, screen_text, turn, until, write_cases
 from textual import events
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.details import RawScreen
-from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.dialogs.details import RawScreen
+from evaltui.tui.dialogs.prompt import PromptScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

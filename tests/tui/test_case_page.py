@@ -7,7 +7,7 @@ from pilots import write_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.text.figures import show_local
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.widgets.writer import Page
 
 FULL = {
     "eval_id": "everything",

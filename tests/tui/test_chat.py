@@ -7,10 +7,10 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 from rich.cells import cell_len
 
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.chat.begin import ChatFromScreen, NewChatScreen
+from evaltui.tui.chat.view import ChatView
+from evaltui.tui.dialogs.prompt import PromptScreen
 from evaltui.tui.inspector import Inspector, InspectorLines
-from evaltui.tui.panes.chat.view import ChatView
-from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
-from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.chat.conversation import TurnStage

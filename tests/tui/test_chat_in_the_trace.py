@@ -4,9 +4,9 @@ import pytest
 from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.chat.view import ChatView
 from evaltui.tui.inspector import Inspector
-from evaltui.tui.panes.chat.view import ChatView
-from evaltui.tui.panes.trace.view import TraceView
+from evaltui.tui.trace.view import TraceView
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.workbench import Workbench
 

@@ -9,12 +9,12 @@ from evaltui.core.model.outcome import Status
 from evaltui.documents.line_changes import LineChange
 from evaltui.runs.score_table import Trial
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages.criteria import write_row
-from evaltui.tui.pages.criteria_lines import Group, columns_of, row_line
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.criteria.lines import Group, columns_of, row_line
+from evaltui.tui.criteria.page import write_row
 from evaltui.tui.theme import COLORS, FILLS
-from evaltui.workbench.criteria_effect import Effect, Flip, Flips
-from evaltui.workbench.criteria_rows import MetricRow, SettingRow
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.criteria.effect import Effect, Flip, Flips
+from evaltui.workbench.criteria.rows import MetricRow, SettingRow
 
 HALF, FINE, BAD = (CaseId("talk.evalset.json", eval_id) for eval_id in ("half", "fine", "bad"))
 TRIAL = Trial(

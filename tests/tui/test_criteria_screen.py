@@ -7,8 +7,8 @@ from fake_runs import FakeRuns, says
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.criteria import CriteriaRows, CriteriaScreen
-from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.criteria.screen import CriteriaRows, CriteriaScreen
+from evaltui.tui.dialogs.prompt import PromptScreen
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_demo, open_workbench
-from evaltui.tui.screens.chooser import ChooserApp
+from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.state import Opening
 
 

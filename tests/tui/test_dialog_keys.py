@@ -11,21 +11,21 @@ from pilots import screen_lines, screen_text, turn, until, until_ran, write_case
 
 from evaltui.documents.values import put
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.accept import AcceptScreen
-from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
-from evaltui.tui.screens.chooser import ChooserApp
-from evaltui.tui.screens.details import ConvertScreen
-from evaltui.tui.screens.finding import FindCaseScreen
-from evaltui.tui.screens.keys import GuideScreen, HelpScreen
-from evaltui.tui.screens.merge_conflict import MergeConflictScreen
-from evaltui.tui.screens.palette import PaletteScreen
-from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, PromptScreen, RepeatScreen
-from evaltui.tui.screens.relax import RelaxScreen
-from evaltui.tui.screens.save_case import SaveCaseScreen
-from evaltui.tui.screens.starter import StarterScreen
-from evaltui.tui.screens.unsaved import RecoveryScreen, UnsavedScreen
+from evaltui.tui.chat.begin import ChatFromScreen, NewChatScreen
+from evaltui.tui.chat.save_case import SaveCaseScreen
+from evaltui.tui.dialogs.accept import AcceptScreen
+from evaltui.tui.dialogs.details import ConvertScreen
+from evaltui.tui.dialogs.finding import FindCaseScreen
+from evaltui.tui.dialogs.keys import GuideScreen, HelpScreen
+from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
+from evaltui.tui.dialogs.palette import PaletteScreen
+from evaltui.tui.dialogs.prompt import Dialog, DialogKeys, Hint, PromptScreen, RepeatScreen
+from evaltui.tui.dialogs.relax import RelaxScreen
+from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
+from evaltui.tui.start.chooser import ChooserApp
+from evaltui.tui.start.starter import StarterScreen
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.recovery import Recovery
+from evaltui.workbench.files.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

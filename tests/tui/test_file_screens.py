@@ -9,8 +9,8 @@ from evaltui.documents.edits import Move, Put
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.merge_conflict import MergeConflictScreen
-from evaltui.tui.screens.unsaved import RecoveryScreen, UnsavedScreen
+from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
+from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)

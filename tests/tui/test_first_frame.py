@@ -7,11 +7,11 @@ from pilots import screen_text, turn, until, write_cases
 
 from evaltui.files.workspace import open_workspace
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.layout import PANES
+from evaltui.tui.main import screen as main
+from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import Pane
-from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.tui.screens import main
-from evaltui.tui.screens.main import MainScreen
 from evaltui.workbench.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("every_frame")

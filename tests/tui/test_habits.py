@@ -7,12 +7,12 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 
 from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.keys import found_rows, keys_here
-from evaltui.tui.panes.result import ResultView
-from evaltui.tui.screens.chooser import ChooserApp
-from evaltui.tui.screens.keys import GuidePage, HelpScreen
-from evaltui.tui.screens.palette import PaletteScreen
-from evaltui.tui.screens.second_pages import PickRunScreen, ThemeScreen
+from evaltui.tui.dialogs.keys import GuidePage, HelpScreen
+from evaltui.tui.dialogs.keys_page import found_rows, keys_here
+from evaltui.tui.dialogs.palette import PaletteScreen
+from evaltui.tui.dialogs.second_pages import PickRunScreen, ThemeScreen
+from evaltui.tui.result.view import ResultView
+from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench

@@ -13,10 +13,10 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.history import CaseHistory, CasePoint
 from evaltui.text.figures import show_clock
 from evaltui.text.lines import draw
-from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.writer import Folding, Page
+from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.widgets.writer import Folding, Page
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.stored_results import ResultInMemory
 
 KEY = ("lights", "off")
 P, F = Status.PASSED, Status.FAILED

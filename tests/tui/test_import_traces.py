@@ -10,9 +10,9 @@ from evaltui.core.model.events import Event, text, tool_call, tool_result
 from evaltui.traces.writing.otlp import otlp_json
 from evaltui.traces.writing.turn import Held, spans_of_turns
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.import_traces import ConversationScreen
-from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.screens.save_case import SaveCaseScreen
+from evaltui.tui.chat.save_case import SaveCaseScreen
+from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.sessions.import_traces import ConversationScreen
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

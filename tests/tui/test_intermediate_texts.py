@@ -23,15 +23,15 @@ from evaltui.reports.html.painting import sides
 from evaltui.reports.markdown_report import markdown_report
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.accept import AcceptScreen
+from evaltui.tui.dialogs.accept import AcceptScreen
+from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.widgets.writer import Page
 from evaltui.views.cause import differences_of
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.acceptable import choices_in_result
-from evaltui.workbench.accepting import accept, propose
+from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.result.accepting import accept, propose
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
-from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 ASKED = {

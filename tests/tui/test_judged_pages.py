@@ -43,14 +43,14 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.judged import write_all_findings
-from evaltui.tui.pages.writer import Folding, Page, fold_of
+from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.judged import write_all_findings
+from evaltui.tui.widgets.writer import Folding, Page, fold_of
 from evaltui.views.cause import differences_of, judged_row
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.acceptable import refuses_case
+from evaltui.workbench.result.acceptable import refuses_case
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
-from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 CASE = EvalCase.model_validate(

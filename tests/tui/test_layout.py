@@ -9,11 +9,12 @@ from textual.geometry import Offset, Size
 
 from evaltui.files.settings import last_sizes
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.layout import CASE_WIDTH, CASES_WIDTH, DOCK_ROWS, DRAGGED, PANES, Layout, make_pane
+from evaltui.tui.dialogs.keys import JumpLabel
+from evaltui.tui.layout import CASE_WIDTH, CASES_WIDTH, DOCK_ROWS, DRAGGED, PANES, Layout
+from evaltui.tui.main import bars
+from evaltui.tui.main.bars import is_too_small
+from evaltui.tui.main.panes import make_pane
 from evaltui.tui.pane import fitting
-from evaltui.tui.panes import bars
-from evaltui.tui.panes.bars import is_too_small
-from evaltui.tui.screens.keys import JumpLabel
 from evaltui.workbench.workbench import Workbench
 
 # Terminals, and the columns of the two wide ones.
@@ -313,7 +314,7 @@ async def test_maximising_hiding_and_back(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
-        before = await complete(app, pilot, "○ off", "+ call, argument")
+        before = await complete(app, pilot, "○ off", "+ turn, call, argument")
         await pilot.press("z")
         await until(pilot, lambda: "1 Cases ─ 2 Case" in screen_text(app))
         assert "light on" not in screen_text(app)
@@ -347,7 +348,7 @@ async def test_the_key_of_the_docks_tab_hides_it_and_shows_it_again(agent):
         await started(app, pilot)
         await pilot.press("5")
         await until(pilot, lambda: focused_tab(app) == "5 Trace")
-        before = await complete(app, pilot, "○ off", "+ call, argument")
+        before = await complete(app, pilot, "○ off", "+ turn, call, argument")
         await pilot.press("5")
         await until(pilot, lambda: "2 Case ─ 3 Result ○ ─ 4 Chat ─ 5 Trace" in screen_text(app))
         assert app.screen.focused.id == "cases"

@@ -7,8 +7,8 @@ from evaltui.core.compare.matrix import Row
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages.matrix import Columns, row_line
-from evaltui.workbench.matrices import read_matrix
+from evaltui.tui.matrix.page import Columns, row_line
+from evaltui.workbench.matrix.matrices import read_matrix
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from textual.screen import Screen
 
 from evaltui.core.model.variants import Change
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.matrix import MatrixScreen
+from evaltui.tui.matrix.screen import MatrixScreen
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.files.layouts import eval_set, write

@@ -8,9 +8,9 @@ from textual import events
 from textual.widgets import Input
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.details import RawScreen
-from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.screens.unsaved import UnsavedScreen
+from evaltui.tui.dialogs.details import RawScreen
+from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.dialogs.unsaved import UnsavedScreen
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"

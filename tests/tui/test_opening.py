@@ -7,7 +7,7 @@ from pilots import screen_text, turn, until, write_cases
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
-from evaltui.tui.screens.chooser import ChooserApp
+from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.state import Opening
 from evaltui.workbench.workbench import Workbench
 from tests.files.layouts import uv_package, write

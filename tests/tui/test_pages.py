@@ -14,10 +14,10 @@ from evaltui.core.model.eval_set import EvalCase, IntermediateData, Invocation
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells
-from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.writer import MIN_WIDTH, Folding, Page
+from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.widgets.writer import MIN_WIDTH, Folding, Page
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.stored_results import ResultInMemory
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60) | st.sampled_from(
     ["[/x]", "\x1b[2J", "日本語テキスト" * 9, "a\n\tb\r\n", "x" * 200, "🎉 \u202e done"]

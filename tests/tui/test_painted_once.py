@@ -11,7 +11,7 @@ from textual._compositor import LayoutUpdate
 from textual.app import App
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.workbench import outcomes
+from evaltui.workbench.result import outcomes
 from evaltui.workbench.workbench import Workbench
 
 WIDE = (160, 45)

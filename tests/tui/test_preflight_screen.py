@@ -9,7 +9,7 @@ import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.workbench.state import Stage
 from evaltui.workbench.workbench import Workbench
 

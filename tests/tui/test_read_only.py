@@ -13,9 +13,9 @@ from stored_matrix import write_matrix
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.main import MainScreen
-from evaltui.tui.screens.matrix import MatrixScreen
-from evaltui.tui.screens.runs import RunsScreen
+from evaltui.tui.main.screen import MainScreen
+from evaltui.tui.matrix.screen import MatrixScreen
+from evaltui.tui.runs.screen import RunsScreen
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, chain_of
 from evaltui.workbench.state import READ_ONLY, Selection
 from evaltui.workbench.workbench import Workbench

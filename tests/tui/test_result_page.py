@@ -14,14 +14,14 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages import rows as rows_page
-from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.live import LiveCase, write_live
-from evaltui.tui.pages.running import InFlight
-from evaltui.tui.pages.writer import Folding, Page
+from evaltui.tui.result import rows as rows_page
+from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.live import LiveCase, write_live
+from evaltui.tui.result.running import InFlight
+from evaltui.tui.widgets.writer import Folding, Page
 from evaltui.views.cause import differences_of, failing_differences
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
-from evaltui.workbench.stored_results import ResultInMemory
 
 BEDROOM = {"name": "set", "args": {"room": "Bedroom", "degrees": 19}}
 KITCHEN = {"name": "set", "args": {"room": "Kitchen", "degrees": 19}}

@@ -16,14 +16,14 @@ from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.running import FailedCase, InFlight, waiting, write_running
-from evaltui.tui.pages.set_result import write_set_results
-from evaltui.tui.pages.writer import Page
-from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.workbench.set_results import results_of_set
+from evaltui.tui.cases.view import CaseTree
+from evaltui.tui.result.running import FailedCase, InFlight, waiting, write_running
+from evaltui.tui.result.set_result import write_set_results
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.result.set_results import results_of_set
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import EarlierResult, Run
-from evaltui.workbench.stored_results import ResultInMemory
-from evaltui.workbench.traffic import Traffic
+from evaltui.workbench.trace.traffic import Traffic
 from evaltui.workbench.workbench import Workbench
 
 PATH = "home.evalset.json"

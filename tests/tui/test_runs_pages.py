@@ -14,7 +14,7 @@ from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages.runs import (
+from evaltui.tui.runs.page import (
     Columns,
     FailedCase,
     run_line,
@@ -22,8 +22,8 @@ from evaltui.tui.pages.runs import (
     write_run_preview,
     write_side,
 )
-from evaltui.tui.pages.runs_plot import RunPlot, pass_rate, write_figures, write_plot
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.runs.plot import RunPlot, pass_rate, write_figures, write_plot
+from evaltui.tui.widgets.writer import Page
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "final_response_match_v2": {"threshold": 0.8}}}

@@ -7,9 +7,9 @@ from stored_runs import interrupt
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.comparison import ComparisonScreen
-from evaltui.tui.screens.prompt import PromptScreen, RepeatScreen
-from evaltui.tui.screens.runs import RunsScreen
+from evaltui.tui.compare.screen import ComparisonScreen
+from evaltui.tui.dialogs.prompt import PromptScreen, RepeatScreen
+from evaltui.tui.runs.screen import RunsScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -6,7 +6,7 @@ import pytest
 from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.save_case import SaveCaseScreen
+from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.workbench import Workbench
 

@@ -18,21 +18,21 @@ import evaltui.tui
 from evaltui.tui import textual_private
 from evaltui.tui.action_screen import ActionApp, ActionScreen, DialogScreen
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.criteria.screen import CriteriaScreen
+from evaltui.tui.dialogs.details import DetailsScreen, RawScreen
+from evaltui.tui.dialogs.finding import FindCaseScreen
+from evaltui.tui.dialogs.framed import FramedScreen
+from evaltui.tui.dialogs.keys import HelpScreen
+from evaltui.tui.dialogs.palette import PaletteScreen
+from evaltui.tui.dialogs.unsaved import RecoveryScreen
 from evaltui.tui.layout import KEYS, Layout
+from evaltui.tui.main.dialogs import MainDialogs
+from evaltui.tui.main.links import MainLinks
+from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import PaneFrame
-from evaltui.tui.screens.criteria import CriteriaScreen
-from evaltui.tui.screens.details import DetailsScreen, RawScreen
-from evaltui.tui.screens.finding import FindCaseScreen
-from evaltui.tui.screens.framed import FramedScreen
-from evaltui.tui.screens.keys import HelpScreen
-from evaltui.tui.screens.main import MainScreen
-from evaltui.tui.screens.main_dialogs import MainDialogs
-from evaltui.tui.screens.main_links import MainLinks
-from evaltui.tui.screens.palette import PaletteScreen
-from evaltui.tui.screens.runs import RunsScreen
-from evaltui.tui.screens.unsaved import RecoveryScreen
-from evaltui.workbench import set_editing
+from evaltui.tui.runs.screen import RunsScreen
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 

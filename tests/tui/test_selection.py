@@ -6,7 +6,7 @@ from textual.selection import Selection
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
 from evaltui.tui.page_pane import PagePane
-from evaltui.tui.pages.sides import BESIDE, Sides, write_sides
+from evaltui.tui.result.sides import BESIDE, Sides, write_sides
 from evaltui.tui.widgets.lines import CursorLines
 
 LINES = [

@@ -7,7 +7,7 @@ import json
 from pilots import screen_text, until, until_ran
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.save_case import SaveCaseScreen
+from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.workbench.workbench import Workbench
 
 DESK = """

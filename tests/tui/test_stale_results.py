@@ -12,8 +12,8 @@ from textual import events
 from evaltui.runs import execution
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.selected import View, write_page
-from evaltui.tui.pages.writer import NOT_FOLDED, Page
+from evaltui.tui.result.selected import View, write_page
+from evaltui.tui.widgets.writer import NOT_FOLDED, Page
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

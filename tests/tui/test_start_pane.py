@@ -10,11 +10,11 @@ from evaltui.files.agent_source import SourcePlace
 from evaltui.files.interpreters import OWN
 from evaltui.runs.run_file import RunFile
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.case.view import CaseView
+from evaltui.tui.chat.view import ChatView
 from evaltui.tui.inspector import InspectorLines
-from evaltui.tui.panes.case.view import CaseView
-from evaltui.tui.panes.chat.view import ChatView
-from evaltui.workbench.agent_state import api_key
-from evaltui.workbench.first_minute import missing_package
+from evaltui.workbench.agent.agent_state import api_key
+from evaltui.workbench.agent.first_minute import missing_package
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """\
@@ -45,7 +45,7 @@ def opened(monkeypatch):
         return "opened"
 
     monkeypatch.setenv("EDITOR", "vim")
-    monkeypatch.setattr("evaltui.tui.screens.main_dialogs.open_source", open_source)
+    monkeypatch.setattr("evaltui.tui.main.dialogs.open_source", open_source)
     return places
 
 

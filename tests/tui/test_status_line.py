@@ -14,9 +14,9 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.plan import Scaled
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
-from evaltui.tui.pages.start import write_broken
-from evaltui.tui.pages.status import header_ends, run_line, status_line
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.main.status import header_ends, run_line, status_line
+from evaltui.tui.start.page import write_broken
+from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.state import Run, Stage
 from evaltui.workbench.workbench import Workbench
 

@@ -5,10 +5,10 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.tui.inspector import Inspector, InspectorLines
-from evaltui.tui.panes.result import ResultView
-from evaltui.tui.panes.trace.view import TraceView
-from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.result.view import ResultView
+from evaltui.tui.trace.view import TraceView
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -13,11 +13,11 @@ from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.trace.spans import SpanTree, request_of
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.text.lines import draw
-from evaltui.tui.pages.chat import write_row
-from evaltui.tui.pages.chat_inspector import ChatTotals, write_inspected
-from evaltui.tui.pages.span import write_expected, write_head, write_request
-from evaltui.tui.pages.trace import Columns, axis_line, cut_text, span_line, write_time_spent
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.chat.inspector import ChatTotals, write_inspected
+from evaltui.tui.chat.page import write_row
+from evaltui.tui.trace.page import Columns, axis_line, cut_text, span_line, write_time_spent
+from evaltui.tui.trace.span import write_expected, write_head, write_request
+from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.chat.rows import Row, RowKind
 

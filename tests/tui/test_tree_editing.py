@@ -6,9 +6,9 @@ import pytest
 from pilots import in_panes, screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.tui.screens.details import ConvertScreen
-from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.cases.view import CaseTree
+from evaltui.tui.dialogs.details import ConvertScreen
+from evaltui.tui.dialogs.prompt import PromptScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -14,16 +14,16 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.documents.values import put
 from evaltui.views.cause import differences_of
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.acceptable import (
+from evaltui.workbench.agent.background import Progress
+from evaltui.workbench.result.acceptable import (
     choices_in_list,
     choices_in_result,
     refuses_in_list,
     refuses_in_result,
 )
-from evaltui.workbench.accepting import accept, propose
-from evaltui.workbench.background import Progress
+from evaltui.workbench.result.accepting import accept, propose
+from evaltui.workbench.result.stored_results import RunResults, _last_read
 from evaltui.workbench.state import Selection
-from evaltui.workbench.stored_results import RunResults, _last_read
 from evaltui.workbench.workbench import Workbench
 
 HOUSE = """

@@ -15,7 +15,7 @@ from evaltui.core.model.errors import NO_PYTHON
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import look_for_interpreter
 from evaltui.runner.parent.warm_hosts import WarmHosts
-from evaltui.tui.pages.status import header_ends
+from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench import set_editing
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -10,10 +10,10 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.workbench.case_list import TreeRows
-from evaltui.workbench.case_order import CaseOrder, in_order
+from evaltui.workbench.cases.case_list import TreeRows
+from evaltui.workbench.cases.case_order import CaseOrder, in_order
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
-from evaltui.workbench.stored_results import ResultInMemory
 from tests.listed_cases import listed_case
 
 IDS = ("quick", "slow", "never_run", "dear")

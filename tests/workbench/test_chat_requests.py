@@ -6,7 +6,7 @@ pytest.importorskip("google.adk")
 
 from requesting_agents import BOOKING, write_agent
 
-from evaltui.tui.panes.chat.message import MessageDraft
+from evaltui.tui.chat.message import MessageDraft
 from evaltui.workbench.chat.rows import ChatRows
 from evaltui.workbench.workbench import Workbench
 

@@ -10,10 +10,10 @@ from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
-from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.stored_results import ResultInMemory
 from evaltui.workbench.workbench import Workbench
 
 CONFIG = """{

@@ -11,10 +11,10 @@ from fake_runs import FakeRuns, says
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Status
 from evaltui.documents.edits import Put
-from evaltui.workbench import rescoring
-from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_effect import effect_of, flips_of
-from evaltui.workbench.criteria_rows import MetricRow, OptionRow, SettingRow
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.effect import effect_of, flips_of
+from evaltui.workbench.criteria.rows import MetricRow, OptionRow, SettingRow
+from evaltui.workbench.result import rescoring
 from evaltui.workbench.workbench import Workbench
 
 CONFIG = {"criteria": {"response_match_score": 0.8, "tool_trajectory_avg_score": 1.0}}

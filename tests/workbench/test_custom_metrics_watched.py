@@ -10,7 +10,7 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.config import ConfigEditor
-from evaltui.workbench.saves import ReactionStep
+from evaltui.workbench.files.saves import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

@@ -3,7 +3,7 @@
 import json
 
 from evaltui.workbench import chosen_cases, set_editing
-from evaltui.workbench.criteria import Criteria
+from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.files.layouts import AGENT, write

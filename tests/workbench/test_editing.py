@@ -16,7 +16,7 @@ from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
 from evaltui.workbench import open_files, set_editing
-from evaltui.workbench.open_files import OpenFiles
+from evaltui.workbench.files.open_files import OpenFiles
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.recovered_texts import after

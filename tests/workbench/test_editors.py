@@ -14,7 +14,7 @@ from evaltui.files.agent_source import (
     root_place,
     source_lines,
 )
-from evaltui.workbench.editors import at_line, editor_of
+from evaltui.workbench.case.editors import at_line, editor_of
 
 PLACE = SourcePlace(Path("/x/agent.py"), 12)
 AGENT = """

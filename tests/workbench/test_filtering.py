@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from evaltui.core.model.case_id import CaseId, CaseOutline
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.workbench import set_editing
-from evaltui.workbench.filtering import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
+from evaltui.workbench.cases import set_editing
+from evaltui.workbench.cases.filtering import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.listed_cases import ListedCase

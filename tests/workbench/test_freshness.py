@@ -12,10 +12,10 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.documents.edits import Put, Remove
 from evaltui.runs import execution
 from evaltui.text.lines import draw
-from evaltui.tui.pages.selected import View, write_page
-from evaltui.tui.pages.writer import NOT_FOLDED, Page
-from evaltui.workbench import set_editing
+from evaltui.tui.result.selected import View, write_page
+from evaltui.tui.widgets.writer import NOT_FOLDED, Page
 from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests import stored_runs

@@ -12,7 +12,7 @@ def loaded_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["evaltui.workbench.actions", "evaltui.workbench.running"])
+@pytest.mark.parametrize("module", ["evaltui.workbench.actions", "evaltui.workbench.runs.running"])
 def test_the_workbench_knows_no_screen(module):
     assert not {"textual", "google.adk"} & loaded_after(f"import {module}")
 

@@ -12,9 +12,9 @@ from evaltui.core.model.variants import Change
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.pages.matrix_cells import cell_lines
-from evaltui.workbench.matrices import CellResult, cell_result, read_matrix
-from evaltui.workbench.matrix_view import MatrixView
+from evaltui.tui.matrix.cells import cell_lines
+from evaltui.workbench.matrix.matrices import CellResult, cell_result, read_matrix
+from evaltui.workbench.matrix.view import MatrixView
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.resuming import read_resumption
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_writer import begin_run
-from evaltui.workbench.more_repeats import runs_problem
-from evaltui.workbench.running import EditedSets
+from evaltui.workbench.matrix.more_repeats import runs_problem
+from evaltui.workbench.runs.running import EditedSets
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

@@ -9,9 +9,9 @@ from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.values import edits_of
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.case_rows import expected
-from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.fields import FieldError, RowSource
+from evaltui.workbench.case.fields import FieldError, RowSource
+from evaltui.workbench.case.rows import expected
+from evaltui.workbench.case.rows.case import case_rows
 
 ARG = ("turn", 0, "call", 0, "arg", 0)
 # Written as nobody would write it again.

@@ -14,12 +14,12 @@ from evaltui.runs.listing import stored_runs
 from evaltui.runs.resuming import read_resumption
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from evaltui.workbench.acceptable import choices_in_result
-from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.compared_runs import KindTitle, compare_runs, comparison_rows
-from evaltui.workbench.run_list import RunList
-from evaltui.workbench.running import EditedSets
+from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.result.accepting import propose
+from evaltui.workbench.runs.compared_runs import KindTitle, compare_runs, comparison_rows
+from evaltui.workbench.runs.run_list import RunList
+from evaltui.workbench.runs.running import EditedSets
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call

@@ -1,8 +1,8 @@
 """What is printed is kept in bounds, and what was dropped is counted."""
 
-import evaltui.workbench.agent_state as console_module
+import evaltui.workbench.agent.agent_state as console_module
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.agent_state import LONGEST_LINE, MOST_LINES, Console
+from evaltui.workbench.agent.agent_state import LONGEST_LINE, MOST_LINES, Console
 
 
 def test_the_last_lines_are_kept():

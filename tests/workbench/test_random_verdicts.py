@@ -11,7 +11,7 @@ from test_freshness import CONFIG, SET, case, config, message, opened, page, tur
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.edits import Put
 from evaltui.runs.history import open_run
-from evaltui.workbench import set_editing
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 
 CRITERIA = {"response_match_score": 0.8}

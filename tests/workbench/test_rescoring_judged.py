@@ -11,9 +11,9 @@ from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
-from evaltui.workbench.scoring_again import score_again
+from evaltui.workbench.result.scoring_again import score_again
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.stored_results import ResultInMemory
 
 METRIC = "final_response_match_v2"
 STALE = "stale score; run again"

@@ -8,9 +8,9 @@ from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
 from evaltui.core.model.outcome import RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
-from evaltui.workbench.scoring_again import score_again
+from evaltui.workbench.result.scoring_again import score_again
+from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.stored_results import ResultInMemory
 
 RIGHT, WRONG = (f"sk-{letter * 24}" for letter in "ab")
 

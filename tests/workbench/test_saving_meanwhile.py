@@ -18,8 +18,8 @@ from evaltui.documents.edits import Put
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
 from evaltui.workbench import background, open_files
-from evaltui.workbench.open_files import OpenFiles
-from evaltui.workbench.saves import SavedSets
+from evaltui.workbench.files.open_files import OpenFiles
+from evaltui.workbench.files.saves import SavedSets
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.recovered_texts import after

@@ -13,7 +13,7 @@ from evaltui.files.interpreters import look_for_interpreter
 from evaltui.files.run_settings import SETTINGS, RunSettings
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from evaltui.workbench.run_list import RunList
+from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.state import Stage
 from evaltui.workbench.workbench import Workbench
 

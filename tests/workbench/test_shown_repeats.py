@@ -8,10 +8,10 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.views.cause import differences_of
-from evaltui.workbench.acceptable import choices_in_result
-from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.repeats import parse_repeated, repeat_problem, repeat_title, usual_repeat
+from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.result.accepting import propose
+from evaltui.workbench.runs.repeats import parse_repeated, repeat_problem, repeat_title, usual_repeat
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 

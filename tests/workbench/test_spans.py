@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evaltui.core.model.events import Event, text, tool_call, tool_result, transfer
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, SpanTree, request_of
-from evaltui.workbench.traces import GAP, Outline, problem_of
+from evaltui.workbench.trace.traces import GAP, Outline, problem_of
 
 
 def said(message, turn=0, t=0.0):

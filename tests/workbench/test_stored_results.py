@@ -7,13 +7,13 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
 from evaltui.runs.score_table import ScoreTable
-from evaltui.workbench import set_results
-from evaltui.workbench.case_order import CaseOrder, in_order
-from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_effect import flips_of
-from evaltui.workbench.criteria_rows import MetricRow
-from evaltui.workbench.failing import mark_failing
-from evaltui.workbench.stored_results import StoredResult
+from evaltui.workbench.cases.case_order import CaseOrder, in_order
+from evaltui.workbench.cases.failing import mark_failing
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.effect import flips_of
+from evaltui.workbench.criteria.rows import MetricRow
+from evaltui.workbench.result import set_results
+from evaltui.workbench.result.stored_results import StoredResult
 from evaltui.workbench.workbench import Workbench
 
 CASES = {f"case_{number}": ("hello", "goodbye" if number % 3 == 0 else "hello") for number in range(6)}

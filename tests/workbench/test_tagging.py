@@ -7,11 +7,11 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.tags import tags_in
 from evaltui.documents.editing.set import SetEditor
-from evaltui.workbench import set_editing
-from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.fields import RowSource
+from evaltui.workbench.case.fields import RowSource
+from evaltui.workbench.case.rows.case import case_rows
+from evaltui.workbench.cases import set_editing
+from evaltui.workbench.cases.tagging import change_tags, chosen_named, common_tags, tags_hint
 from evaltui.workbench.state import Selection
-from evaltui.workbench.tagging import change_tags, chosen_named, common_tags, tags_hint
 from evaltui.workbench.workbench import Workbench
 
 HELLO = ("hello", "hello")

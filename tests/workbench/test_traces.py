@@ -13,10 +13,10 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
-from evaltui.workbench import traces as traces_module
+from evaltui.workbench.result.stored_results import RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, RunRef, deciding_repeat
-from evaltui.workbench.stored_results import RunResults, StoredResult
-from evaltui.workbench.traces import Traces
+from evaltui.workbench.trace import traces as traces_module
+from evaltui.workbench.trace.traces import Traces
 from evaltui.workbench.workbench import Workbench
 
 TALKER = """

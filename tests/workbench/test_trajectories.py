@@ -12,13 +12,13 @@ from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
 from evaltui.runs.history import KeptRun
 from evaltui.text.lines import draw
-from evaltui.tui.pages.comparison import (
+from evaltui.tui.compare.page import (
     spent_line,
     write_group,
     write_trajectories,
 )
-from evaltui.tui.pages.writer import Page
-from evaltui.workbench.compared_runs import Compared, Reasons, trajectories
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.runs.compared_runs import Compared, Reasons, trajectories
 
 P, F = Status.PASSED, Status.FAILED
 PATH = "home.evalset.json"

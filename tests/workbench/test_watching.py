@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench import watch
-from evaltui.workbench.saves import ReactionStep
+from evaltui.workbench.agent import watch
+from evaltui.workbench.files.saves import ReactionStep
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evaltui.core.model.problems import EvalSetError
-from evaltui.workbench.running import EditedSets
+from evaltui.workbench.runs.running import EditedSets
 from evaltui.workbench.workbench import Workbench
 
 JUDGED = {"rubric_based_final_response_quality_v1": 0.8}

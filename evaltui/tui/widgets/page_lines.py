@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evaltui.text.lines import Line
-from evaltui.tui.pages.writer import MAX_WIDTH, Page
 from evaltui.tui.widgets.lines import ScrolledLines
+from evaltui.tui.widgets.writer import MAX_WIDTH, Page
 
 
 class PageLines(ScrolledLines, inherit_bindings=False):

@@ -6,13 +6,13 @@ from functools import partial
 from types import ModuleType
 
 from evaltui.workbench.actions.action import Action, Scope, action, not_read
-from evaltui.workbench.chosen_cases import refuses_cases, refuses_paste, refuses_to_convert
+from evaltui.workbench.cases.chosen_cases import refuses_cases, refuses_paste, refuses_to_convert
 from evaltui.workbench.workbench import Workbench
 
 
 def _set_editing() -> ModuleType:
     """Imported when it is first needed: the first frame edits nothing."""
-    from evaltui.workbench import set_editing
+    from evaltui.workbench.cases import set_editing
 
     return set_editing
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from evaltui.workbench.acceptable import refuses_in_list, refuses_in_result
 from evaltui.workbench.actions.action import Action, Scope, action
+from evaltui.workbench.result.acceptable import refuses_in_list, refuses_in_result
 from evaltui.workbench.workbench import Workbench
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.workbench.actions.action import Action, Scope, action
-from evaltui.workbench.editors import refuses_editor
+from evaltui.workbench.case.editors import refuses_editor
 from evaltui.workbench.workbench import Workbench
 
 _WITH_SOURCE = (

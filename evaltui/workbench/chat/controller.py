@@ -14,11 +14,11 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.text.keys import key_of
-from evaltui.workbench.agent_state import AgentState, Console
+from evaltui.workbench.agent.agent_state import AgentState, Console
+from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.chat.current_session import CurrentSession, info_of
-from evaltui.workbench.open_sets import OpenSets
-from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_files import AgentFiles
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 
 if TYPE_CHECKING:

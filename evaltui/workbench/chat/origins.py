@@ -22,9 +22,9 @@ from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.played_users import SimulatedUserError
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import show_change, visible
+from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage
-from evaltui.workbench.open_sets import OpenSets
-from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CaseOutcome
 
 

@@ -26,11 +26,11 @@ from evaltui.documents.editing.set import SetEditor
 from evaltui.files.configs import find_config, scores_outputs
 from evaltui.files.folders import app_name
 from evaltui.text.keys import key_of
-from evaltui.workbench import set_editing
-from evaltui.workbench.agent_state import AgentState
-from evaltui.workbench.case_plan import refusing
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.case.case_plan import refusing
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.chat.conversation import Transcript
-from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import Selection
 
 TurnMode = Literal["scored", "context", "left out"]

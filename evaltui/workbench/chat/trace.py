@@ -12,7 +12,7 @@ from evaltui.core.trace.spans import Span
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.chat.rows import Row
 from evaltui.workbench.state import RunRef
-from evaltui.workbench.traces import Trace
+from evaltui.workbench.trace.traces import Trace
 
 _CHAT = RunRef(title="chat")
 _NOT_OVER = (TurnStage.WAITING, TurnStage.RUNNING)

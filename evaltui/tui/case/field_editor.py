@@ -1,0 +1,384 @@
+"""Editing one field of the case in its place: opening, typing, applying, closing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from evaltui.tui.action_screen import KeysInOrder
+from evaltui.tui.case.navigation import CaseRows
+from evaltui.tui.case.opened_field import OpenedField
+from evaltui.tui.case.rows import OpenField
+from evaltui.tui.exchange import EditorError, edit_outside
+from evaltui.tui.widgets.fields import FieldLine, FieldText, as_one_line
+from evaltui.workbench.case.draft import Draft
+from evaltui.workbench.case.fields import Field, Operation, Part, Row
+from evaltui.workbench.case.steps import Step
+from evaltui.workbench.workbench import Workbench
+
+_TALLEST = 12
+# Characters. Who has changed more is asked before that is discarded.
+_MOST_DISCARDED = 200
+
+
+class FieldEditor:
+    """The two widgets of a case pane that fields are typed in, and the field that is open in one of them."""
+
+    def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
+        self.opened: OpenedField | None = None
+        """The open field; None if none is."""
+        self.line = FieldLine(id="case-line")
+        self.line.soft_wrap = True
+        self.text = FieldText(id="case-text")
+        self._pane = pane
+        self._workbench = workbench
+        self._width = 0
+
+    # Opening
+
+    def perform(self, operation: Operation | None, otherwise: str) -> None:
+        """Does an operation of a row and opens the field it leads to; `otherwise` is why there is none."""
+        if operation is None:
+            self._pane.refuse_row(otherwise)
+            return
+        before = self._pane.row
+        if self._pane.do(operation) and operation.opens:
+            is_new = operation.make is not None
+            step = self._workbench.editing.last_step if is_new else None
+            self.edit(operation.opens, selected=is_new, step=step)
+            if self.opened is not None and is_new and before is not None:
+                self.opened.added_from = before.id
+        if operation.opens and self.opened is None:
+            self._pane.refuse_row(None)
+
+    def edit(self, part: Part, *, selected: bool = False, step: Step | None = None) -> None:
+        """Opens the value or the name of the current row, if it has one; `step` has added the row."""
+        row = self._pane.row
+        field = row.of(part) if row else None
+        if row is not None and field is not None:
+            # Names complete from what it declares.
+            self._workbench.agent.learn_tools()
+            draft = self._workbench.drafting.open(row.id, part, field, step=step)
+            if draft is not None:
+                self._show(OpenedField(draft, self._widget_for(field)), selected=selected)
+            self._pane.show_soon()
+
+    def choose(self, row: Row, field: Field, adds: dict[str, Callable[[], None]]) -> None:
+        """Opens a field below a row that chooses what to add there."""
+        case = self._pane.selected.case
+        if case is not None and self._workbench.navigation.leave():
+            draft = Draft(case, row.id, "value", field, "", "")
+            self._show(OpenedField(draft, self.line, choice=0, adds=adds), selected=False)
+
+    def _widget_for(self, field: Field) -> FieldText:
+        return self.text if field.kind in ("text", "json") else self.line
+
+    def _show(self, opened: OpenedField, *, selected: bool) -> None:
+        self._close()
+        self.opened, widget = opened, opened.widget
+        for one in (self.line, self.text):
+            one.display = one is widget
+        draft, kind, is_typed = opened.draft, opened.draft.field.kind, opened.draft.is_typed
+        self.line.one_line = kind == "line"
+        widget.begin(draft.text, selected=selected, is_json=kind == "json")
+        # What the widget makes of a text, nobody has typed.
+        draft.text = widget.typed
+        if not is_typed:
+            draft.base = draft.text
+        self._pane.follow()
+        # At once, not soon: what is typed right behind the key is meant for the field.
+        self._pane.screen.set_focus(widget, scroll_visible=False)
+
+    # Typing
+
+    def typed(self) -> None:
+        """Drafts what is in the field."""
+        if self.opened is not None and self._draft(self.opened):
+            self._pane.show_soon()
+
+    def _draft(self, opened: OpenedField) -> bool:
+        """Whether something was typed since the last time."""
+        draft, text = opened.draft, opened.widget.typed
+        if text == draft.text:
+            return False
+        if opened.adds is None:
+            self._workbench.drafting.type(text)
+        else:
+            draft.text, draft.problem = text, ""
+        opened.choose_best_match()
+        return True
+
+    # Closing
+
+    def follow(self) -> None:
+        """Opens what was recovered, closes what was applied elsewhere, and takes over what was changed."""
+        drafting, opened = self._workbench.drafting, self.opened
+        if opened is None:
+            if (draft := drafting.draft) is not None and not draft.is_in_dialog and self._pane.rows:
+                self._pane.move_to_id(draft.row)
+                self._show(OpenedField(draft, self._widget_for(draft.field)), selected=False)
+            return
+        if opened.adds is not None:
+            return
+        if drafting.draft is not opened.draft:
+            self._close()
+            return
+        self._draft(opened)
+        before = opened.draft.text
+        if not drafting.follow():
+            self._close_from_outside(opened)
+        elif opened.draft.text != before or opened.widget is not self._widget_for(opened.draft.field):
+            self._show(replace(opened, widget=self._widget_for(opened.draft.field)), selected=False)
+
+    def _close_from_outside(self, opened: OpenedField) -> None:
+        """Closes the field; what the user goes on typing is no command."""
+        app, was_typing = self._pane.app, opened.widget.has_focus
+        self._workbench.drafting.drop()
+        self._close()
+        if opened.draft.is_typed:
+            app.copy_to_clipboard(opened.draft.text)
+            self._workbench.say("The case was deleted; its text is in the clipboard")
+        elif was_typing:
+            self._workbench.say("Field closed: its line was changed outside")
+        if was_typing and isinstance(app, KeysInOrder):
+            app.swallow_typing()
+
+    def _close(self) -> None:
+        opened, self.opened = self.opened, None
+        if opened is None:
+            return
+        if opened.widget.has_focus:
+            self._pane.screen.set_focus(self._pane, scroll_visible=False)
+        self.line.display = self.text.display = False
+
+    def left(self) -> bool:
+        """Applies and closes the field when another pane gets the focus, but takes no completion.
+
+        False where what is typed cannot be applied: the field asks, and keeps the focus.
+        """
+        opened = self.opened
+        if opened is None:
+            return True
+        self._draft(opened)
+        if opened.adds is not None or self._workbench.drafting.leave():
+            self._close()
+        else:
+            self._pane.screen.set_focus(opened.widget, scroll_visible=False)
+        self._pane.show_soon()
+        return self.opened is None
+
+    def save(self) -> None:
+        """Applies and closes the field, and saves every file."""
+        opened = self.opened
+        if opened is not None and opened.adds is None:
+            self._complete(opened)
+        if self.left():
+            self._workbench.editing.save_all()
+
+    def _complete(self, opened: OpenedField) -> None:
+        """Drafts what is in the field; a selected completion counts as typed."""
+        matches = opened.matches()
+        if opened.choice is not None and opened.choice < len(matches):
+            opened.widget.begin(matches[opened.choice].text, selected=False)
+            opened.choice = None
+        self._draft(opened)
+
+    def _is_applied(self, opened: OpenedField) -> bool:
+        self._complete(opened)
+        if self._workbench.drafting.apply():
+            self._pane.follow()
+            return True
+        if opened.draft.problem_at is not None:
+            opened.widget.move_cursor(opened.draft.problem_at)
+        self._pane.show_soon()
+        return False
+
+    def end(self) -> None:
+        """Applies and closes the field, and goes on to what comes after it."""
+        opened = self.opened
+        if opened is None:
+            return
+        if opened.adds is not None:
+            self._add_chosen(opened)
+        elif self._is_applied(opened):
+            self._go_on(opened, self._following(opened))
+
+    def _following(self, opened: OpenedField) -> Operation | None:
+        """What comes after a field: its value after the name of something new, arguments after a call."""
+        draft, is_new = opened.draft, opened.added_from is not None
+        field = None if draft.part == "file" else self._pane.selected.field(draft.row, draft.part)
+        then = field.then if field else None
+        if then is None or (then.if_changed and not is_new and not draft.is_typed):
+            return None
+        return then if then.make is not None or is_new else None
+
+    def _go_on(self, opened: OpenedField, then: Operation | None) -> None:
+        """Closes a field that was applied, and does what comes after it."""
+        if then is not None and then.make is not None:
+            # A call, its name and the arguments that it needs are one step.
+            self._pane.do(replace(then, then=None), extends=opened.draft.step)
+        self._close()
+        if then is not None and then.then is not None:
+            self._pane.move_to_id(then.then)
+        self._pane.show_soon()
+        if then is not None and then.opens:
+            self.edit(then.opens, selected=True)
+            if self.opened is None:
+                # It could not be made: what is typed next is typed where the cursor was.
+                self._open_again(opened)
+
+    def _open_again(self, opened: OpenedField) -> None:
+        self._pane.move_to_id(opened.draft.row)
+        self.edit("name" if opened.draft.part == "name" else "value")
+
+    def _add_chosen(self, opened: OpenedField) -> None:
+        matches = opened.matches()
+        chosen = matches[opened.choice].text if opened.choice is not None and matches else self.line.typed
+        add = (opened.adds or {}).get(chosen)
+        if add is None:
+            opened.draft.problem = "Nothing of this kind to add here"
+            self._pane.show_soon()
+            return
+        self._close()
+        self._pane.show_soon()
+        add()
+
+    def cancel(self) -> None:
+        """Closes the completions, else the field: the old value is back. A long text is asked about first."""
+        opened = self.opened
+        if opened is None:
+            return
+        self._draft(opened)
+        if opened.choice is not None and opened.adds is None and opened.matches():
+            opened.choice, opened.hides_choices = None, True
+        elif opened.adds is not None or self._workbench.drafting.cancel(_MOST_DISCARDED):
+            self._close()
+            self._pane.follow()
+            if opened.added_from is not None:
+                self._pane.move_to_id(opened.added_from)
+        self._pane.show_soon()
+
+    def step(self, step: int) -> None:
+        """Applies the field and edits the next (1) or the one before (-1); the last one is not left.
+
+        A completion that is ready is taken first, and the field stays open.
+        """
+        opened = self.opened
+        if opened is None:
+            return
+        if opened.adds is not None:
+            self.end()
+            return
+        if step > 0 and opened.completes():
+            opened.widget.begin(opened.matches()[opened.choice or 0].text, selected=False)
+            self.typed()
+            return
+        if not self._is_applied(opened):
+            return
+        then = self._following(opened) if step > 0 else None
+        if then is not None:
+            self._go_on(opened, then)
+            return
+        following = self._pane.next_field(step)
+        self._go_on(opened, None)
+        if following is None:
+            self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {opened.draft.apply_key} apply")
+            self._open_again(opened)
+            return
+        self._pane.move_to_id(following)
+        self._pane.show_soon()
+        self.edit("value", selected=True)
+
+    def step_choice(self, step: int) -> None:
+        """Selects the next (1) or previous (-1) completion; without any, moves the cursor in the text."""
+        field = self.opened
+        if field is None:
+            return
+        if not (matches := field.matches()):
+            (field.widget.action_cursor_down if step > 0 else field.widget.action_cursor_up)()
+            return
+        place = -1 if field.choice is None else field.choice
+        place = max(-1, min(place + step, len(matches) - 1))
+        field.choice = None if place < 0 else place
+        self._pane.show_soon()
+
+    def choose_at(self, line: int) -> bool:
+        """Applies the completion that is drawn on a line of the page; False if there is none."""
+        field, pane = self.opened, self._pane
+        if field is None or pane.current >= len(pane.placed):
+            return False
+        matches = field.matches()
+        number = line - pane.placed[pane.current].y - self.height()
+        if not 0 <= number < len(matches):
+            return False
+        field.choice = number + field.first_choice
+        self.end()
+        return True
+
+    def edit_outside(self) -> None:
+        """Goes on in $VISUAL or $EDITOR."""
+        field = self.opened
+        if field is None or field.adds is not None:
+            return
+        kind = field.draft.field.kind
+        suffix = ".json" if kind == "json" else ".txt"
+        before = field.widget.typed
+        try:
+            changed = edit_outside(self._pane.app, before, suffix)
+        except EditorError as error:
+            self._workbench.say(str(error))
+            return
+        if changed != before:
+            changed = as_one_line(changed) if kind == "line" else changed
+            field.widget.begin(changed, selected=False, is_json=kind == "json")
+        self.typed()
+
+    # Where the field is on the page
+
+    @property
+    def page_field(self) -> OpenField | None:
+        """The room that the page leaves for the open field."""
+        field = self.opened
+        if field is None:
+            return None
+        draft, row = field.draft, self._pane.row
+        adding = field.adds is not None or draft.is_gone
+        chosen = None if field.choice is None else field.choice - field.first_choice
+        remark = row.declared if row and draft.part == "value" and not draft.is_text else ""
+        return OpenField(
+            row.id if row and draft.is_gone else draft.row,
+            "name" if draft.part == "name" else "value",
+            self.height(),
+            draft.is_text,
+            field.choice_lines(),
+            chosen,
+            field.lines_below(),
+            remark,
+            adding,
+            is_new=field.added_from is not None and not draft.is_typed,
+        )
+
+    def height(self) -> int:
+        """The lines that the field takes."""
+        field, size = self.opened, self._pane.size
+        if field is None:
+            return 1
+        width = self._width or max(10, min(size.width - 3, 110) - 16)
+        least = 2 if field.draft.is_text else 1
+        most = max(least, min(_TALLEST, size.height - 6))
+        return max(least, field.widget.height_at(width, most))
+
+    def place(self) -> None:
+        """Puts the widget where the page has left room for it."""
+        field, pane = self.opened, self._pane
+        if field is None or pane.current >= len(pane.placed):
+            return
+        place = pane.placed[pane.current]
+        width = max(8, min(place.width, pane.line_width - 2 - place.x))
+        field.widget.styles.offset = (place.x + 1, place.y)
+        field.widget.styles.width = width
+        if width != self._width:
+            # How high it is depends on where it begins.
+            self._width = width
+            pane.write_page()
+        field.widget.styles.height = self.height()

@@ -1,0 +1,379 @@
+"""The case pane: the selected case, every row edited in its place; or its set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from textual import events
+from textual.app import ComposeResult
+
+from evaltui.documents.edits import EditError
+from evaltui.files.agent_source import SourcePlace
+from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
+from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.case.field_editor import FieldEditor
+from evaltui.tui.case.navigation import CaseRows
+from evaltui.tui.case.rows import OpenField, Placed
+from evaltui.tui.dialogs.details import RawScreen
+from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.exchange import (
+    ATTACH_HINT,
+    ATTACH_TITLE,
+    EditorError,
+    cannot_attach,
+    edit_outside,
+    read_attached,
+)
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.case.editors import place_of_tool
+from evaltui.workbench.case.fields import Completion, Field, FieldError, Operation, Row
+from evaltui.workbench.case.rows.turn_source import ADD_ROW
+from evaltui.workbench.case.rows.turns import attach, next_expectation, toggle_context
+from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.workbench import Workbench
+
+
+class JsonEditing:
+    """Edits the case of a pane, or the arguments of a call, as JSON in a dialog."""
+
+    def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
+        self._pane = pane
+        self._workbench = workbench
+        self._is_shown = False
+
+    def edit_case(self) -> None:
+        """Opens the JSON of the case; of one that is no object, the text of its file."""
+        try:
+            field = self._pane.selected.json_field(())
+        except EditError:
+            self.edit_file()
+            return
+        if field is not None and self._workbench.drafting.open((), "json", field):
+            self.show()
+
+    def edit_file(self) -> None:
+        """Opens the text of the selected file."""
+        path = self._workbench.navigation.file
+        if path is not None and self._workbench.drafting.open_file(path):
+            self.show()
+
+    def show(self) -> None:
+        """Opens the draft, as of an earlier session, unless it is open."""
+        draft = self._workbench.drafting.draft
+        if draft is None or not draft.is_in_dialog or self._is_shown:
+            return
+        self._is_shown = True
+        self._pane.app.push_screen(RawScreen(self._workbench), self._left)
+
+    def _left(self, _: None) -> None:
+        self._is_shown = False
+        self._pane.show_soon()
+
+    def edit_in_editor(self, row: Row) -> None:
+        """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
+        selected, drafting = self._pane.selected, self._workbench.drafting
+        arguments = selected.json_field(row.id)
+        place, field = (row.id, arguments) if arguments else ((), selected.json_field(()))
+        if field is None:
+            return
+        try:
+            changed = edit_outside(self._pane.app, field.text, ".json")
+        except EditorError as error:
+            self._workbench.say(str(error))
+            return
+        if changed == field.text or drafting.open(place, "json", field, changed) is None:
+            return
+        if drafting.apply():
+            self._pane.show_soon()
+        else:
+            self.show()
+
+
+class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
+    """The case pane."""
+
+    BINDINGS = bindings(Scope.CASE)
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._editor = FieldEditor(self, workbench)
+        self._json = JsonEditing(self, workbench)
+        self._version = -1
+        # Where the open field was drawn last.
+        self._field_place: Placed | None = None
+
+    def source(self) -> SourcePlace | None:
+        """Of the tool that a call is of."""
+        row = self.row
+        if row is None or row.role != "call":
+            return None
+        return place_of_tool(self._workbench.agent, str(row.value))
+
+    @property
+    def is_container(self) -> bool:
+        # A ScrollView draws lines and no children, unless it says so.
+        return True
+
+    def compose(self) -> ComposeResult:
+        # They are there from the start: a field that is mounted when it is needed misses the first keys.
+        yield self._editor.line
+        yield self._editor.text
+
+    # Following the workbench
+
+    def follow(self) -> None:
+        self.selected.follow()
+        if self.selected.version != self._version:
+            self._version = self.selected.version
+            self.rows = self.selected.rows
+            self.find_current()
+        self.go_to_selection()
+        self._editor.follow()
+        if self.is_attached and self.screen.is_active:
+            self._json.show()
+        self.write_page()
+        self._editor.place()
+        self._keep_field_in_view()
+
+    def _keep_field_in_view(self) -> None:
+        """Scrolls to the open field where it stands elsewhere than before, as in a narrower pane."""
+        field = self._editor.opened
+        place = self.placed[self.current] if field and self.current < len(self.placed) else None
+        if place is not None and place != self._field_place:
+            self.call_after_refresh(self.show_current)
+        self._field_place = place
+
+    def shown_state(self) -> object:
+        selection = self._workbench.navigation.selection
+        opened = self._workbench.sets.opened(self._workbench.navigation.file)
+        return (
+            self._workbench.sets.workspace if not self.rows else self.selected.version,
+            selection.path,
+            selection.case,
+            opened if not self.rows else None,
+            self.page_field,
+            selection.case and self._outcomes(),
+        )
+
+    @property
+    def page_field(self) -> OpenField | None:
+        return self._editor.page_field
+
+    @property
+    def is_editing(self) -> bool:
+        return self._editor.opened is not None
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._editor.opened is not None and round(old_value) != round(new_value):
+            # A ScrollView draws its lines anew, and leaves the widgets in it where they were.
+            self.refresh(layout=True)
+
+    # Focus and mouse
+
+    def left(self) -> bool:
+        return self._editor.left()
+
+    def on_focus(self) -> None:
+        if self._editor.opened is not None and self.screen.focused is self:
+            self.screen.set_focus(self._editor.opened.widget, scroll_visible=False)
+
+    def on_click(self, event: events.Click) -> None:
+        field = self._editor.opened
+        if event.widget in (self._editor.line, self._editor.text) or (field and field.draft.is_gone):
+            return
+        line = self.scroll_offset.y + event.y
+        if self._editor.choose_at(line):
+            return
+        number = self.row_at(line)
+        if not self._editor.left() or number is None or line >= len(self.page.lines):
+            return
+        self.move_by(number - self.current)
+        if event.chain == 2:
+            self.action_edit_field()
+
+    # Changing rows
+
+    def edit_user_text(self) -> None:
+        """Opens the user's text of the first turn, as in a new case."""
+        self.follow()
+        if self.rows:
+            self.move_to_id(("turn", 0, "user", 0))
+            self._editor.edit("value")
+
+    def action_edit_field(self) -> None:
+        row = self.ready_row()
+        if row is None:
+            return
+        if row.field is not None:
+            self._editor.edit("value")
+        elif row.id == ADD_ROW:
+            self.action_add_other()
+        elif row.role == "turn":
+            self._editor.perform(Operation("", None, (*row.id, "user", 0), "value"), "")
+        elif row.adds and row.role in ("fact", "argument", "hint"):
+            self._editor.perform(row.adds[0], "")
+        else:
+            self.refuse_row(f"Read-only here   {key_of('raw_case')}  Edit JSON")
+
+    def action_rename_field(self) -> None:
+        row = self.ready_row()
+        if row is not None:
+            if row.rename is not None:
+                self._editor.edit("name")
+            elif row.role == "call":
+                self._editor.edit("value")
+            else:
+                self.refuse_row("No name on this line")
+
+    def _perform(self, operation: Callable[[Row], Operation | None], otherwise: str) -> None:
+        """Does an operation of the current row; `otherwise` is why there is none."""
+        if (row := self.ready_row()) is not None:
+            self._editor.perform(operation(row), otherwise)
+
+    def action_add_below(self) -> None:
+        row = self.ready_row()
+        if row is not None and row.is_unset:
+            self._editor.edit("value")
+        elif row is not None:
+            self._editor.perform(row.adds[0] if row.adds else None, "Nothing to add here")
+
+    def action_insert_before(self) -> None:
+        self._perform(lambda row: row.insert, "Select a turn or call to insert before")
+
+    def action_duplicate_field(self) -> None:
+        self._perform(lambda row: row.duplicate, "Select a turn or call to duplicate")
+
+    def action_delete_field(self) -> None:
+        self._perform(lambda row: row.delete, "Not deletable")
+
+    def action_move_field_up(self) -> None:
+        self._move_row(-1)
+
+    def action_move_field_down(self) -> None:
+        self._move_row(1)
+
+    def _move_row(self, step: int) -> None:
+        why_not = "Select a turn or call to move"
+        self._perform(lambda row: row.move(step) if row.move else None, why_not)
+
+    def action_accept_in_case(self) -> None:
+        # The first frame does not wait for what is seen only now.
+        from evaltui.tui.dialogs.accept import AcceptScreen
+
+        self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
+
+    def action_next_kind(self) -> None:
+        row = self.ready_row()
+        if row is None:
+            return
+        if row.cycle is not None:
+            self._editor.perform(row.cycle, "")
+        elif row.turn is None:
+            self._workbench.say("No turn selected")
+        else:
+            self._change_expectation(row.turn)
+
+    def _change_expectation(self, turn: int) -> None:
+        """The next of the four kinds of expectation; says what it means and what is lost by it."""
+        operation, meaning, lost = next_expectation(self.selected.source, turn)
+        self._editor.perform(operation, "")
+        gone = f"; {counted(lost, 'call')} deleted   {key_of('undo')} undo" if lost else ""
+        self._workbench.say(f"Turn {turn + 1}: {meaning}{gone}")
+
+    def action_context_turn(self) -> None:
+        self._perform(
+            lambda row: None if row.turn is None else toggle_context(self.selected.source, row.turn),
+            "No turn selected",
+        )
+
+    def action_add_other(self) -> None:
+        row = self.ready_row()
+        if row is None:
+            return
+        adds: dict[str, Callable[[], None]] = {
+            one.label: partial(self._editor.perform, one, "") for one in row.adds if one.label
+        }
+        if row.turn is not None:
+            adds["attach file to user message"] = partial(self._ask_for_file, row.turn)
+        choices = tuple(Completion(label) for label in adds)
+        self._editor.choose(row, Field("", "", "line", _changes_nothing, choices), adds)
+        self.show_soon()
+
+    def _ask_for_file(self, turn: int) -> None:
+        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT)
+        ask(self, question, partial(self._attach_file, turn))
+
+    def _attach_file(self, turn: int, text: str) -> None:
+        if self.ready_row() is None:
+            return
+        try:
+            file = read_attached(text)
+        except OSError as error:
+            self._workbench.say(f"{text} is not attached: {error}")
+            return
+        if self.do(attach(self.selected.source, turn, file.payload, file.mime_type)):
+            self._workbench.say(file.notice)
+
+    def edit_json(self) -> None:
+        """Opens the JSON of the selected case, or the text of a file whose cases cannot be read."""
+        if self._workbench.navigation.selection.case is None:
+            self._json.edit_file()
+        elif self.is_ready():
+            self._json.edit_case()
+
+    def action_external_editor(self) -> None:
+        """Edits the text of this row in the user's editor; where it has none, the whole case."""
+        row = self.ready_row()
+        if row is None:
+            return
+        if row.field is not None and row.field.kind in ("text", "json"):
+            self._editor.edit("value")
+            self._editor.edit_outside()
+        else:
+            self._json.edit_in_editor(row)
+
+    # Keys in a field
+
+    def on_text_area_changed(self) -> None:
+        self._editor.typed()
+
+    def action_end_field(self) -> None:
+        self._editor.end()
+
+    action_end_text = action_end_field
+
+    def action_leave_field(self) -> None:
+        self._editor.cancel()
+
+    def action_next_field(self) -> None:
+        self._editor.step(1)
+
+    def action_previous_field(self) -> None:
+        self._editor.step(-1)
+
+    def action_save_field(self) -> None:
+        self._editor.save()
+
+    def action_line_down(self) -> None:
+        """Goes to the next completion of an open field, else to the next row."""
+        if self.is_editing:
+            self._editor.step_choice(1)
+        else:
+            super().action_line_down()
+
+    def action_line_up(self) -> None:
+        if self.is_editing:
+            self._editor.step_choice(-1)
+        else:
+            super().action_line_up()
+
+    def action_field_in_editor(self) -> None:
+        self._editor.edit_outside()
+
+
+def _changes_nothing(text: str) -> Any:
+    raise FieldError("Nothing of this kind to add here")

@@ -1,0 +1,384 @@
+"""The message being written, and the lines around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+
+from evaltui.core.conversation.request_fields import RequestField, fields_of, typed_into
+from evaltui.core.conversation.responding import ResponseError, request_of
+from evaltui.core.conversation.waiting import WaitingCall, response_content
+from evaltui.core.model.events import Json
+from evaltui.text.figures import counted, show_duration, show_number, some_of
+from evaltui.text.lines import Line, cells
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import ask, draw_screen_of
+from evaltui.tui.chat.draft import MessageDraft
+from evaltui.tui.chat.page import REQUESTED
+from evaltui.tui.chat.request_form import RequestForm
+from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.exchange import (
+    ATTACH_HINT,
+    ATTACH_TITLE,
+    EditorError,
+    cannot_attach,
+    edit_outside,
+    read_attached,
+)
+from evaltui.tui.widgets.block_lines import BlockLines
+from evaltui.tui.widgets.fields import MessageField
+from evaltui.tui.widgets.lines import DrawnLine, rule
+from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.agent.first_minute import has_few_cases
+from evaltui.workbench.chat.controller import LOADING
+from evaltui.workbench.chat.conversation import ChatTurn
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.workbench import Workbench
+
+
+def _next_steps(workbench: Workbench) -> Line:
+    """From a conversation to the first case, as long as that is not made."""
+    chat = workbench.chat
+    if (
+        chat.has_saved
+        or chat.waiting()
+        or not has_few_cases(workbench.sets)
+        or chat.refuses_to_save() is not None
+    ):
+        return []
+    line: Line = [("Next", "muted")]
+    for action, title in (("save_as_case", "Save as case"), ("run", "Run it")):
+        line += [(f"   {key_name(keys_of(BY_ID[action], workbench)[0])}", "bold accent"), (f"  {title}", "")]
+    return line
+
+
+_TICK = 0.2
+
+
+class ChatMessage(Vertical):
+    """Stands below `rows`, the conversation: a rule with a note, what is attached, and the field."""
+
+    def __init__(self, workbench: Workbench, rows: BlockLines, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+        self._chat = workbench.chat
+        self._rows = rows
+        self._draft = MessageDraft()
+        to, send = visible(workbench.agent.dir.name), key_name(keys_of(BY_ID["send"], workbench)[0])
+        self.field = MessageField(self.detach, f"Message to {to}   {send} send", id=f"{id}-field")
+        self._form: RequestForm | None = None
+        # The call and the changed response that the form is for; what was typed for other calls, by id.
+        self._form_of: tuple[str, Json | None] = "", None
+        self._typed: dict[str, dict[str, str]] = {}
+        # Whether the form gets the focus as soon as it is there.
+        self._takes_focus = False
+        self._line = Horizontal(id=f"{id}-line")
+        self._rule = DrawnLine(self._draw_rule)
+        self._chips = DrawnLine(lambda width: self.chips(), id=f"{id}-chips")
+        self._prompt = DrawnLine(
+            lambda width: [("› ", "bold accent" if self.field.has_focus else "muted")], id=f"{id}-prompt"
+        )
+
+    def on_mount(self) -> None:
+        # The clock of a turn that runs.
+        self.set_interval(_TICK, lambda: self.follow() if self._chat.busy and self.is_on_screen else None)
+
+    def take_proposal(self) -> None:
+        """Writes the message that is proposed next, unless another one is being written."""
+        proposal = self._chat.take_proposal()
+        if proposal is not None and not self.field.text.strip() and not self._draft.has_attached:
+            self.field.begin(self._draft.begin(proposal))
+
+    def edit(self, turn: ChatTurn) -> None:
+        """Begins to write another message in place of that of a turn."""
+        self.field.begin(self._draft.begin_instead(turn, self.field.text))
+        self.write()
+
+    def write(self) -> None:
+        """Gives the focus to the field, or to the form that stands in its place."""
+        self.follow()
+        self.screen.set_focus(self.entry, scroll_visible=False)
+
+    @property
+    def entry(self) -> Widget:
+        """What is typed in: the field of the message, or the first one of the form."""
+        shown = self._form is not None and self._form.display and self._form.is_mounted
+        return self._form.first if self._form is not None and shown else self.field
+
+    def compose(self) -> ComposeResult:
+        yield self._rule
+        yield self._chips
+        with self._line:
+            yield self._prompt
+            yield self.field
+
+    def _draw_rule(self, width: int) -> Line:
+        left, right = self.note()
+        left = left or _next_steps(self._workbench)
+        heavy = self.has_focus_within
+        if left:
+            return rule(left, right, width, heavy=heavy)
+        stroke, role = ("━", "bold accent") if heavy else ("─", "muted")
+        ending: Line = (
+            [(" ", ""), *right, (f" {stroke * 2}", role)] if right and cells(right) + 8 <= width else []
+        )
+        return [(stroke * (width - cells(ending)), role), *ending]
+
+    def follow(self) -> None:
+        """Draw what may have changed around the field."""
+        self._follow_form()
+        self._chips.display = bool(self._chips.line(self.size.width))
+        self._chips.refresh()
+        self._rule.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        if self._line.display:
+            self.field.focus()
+
+    def on_descendant_focus(self) -> None:
+        self._rule.refresh()
+        self._prompt.refresh()
+
+    on_descendant_blur = on_descendant_focus
+
+    # Around the field
+
+    def note(self) -> tuple[Line, Line]:
+        chat, transcript = self._chat, self._chat.transcript
+        below, new = self._rows.lines_below, self._rows.new_rows
+        count = f"{show_number(new)} new" if new else counted(below, "line")
+        more: Line = [(f"↓ {count}", "muted")] if below else []
+        if chat.cancelling:
+            return [("◐ cancelling", "bold accent")], more
+        if chat.loading:
+            return [("◐ loading", "bold accent")], more
+        if chat.session.opening:
+            return [("◐ starting the agent", "bold accent")], more
+        for number, turn in enumerate(transcript.turns if transcript else (), 1):
+            if turn.stage == "running":
+                spent = show_duration(turn.seconds or 0.0)
+                return [
+                    ("◐ ", "bold accent"),
+                    (f"turn {number}", "bold accent"),
+                    (f" · {spent}", "muted"),
+                ], more
+        return self._code_changes(), more
+
+    def _code_changes(self) -> Line:
+        if not (files := self._chat.session.code_changes):
+            return []
+        key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
+        named = visible(some_of(files, 1))
+        changed: Line = [(f"{named} changed", "bold accent"), (": the next turn uses the new code", "")]
+        if self._chat.refuses_to_repeat() is None:
+            changed += [("  ", ""), (key, "bold"), (" replays", "muted")]
+        return changed
+
+    def chips(self) -> Line:
+        # The form says itself which call it is for.
+        has_form = self._form is not None and self._form.display
+        return self._draft.chips(self._replaced, () if has_form else self._waiting)
+
+    # The form of a call that waits
+
+    def _follow_form(self) -> None:
+        """Shows the form in place of the field while a call waits that says what it takes."""
+        if not self.is_mounted:
+            return
+        waiting = self._waiting
+        call, fields, typed = self._asked(waiting)
+        self._tell_which(self._draft.target(waiting))
+        if call is None:
+            self._show_field(self._draft.target(waiting))
+            return
+        of = call.id, self._draft.changed_response
+        if self._form is None or self._form_of != of:
+            if self.has_focus_within:
+                # Not with the form that goes.
+                self._takes_focus = True
+                self.screen.set_focus(None)
+            self._put_form_aside()
+            self._form, self._form_of = RequestForm(call, fields, typed, self._respond, self._later), of
+            self.mount(self._form, after=self._chips)
+        several = len(waiting) > 1 and call in waiting
+        self._form.place(f"{waiting.index(call) + 1}/{len(waiting)}" if several else "")
+        if not self._form.display or self._line.display or self._takes_focus:
+            self._form.display = True
+            self.call_after_refresh(self._hide_field)
+
+    def _tell_which(self, call: WaitingCall | None) -> None:
+        """So that the status line names the call that the form is about."""
+        transcript, asks = self._workbench.chat.transcript, call.id if call is not None else ""
+        if transcript is not None and transcript.asks != asks:
+            transcript.asks = asks
+            draw_screen_of(self)
+
+    def _asked(
+        self, waiting: Sequence[WaitingCall]
+    ) -> tuple[WaitingCall | None, list[RequestField], dict[str, str]]:
+        """The call to show a form for, its fields and what is in them; None to type as text."""
+        call, changed = self._draft.target(waiting), self._draft.changed_response
+        fields = fields_of(call) if call is not None else []
+        nothing: tuple[None, list[RequestField], dict[str, str]] = None, [], {}
+        if call is None or not fields:
+            return nothing
+        if changed is not None:
+            typed = typed_into(fields, changed.get("response"))
+            return nothing if typed is None else (call, fields, typed)
+        # Who is writing goes on writing.
+        writes = self.field.text.strip() and not self._draft.has_chosen_call
+        is_shown = self._form is not None and self._form.display and self._form_of == (call.id, None)
+        return nothing if writes and not is_shown else (call, fields, self._typed.get(call.id, {}))
+
+    def _put_form_aside(self) -> None:
+        if self._form is not None:
+            if self._form_of[1] is None and self._form.is_mounted:
+                self._typed[self._form.call.id] = self._form.typed()
+            self._form.remove()
+        self._form = None
+
+    def _hide_field(self) -> None:
+        if self._form is None or not self._form.display:
+            return
+        if self.has_focus_within or (self._takes_focus and self.screen.focused is None):
+            self._form.enter()
+        self._takes_focus = False
+        self._line.display = False
+        self.follow()
+
+    def _show_field(self, call: WaitingCall | None) -> None:
+        """In a frame while what is typed is the response to a call."""
+        self._line.display = True
+        self._line.set_class(call is not None, "-request")
+        self._line.border_title = REQUESTED[request_of(call).kind] if call is not None else ""
+        if self._form is not None and self._form.display:
+            had_focus = self._form.has_focus_within or self._takes_focus
+            self._takes_focus = self._form.display = False
+            if had_focus:
+                self.screen.set_focus(self.field, scroll_visible=False)
+
+    def _later(self) -> None:
+        """What is in the form stays; a message is written meanwhile."""
+        if self._draft.instead_of is not None:
+            self.action_leave_message()
+            return
+        self._draft.turn_to_message()
+        self.follow()
+
+    def _respond(self, response: Json) -> None:
+        if reason := self._chat.refuses_to_send():
+            self._workbench.say(reason)
+            return
+        if self._form is None:
+            return
+        content, replaced = response_content(self._form.call, response), self._replaced
+        self._typed.pop(self._form.call.id, None)
+        self._form.remove()
+        self._form = None
+        if self._draft.replaces:
+            self.field.begin(self._draft.end())
+        else:
+            self._draft.responded()
+        self._line.display = True
+        self.screen.set_focus(self.field, scroll_visible=False)
+        self._send(content, replaced)
+
+    @property
+    def _waiting(self) -> list[WaitingCall]:
+        """The calls that what is typed may be the response to."""
+        return self._chat.waiting(self._draft.instead_of)
+
+    @property
+    def _replaced(self) -> int | None:
+        """Index of the turn that the message replaces, 0-based; None for a new turn."""
+        turn, transcript = self._draft.instead_of, self._chat.transcript
+        if turn is None or transcript is None or turn not in transcript.turns:
+            return None
+        return transcript.turns.index(turn)
+
+    # Actions
+
+    def action_send(self) -> None:
+        text = self.field.text
+        try:
+            content = self._draft.content(text, self._draft.target(self._waiting))
+        except ResponseError as error:
+            self._workbench.say(str(error))
+            return
+        if not content["parts"]:
+            self._workbench.say(LOADING if self._chat.loading else "Message is empty")
+            return
+        if reason := self._chat.refuses_to_send():
+            self._workbench.say(reason)
+            return
+        replaced = self._replaced
+        self.field.begin(self._draft.end())
+        self._send(content, replaced)
+
+    def _send(self, content: Json, replaced: int | None) -> None:
+        """`replaced` is the index of the turn in whose place it is sent; None for a new turn."""
+        self.call_after_refresh(self._rows.show_end)
+        if replaced is None:
+            self._chat.send(content)
+        else:
+            self._chat.resend(replaced, content)
+
+    def action_leave_message(self) -> None:
+        if self._draft.instead_of is not None:
+            self.field.begin(self._draft.end())
+            self.follow()
+        else:
+            self.screen.set_focus(self._rows, scroll_visible=False)
+
+    def action_earlier_message(self) -> None:
+        if self.field.wrapped_row > 0:
+            self.field.action_cursor_up()
+        else:
+            self._recall(self._draft.earlier(self.field.text, self._chat.inputs))
+
+    def action_later_message(self) -> None:
+        if self.field.wrapped_row < self.field.wrapped_document.height - 1:
+            self.field.action_cursor_down()
+        else:
+            self._recall(self._draft.later(self._chat.inputs))
+
+    def _recall(self, text: str | None) -> None:
+        if text is not None:
+            self.field.begin(text)
+
+    def action_page_up(self) -> None:
+        self._rows.scroll_page_up(animate=False)
+
+    def action_page_down(self) -> None:
+        self._rows.scroll_page_down(animate=False)
+
+    def action_respond_to_next(self) -> None:
+        self._draft.turn_to_next(self._waiting)
+        self.follow()
+
+    def action_message_in_editor(self) -> None:
+        try:
+            changed = edit_outside(self.app, self.field.text, ".md")
+        except EditorError as error:
+            self._workbench.say(str(error))
+            return
+        self.field.begin(changed)
+
+    def action_attach_file(self) -> None:
+        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT)
+        ask(self, question, self._attach_file)
+
+    def _attach_file(self, text: str) -> None:
+        try:
+            self._draft.attach(read_attached(text))
+        except OSError as error:
+            self._workbench.say(f"{text} is not attached: {error}")
+        self.follow()
+
+    def detach(self) -> None:
+        self._draft.detach()
+        self.follow()

@@ -1,0 +1,182 @@
+"""The form of a call that waits: a field for each member of its response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import Static
+
+from evaltui.core.conversation.request_fields import FieldError, RequestField, response_of
+from evaltui.core.conversation.responding import ResponseError, request_of
+from evaltui.core.conversation.waiting import WaitingCall
+from evaltui.core.model.events import Json
+from evaltui.text.glyphs import text_for_terminal
+from evaltui.text.lines import Line, pad
+from evaltui.text.values import cut, visible_block
+from evaltui.tui.action_screen import KeysInOrder, bindings
+from evaltui.tui.chat.page import REQUESTED
+from evaltui.tui.dialogs.prompt import DialogKeys, FormKeys, Hint, QuestionNote
+from evaltui.tui.pane import PaneForm
+from evaltui.tui.widgets.choices import LABEL, ChoiceLine
+from evaltui.tui.widgets.fields import FieldLine
+from evaltui.tui.widgets.lines import DrawnLine, content
+from evaltui.workbench.actions import Scope
+
+_UNDECIDED = "—"
+_LONGEST_QUESTION = 1_000
+_MOST_LABEL, _MOST_TAKES = 16, 34
+_SWITCH = "respond_to_next"
+
+
+class RequestForm(FormKeys, PaneForm):
+    """Begins with what is `typed`. `respond` sends a response to the call, `later` leaves the form."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        one for one in bindings(Scope.MESSAGE) if isinstance(one, Binding) and one.id == _SWITCH
+    ]
+
+    def __init__(
+        self,
+        call: WaitingCall,
+        fields: Sequence[RequestField],
+        typed: Mapping[str, str],
+        respond: Callable[[Json], None],
+        later: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self.call = call
+        self._fields = list(fields)
+        self._respond = respond
+        self._later = later
+        self._place = ""
+        column = max(LABEL, min(_MOST_LABEL, max(len(field.label) for field in fields) + 2))
+        self._column = column
+        self._inputs = [self._input(number, field, column) for number, field in enumerate(fields)]
+        self._at_first = typed
+
+    def _input(self, number: int, field: RequestField, column: int) -> ChoiceLine | FieldLine:
+        name = f"request-{number}"
+        if field.kind == "choice":
+            return ChoiceLine(field.label, [_UNDECIDED, *field.labels], id=name, column=column)
+        line = FieldLine(id=name)
+        line.is_json = field.kind == "json"
+        line.placeholder = "" if field.required else "optional"
+        return line
+
+    def _fill(self, typed: Mapping[str, str]) -> None:
+        for field, given in zip(self._fields, self._inputs, strict=True):
+            text = typed.get(field.name, "" if typed else field.initial)
+            if isinstance(given, ChoiceLine):
+                given.chosen = field.labels.index(text) + 1 if text in field.labels else 0
+            else:
+                given.load_text(text)
+                given.move_cursor(given.document.end)
+
+    def typed(self) -> dict[str, str]:
+        """What is in the fields, by name."""
+        return {
+            field.name: ("", *field.labels)[given.chosen] if isinstance(given, ChoiceLine) else given.typed
+            for field, given in zip(self._fields, self._inputs, strict=True)
+        }
+
+    def compose(self) -> ComposeResult:
+        question = visible_block(cut(request_of(self.call).message, _LONGEST_QUESTION))
+        yield Static(text_for_terminal(question), markup=False, id="request-question")
+        with VerticalScroll(id="request-fields", can_focus=False):
+            for field, given in zip(self._fields, self._inputs, strict=True):
+                if isinstance(given, ChoiceLine):
+                    yield given
+                    continue
+                with Horizontal(classes="form-line"):
+                    label = DrawnLine(partial(self._words, pad(field.label, self._column)))
+                    label.styles.width = self._column
+                    yield label
+                    yield given
+                    takes = DrawnLine(partial(self._words, f"  {field.takes}"))
+                    takes.styles.width = min(_MOST_TAKES, max(len(one.takes) for one in self._fields) + 2)
+                    yield takes
+        yield QuestionNote()
+        yield DialogKeys(self._hints)
+
+    def on_mount(self) -> None:
+        self._fill(self._at_first)
+        self._draw_border()
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self._draw_border())
+
+    def place(self, text: str) -> None:
+        """Says which of several calls it is, as in `1/2`."""
+        if text != self._place:
+            self._place = text
+            self._draw_border()
+
+    def _draw_border(self) -> None:
+        title: Line = [(REQUESTED[request_of(self.call).kind], "bold warning")]
+        self.border_title = content(self, [*title, (f" {self._place}", "muted")] if self._place else title)
+
+    @staticmethod
+    def _words(text: str, width: int) -> Line:
+        return [(pad(text, width).rstrip() if len(text) > width else text, "muted")]
+
+    def _hints(self) -> list[Hint]:
+        return [
+            Hint("confirm", "respond", "ctrl+s"),
+            *([Hint("next_field", "next field")] if len(self._inputs) > 1 else []),
+            *([Hint("form_right", "choose", "←→")] if isinstance(self._focused, ChoiceLine) else []),
+            Hint("close", "respond later"),
+        ]
+
+    # Keys
+
+    @property
+    def _focused(self) -> ChoiceLine | FieldLine | None:
+        return next((given for given in self._inputs if given.has_focus), None)
+
+    @property
+    def first(self) -> ChoiceLine | FieldLine:
+        """The first field."""
+        return self._inputs[0]
+
+    def enter(self) -> None:
+        """Gives the focus to the first field; what is typed by now was meant for another one."""
+        self.screen.set_focus(self.first)
+        if isinstance(self.app, KeysInOrder):
+            self.app.ignore_typed_ahead()
+
+    def action_confirm(self) -> None:
+        try:
+            response = response_of(self.call, self._fields, self.typed())
+        except ResponseError as error:
+            self.query_one(QuestionNote).show(str(error))
+            if isinstance(error, FieldError):
+                names = [field.name for field in self._fields]
+                self.screen.set_focus(self._inputs[names.index(error.field)])
+            return
+        self._respond(response)
+
+    async def take_form(self) -> None:
+        self.action_confirm()
+
+    def leave_form(self) -> None:
+        self._later()
+
+    def step_field(self, step: int) -> None:
+        given = self._focused
+        at = self._inputs.index(given) if given is not None else 0
+        self.screen.set_focus(self._inputs[(at + step) % len(self._inputs)])
+
+    def choose(self, step: int) -> None:
+        if isinstance(given := self._focused, ChoiceLine):
+            given.step(step)
+
+    def on_descendant_focus(self) -> None:
+        self.query_one(DialogKeys).refresh()
+
+    def on_choice_line_changed(self) -> None:
+        self.query_one(QuestionNote).show(None)
+
+    on_text_area_changed = on_choice_line_changed

@@ -1,0 +1,340 @@
+"""The conversation saved as a case: its id, its set, its turns, and what each expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from evaltui.text.figures import UNKNOWN, counted
+from evaltui.text.lines import Line, cells, cut, pad
+from evaltui.text.syntax import value_line
+from evaltui.text.values import visible
+from evaltui.tui.dialogs.prompt import (
+    CANCEL,
+    Dialog,
+    DialogKeys,
+    FormLabel,
+    FormScreen,
+    Hint,
+    QuestionNote,
+    dialog_name,
+)
+from evaltui.tui.widgets.choices import ChoiceLine
+from evaltui.tui.widgets.fields import FieldLine
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
+from evaltui.workbench.chat import saving
+from evaltui.workbench.chat.conversation import Transcript
+from evaltui.workbench.chat.saving import SaveChoices, TurnChoice, TurnMode
+from evaltui.workbench.workbench import Workbench
+
+# Rows besides those of the turns.
+_OTHER_ROWS = 9
+_NEW_SET = "new set"
+_MODES: tuple[TurnMode, ...] = ("scored", "context", "left out")
+# The columns of a turn: what it is, then what of it is expected.
+_KEPT = ("calls", "returned", "interim", "response")
+_FIELDS = {"calls": "calls", "returned": "results", "interim": "intermediate", "response": "answer"}
+_NUMBER, _MODE, _CELL = 4, 9, 10
+_MEANINGS = {
+    "mode": "Context turns run without a score; turns that are left out are not in the case",
+    "calls": "Tool calls and arguments are expected; off: calls are not checked",
+    "returned": "Tool responses are saved with the calls",
+    "interim": "Texts before the response are expected",
+    "response": "The final response is expected",
+    "state": "The case starts with the session state before its first turn",
+    "final": "The session state after the last turn is expected",
+}
+
+
+class SaveCaseScreen(FormScreen):
+    """Adds the case to its set, unsaved, and returns whether it has."""
+
+    box = "#save-case"
+    AUTO_FOCUS = "#save-id"
+
+    def __init__(self, workbench: Workbench, transcript: Transcript) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._transcript = transcript
+        self.choices = saving.proposed(workbench.editing, transcript)
+        self._targets = saving.targets(workbench.editing)
+        self._twin: tuple[SaveChoices, str] | None = None
+
+    def compose(self) -> ComposeResult:
+        sets = [self._workbench.sets.by_path(path) for path in self._targets]
+        names = [eval_set.eval_set_id if eval_set else "" for eval_set in sets]
+        target = self.choices.target
+        chosen = self._targets.index(target) if target in self._targets else len(names)
+        turns = counted(len(self.choices.turns), "turn")
+        with Dialog(dialog_name("save_as_case"), [(turns, "muted")], id="save-case"):
+            with Horizontal(classes="form-line"):
+                yield FormLabel("id")
+                yield FieldLine(id="save-id")
+            yield ChoiceLine("set", [*names, _NEW_SET], chosen, id="save-target")
+            with Horizontal(classes="form-line", id="save-new-line") as line:
+                line.display = target is None
+                yield FormLabel("new id")
+                yield FieldLine(id="save-new")
+            yield DrawnLine(_turn_header, id="turn-header")
+            yield TurnRows(self._transcript, lambda: self.choices, self._set, id="save-turns")
+            yield QuestionNote()
+            yield DialogKeys(self._hints)
+
+    def on_mount(self) -> None:
+        self.query_one("#save-id", FieldLine).begin(self.choices.eval_id, selected=True)
+        self.query_one("#save-new", FieldLine).begin(self.choices.new_set, selected=False)
+        self._follow_target()
+
+    def _hints(self) -> list[Hint]:
+        if isinstance(self.focused, TurnRows):
+            more = [Hint("form_toggle", "change"), Hint("form_right", "column", "←→")]
+        elif isinstance(self.focused, ChoiceLine):
+            more = [Hint("form_right", "set", "←→")]
+        else:
+            more = []
+        return [Hint("confirm", "save"), Hint("next_field"), *more, CANCEL]
+
+    # What is chosen
+
+    def _set(self, choices: SaveChoices) -> None:
+        self.choices = choices
+        self._show_note()
+
+    def _follow_target(self) -> None:
+        line = self.query_one("#save-target", ChoiceLine)
+        is_new = line.chosen >= len(self._targets)
+        target = None if is_new else self._targets[line.chosen]
+        line.remark = "" if target is None else target.name
+        line.refresh()
+        self.query_one("#save-new-line").display = is_new
+        self._set(replace(self.choices, target=target))
+
+    def on_choice_line_changed(self) -> None:
+        self._follow_target()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        typed = event.text_area.text.strip()
+        if event.text_area.id == "save-id":
+            self._set(replace(self.choices, eval_id=typed))
+        else:
+            self._set(replace(self.choices, new_set=typed))
+
+    @on(CursorLines.Moved)
+    def _show_note(self) -> None:
+        """Why the case cannot be saved; else which case is the same, or what the column means."""
+        note = self.query_one(QuestionNote)
+        if problem := saving.problem(self._workbench.editing, self.choices):
+            note.show(problem)
+        elif twin := self._twin_of(replace(self.choices, eval_id="", new_set="")):
+            note.show(twin)
+        else:
+            rows = self.query_one(TurnRows)
+            note.hint = _MEANINGS[rows.column] if rows.has_focus else ""
+            note.show(None)
+
+    def _twin_of(self, choices: SaveChoices) -> str:
+        """Looked for when turns or set change, not with each letter of the id."""
+        if self._twin is None or self._twin[0] != choices:
+            workbench = self._workbench
+            twin = saving.twin(workbench.agent, workbench.editing, self._transcript, choices)
+            self._twin = choices, twin
+        return self._twin[1]
+
+    def on_resize(self) -> None:
+        rows = self.query_one(TurnRows)
+        rows.styles.height = min(rows.line_count, self.query_one(Dialog).room(_OTHER_ROWS))
+
+    def on_descendant_focus(self) -> None:
+        self._show_note()
+        self.query_one(DialogKeys).refresh()
+
+    # Keys
+
+    def action_confirm(self) -> None:
+        if saving.problem(self._workbench.editing, self.choices) is not None:
+            self._show_note()
+        elif saving.save(self._workbench.agent, self._workbench.editing, self._transcript, self.choices):
+            self._workbench.chat.has_saved = True
+            self.dismiss(True)
+        elif self._workbench.notice is not None:
+            self.query_one(QuestionNote).show(self._workbench.notice.text)
+
+    def step_row(self, step: int) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus and (step > 0 or rows.cursor):
+            (rows.action_line_down if step > 0 else rows.action_line_up)()
+        else:
+            self.step_field(step)
+
+    def action_form_toggle(self) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus:
+            rows.toggle()
+        else:
+            self.choose(1)
+
+    def action_form_edit(self) -> None:
+        self.set_focus(self.query_one("#save-id"))
+
+    def choose(self, step: int) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus:
+            rows.step_column(step)
+        else:
+            super().choose(step)
+
+    def fields(self) -> Iterator[Widget]:
+        for widget in self.query("#save-id, #save-target, #save-new, #save-turns").results(Widget):
+            if widget.id != "save-new" or self.choices.target is None:
+                yield widget
+
+
+def _turn_header(width: int) -> Line:
+    room = _text_room(width)
+    return [
+        (pad(" turn", _NUMBER + _MODE + room + 1), "muted"),
+        *((f"{name:<{_CELL}}", "muted") for name in _KEPT),
+    ]
+
+
+def _text_room(width: int) -> int:
+    return max(8, width - 1 - _NUMBER - _MODE - _CELL * len(_KEPT))
+
+
+class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """The turns, each with what is kept of it, then the state before and after them. Of a turn, one cell is
+    current."""
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        choices: Callable[[], SaveChoices],
+        change: Callable[[SaveChoices], None],
+        *,
+        id: str,
+    ) -> None:
+        super().__init__(id=id)
+        self._transcript = transcript
+        self._choices = choices
+        self._change = change
+        self._at = 0
+
+    @property
+    def column(self) -> str:
+        """What the current cell is about."""
+        beyond = self.cursor - len(self._choices().turns)
+        if beyond >= 0:
+            return ("state", "final")[min(beyond, 1)]
+        return ("mode", *_KEPT)[self._at]
+
+    def on_mount(self) -> None:
+        self.lines_changed(len(self._choices().turns) + 2)
+
+    def step_column(self, step: int) -> None:
+        self._at = max(0, min(self._at + step, len(_KEPT)))
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def open_current(self) -> None:
+        """A click on a cell changes it already."""
+
+    def toggle(self) -> None:
+        choices, column = self._choices(), self.column
+        if column == "state":
+            self._change(replace(choices, state=not choices.state))
+        elif column == "final":
+            self._change(replace(choices, final_state=not choices.final_state))
+        else:
+            turn = choices.turns[self.cursor]
+            changed = _toggled(turn, column)
+            turns = tuple(changed if one is turn else one for one in choices.turns)
+            self._change(replace(choices, turns=turns))
+        self.refresh()
+
+    # Drawing
+
+    def line(self, number: int) -> Line:
+        choices = self._choices()
+        here = number == self.cursor and self.has_focus
+        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
+        if number < len(choices.turns):
+            return [marker, *self._turn(choices.turns[number], number + 1, current=self._at if here else -1)]
+        return [marker, *self._state(choices, is_final=number > len(choices.turns), here=here)]
+
+    def _turn(self, turn: TurnChoice, number: int, *, current: int) -> Line:
+        room = _text_room(self.line_width)
+        left_out = turn.mode == "left out"
+        line: Line = [
+            (f"{number:>2}  ", "muted"),
+            (f"{turn.mode:<{_MODE}}", _role(turn.mode == "scored", current == 0)),
+            (pad(visible(turn.text), room - 1) + " ", "muted" if left_out else ""),
+        ]
+        for place, name in enumerate(_KEPT, 1):
+            line.append((f"{_cell(turn, name):<{_CELL}}", _role(turn.mode == "scored", current == place)))
+        return line
+
+    def _state(self, choices: SaveChoices, *, is_final: bool, here: bool) -> Line:
+        state = self._state_of(choices, is_final=is_final)
+        kept = choices.final_state if is_final else choices.state
+        label = "expect the final state" if is_final else "start with the state"
+        head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "bold accent" if here else "")]
+        unknown = self._transcript.has_unknown_state
+        shown: Line = value_line(state, 400) if state else [(UNKNOWN if unknown else "empty", "muted")]
+        return cut([*head, *shown], max(cells(head), self.line_width - 1))
+
+    def _state_of(self, choices: SaveChoices, *, is_final: bool) -> Any:
+        transcript = self._transcript
+        chosen = [turn.index for turn in choices.turns if turn.mode != "left out"]
+        if not chosen:
+            return {}
+        return transcript.turns[chosen[-1]].state_after if is_final else transcript.state_before(chosen[0])
+
+    def on_click(self, event: events.Click) -> None:
+        super().on_click(event)
+        # Textual would hand the click to the class above once more.
+        event.prevent_default()
+        self.focus()
+        if self.cursor < len(self._choices().turns):
+            first = 1 + _NUMBER + _MODE + _text_room(self.line_width)
+            at = (event.x - first) // _CELL + 1 if event.x >= first else 0
+            self._at = min(at, len(_KEPT))
+            if not at and not _NUMBER < event.x <= _NUMBER + _MODE:
+                self.post_message(self.Moved())
+                return
+        self.toggle()
+
+
+def _role(scored: bool, current: bool) -> str:
+    if current:
+        return "bold accent"
+    return "" if scored else "muted"
+
+
+def _box(on: bool) -> str:
+    return "[x]" if on else "[ ]"
+
+
+def _cell(turn: TurnChoice, name: str) -> str:
+    if turn.mode != "scored":
+        return ""
+    field = _FIELDS[name]
+    if name == "calls" and not turn.has_calls:
+        return f"{_box(turn.calls)} none" if turn.knows_calls else UNKNOWN
+    return _box(getattr(turn, field)) if getattr(turn, f"has_{field}") else "–"
+
+
+def _toggled(turn: TurnChoice, column: str) -> TurnChoice:
+    if column == "mode":
+        return replace(turn, mode=_MODES[(_MODES.index(turn.mode) + 1) % len(_MODES)])
+    field = _FIELDS[column]
+    if field == "calls" and not turn.knows_calls:
+        return turn
+    changed: dict[str, Any] = {field: not getattr(turn, field)}
+    return replace(turn, **changed)

@@ -1,0 +1,262 @@
+"""Two runs compared: what moved, a line per case, and what both did in one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import TurnResult
+from evaltui.text.figures import UNKNOWN, counted
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
+from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
+from evaltui.text.syntax import JSON
+from evaltui.text.values import visible, visible_block
+from evaltui.tui.result.rows import write_calls, write_text
+from evaltui.tui.result.sides import write_heads
+from evaltui.tui.widgets.writer import Folding, Lines, Page
+from evaltui.views.comparison import (
+    KIND_ROLES,
+    change_row,
+    spent_rows,
+    unfinished,
+    verdicts,
+)
+from evaltui.views.rows import response_row
+from evaltui.workbench.runs.compared_runs import Compared, KindTitle, Trajectories, TurnOfBoth
+
+_TINTS: Mapping[Kind, str] = {"broken": "act", "fixed": "exp"}
+_MEANINGS: Mapping[Kind, str] = {
+    "broken": "passed in the base",
+    "unclear": "passes in neither, no verdict in one at least",
+    "fixed": "did not pass in the base",
+    "flaky": "repeats differ",
+    "expectation changed": "verdicts are not comparable",
+    "new": "no result in the base",
+    "gone": "only in the base",
+    "not run": "run in one of them only",
+    "unchanged": "same verdict",
+}
+# Room for `≈ 3/5 → ✗ 0/5`.
+_VERDICTS = 15
+_SCORE, _TIME, _TOKENS = 32, 19, 17
+_COST = 19
+_WITH_TIME, _WITH_SCORE, _WITH_COST = 76, 130, 150
+_LEAST_WHY = 14
+
+
+def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
+    """A chip per group with its count, each with the action of a click on it."""
+    for kind in KINDS:
+        if count := len(comparison.of(kind)):
+            role = f"bold {KIND_ROLES.get(kind, 'muted')} {_TINTS.get(kind, 'panel')}"
+            yield f"screen.go_to_kind('{kind}')", [(f" {kind.capitalize()} {count} ", role)]
+            yield "", [("  ", "")]
+    if not comparison.cases:
+        yield "", [("No cases in either run", "muted")]
+
+
+def spent_line(compared: Compared) -> Line:
+    """How cases differ, what else is different between the runs, what those in both took, what is missing."""
+    facts: list[Line] = []
+    if (pairs := compared.comparison.paired).cases:
+        role = "error" if pairs.is_worse(compared.comparison.alpha) else ""
+        facts.append([(str(pairs), role)])
+    changed = "; ".join(map(visible, compared.between))
+    facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
+    facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
+    for words, _ in unfinished(compared.base.summary, compared.candidate.summary):
+        facts.append([(words, "warning")])
+    return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]
+
+
+def kind_line(title: KindTitle) -> Line:
+    """`▾ Broken  2   passed in the base`"""
+    return [
+        ("▸ " if title.folded else "▾ ", "faint"),
+        (title.kind.capitalize(), f"bold {KIND_ROLES.get(title.kind, '')}".strip()),
+        (f"  {title.count}", "bold"),
+        (f"   {_MEANINGS[title.kind]}", "muted"),
+    ]
+
+
+class Columns(NamedTuple):
+    """The cells of the columns of a table of cases; 0 for one that there is no room for, or nothing in."""
+
+    name: int
+    score: int = 0
+    time: int = 0
+    tokens: int = 0
+    cost: int = 0
+
+    @classmethod
+    def for_width(cls, width: int, names: int, *, tokens: bool, costs: bool = False) -> Columns:
+        """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens and
+        costs or not."""
+        name = max(8, min(names, width * 2 // 5))
+        time = _TIME if width >= _WITH_TIME else 0
+        if width < _WITH_SCORE:
+            return cls(name, time=time)
+        room = width >= _WITH_COST
+        return cls(name, _SCORE, time, _TOKENS if tokens else 0, _COST if costs and room else 0)
+
+
+def change_line(change: CaseChange, name: str, why: str | None, columns: Columns, width: int) -> Line:
+    """A case in both runs: its name, both verdicts, why, the score that moved most, time and tokens.
+
+    `why` is None while it is being read."""
+    left: Line = [
+        (pad(name, columns.name), ""),
+        ("  ", ""),
+        *_padded(verdicts(change), _VERDICTS),
+        ("  ", ""),
+    ]
+    row = change_row(change)
+    moved = [span for score in row.scores[:1] for span in (*score.figures, (f"  {score.metric}", "muted"))]
+    right: Line = _padded(moved, columns.score) if columns.score else []
+    for text, size in ((row.time, columns.time), (row.tokens, columns.tokens), (row.cost, columns.cost)):
+        right += [(f"  {text:>{size}}", "muted")] if size else []
+    what: Line = [("…" if why is None else visible(why), "muted")]
+    if row.reasons:
+        what = [(row.reasons, "")]
+    elif why == "" and not columns.score:
+        what = moved
+    return both_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
+
+
+def change_heads(columns: Columns, width: int) -> Line:
+    """The heads of the columns of `change_line`."""
+    left = f"{'case':<{columns.name}}  {'base → now':<{_VERDICTS}}  why"
+    right = f"{'score':<{columns.score}}" if columns.score else ""
+    right += f"  {'time':>{columns.time}}" if columns.time else ""
+    right += f"  {'tokens':>{columns.tokens}}" if columns.tokens else ""
+    right += f"  {'cost':>{columns.cost}}" if columns.cost else ""
+    return both_ends([(left, "muted")], [(right, "muted")] if right else [], width)
+
+
+def _padded(line: Line, width: int) -> Line:
+    shown = cut(line, width)
+    return [*shown, (" " * (width - cells(shown)), "")]
+
+
+# One group, one case
+
+
+def write_group(page: Page, compared: Compared, kind: Kind) -> None:
+    """How many cases a group has, how they come out now, and all that is different between the runs."""
+    changes = compared.comparison.of(kind)
+    now = Counter(change.candidate.status.value for change in changes if change.candidate)
+    page.row((counted(len(changes), "case"), "bold"), (f"   {_MEANINGS[kind]}", "muted"))
+    if now:
+        page.row(("now  ", "muted"), *counts(now))
+    page.blank()
+    for number, text in enumerate(compared.between or ("no other changes found",)):
+        page.labelled("" if number else "changed", [(visible(text), "")])
+    page.blank()
+    page.row((f"  {key_of('fold_kind')}", "bold accent"), ("  fold or unfold the group", "muted"))
+
+
+def write_change(page: Page, change: CaseChange) -> None:
+    """Both outcomes, why they are not comparable, and every figure."""
+    outcomes: Line = [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)]
+    row = change_row(change)
+    spent = [
+        f"{name} {text}" for name, text in (("time", row.time), ("tokens", row.tokens)) if text != UNKNOWN
+    ]
+    page.ends(outcomes, [("   ".join(spent), "muted")])
+    if row.reasons:
+        page.text([(row.reasons, "warning")])
+    if row.evidence:
+        page.text([(f"{row.evidence} by its repeats (Fisher's exact test)", "muted")])
+    line: Line = []
+    for score in row.scores:
+        line += [("   " if line else "", ""), (f"{score.metric} ", "muted"), *score.figures]
+    if line:
+        page.text(line)
+
+
+def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
+    if summary is None:
+        yield "— no result", "muted"
+        return
+    mark, role = glyph(summary.status)
+    yield f"{mark} {WORDS[summary.status]}", role
+    if summary.runs > 1:
+        yield f" {summary.passed}/{summary.runs}", ROLES[summary.status]
+
+
+def write_trajectories(
+    page: Page, both: Trajectories, titles: tuple[str, str], height: int, toggled: Collection[str] = ()
+) -> None:
+    """What both runs did, turn by turn, side by side where there is room.
+
+    Equal turns are folded where not all of it fits in so many lines; a click folds or opens a turn."""
+    base, candidate = (", ".join(filter(None, side)) for side in zip(titles, both.repeats, strict=True))
+    titles = base, candidate
+    for side, problem in zip(titles, both.problems, strict=True):
+        if problem:
+            page.row((f"{visible(side)}: {visible(problem)}", "muted"))
+    folding = Folding(toggled=frozenset(toggled))
+    above = Lines(page.lines)
+    _write_turns(page, both, titles, folding, opens_equal=True)
+    if len(page.lines) > height:
+        page.take(Page(page.width, page.widest, lines=Lines(above)))
+        _write_turns(page, both, titles, folding, opens_equal=False)
+
+
+def _write_turns(
+    page: Page, both: Trajectories, titles: tuple[str, str], folding: Folding, *, opens_equal: bool
+) -> None:
+    heads = False
+    for number, turn in enumerate(both.turns):
+        usual = opens_equal or not turn.is_equal
+        page.part(is_open=usual)
+        is_open = _write_head(page, turn, number, folding, usual=usual)
+        if not is_open:
+            continue
+        if not heads:
+            heads = True
+            write_heads(page, ("base", titles[0]), ("candidate", titles[1]))
+        write_calls(page, turn.result, number, folding)
+        if turn.result.calls:
+            page.blank()
+        op = "" if turn.says_the_same else "changed"
+        if (response := response_row(turn.result, number, op)) is not None:
+            write_text(page, response)
+    for number, (path, before, after) in enumerate(both.state):
+        if not number:
+            page.blank()
+        label = "Final state  " if not number else " " * len("Final state  ")
+        change: Line = [(before, JSON), (" → ", "muted"), (after, JSON)]
+        page.row((label, "bold"), ("≠ ", "error"), (f"{visible(path)}  ", "key"), *change)
+    if both.turns and all(turn.is_equal for turn in both.turns) and not both.state:
+        page.blank()
+        both_sides = "Both runs" if both.repeats == ("", "") else "These repeats"
+        page.row(("= ", "muted"), (f"{both_sides} made the same calls and gave the same responses", "muted"))
+
+
+def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, usual: bool) -> bool:
+    key = f"turn {number}"
+    is_open = folding.is_open(key, usual=usual)
+    mark: Span = ("=", "muted") if turn.is_equal else ("≠", "error")
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", ""), mark]
+    said = " ".join(visible_block(turn.user).split())
+    page.turns[number] = len(page.lines)
+    page.fold(key, [*head, (f"  {said}", "muted")], [(_calls_in_words(turn.result), "muted")])
+    return is_open
+
+
+def _calls_in_words(turn: TurnResult) -> str:
+    """`2 calls`, `2 → 3 calls`"""
+    before, after = (
+        sum(getattr(diff, side) is not None for diff in turn.calls) for side in ("expected", "actual")
+    )
+    return counted(after, "call") if before == after else f"{before} → {counted(after, 'call')}"
+
+
+def title_of_sides(base: str, candidate: str) -> Sequence[Span]:
+    """`run 15 baseline → run 18`"""
+    return [(visible(base), ""), (" → ", "muted"), (visible(candidate), "bold")]

@@ -1,0 +1,338 @@
+"""Two kept runs compared: the cases by what became of them, and what both runs did in the current one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from textual import events, on
+from textual.widget import Widget
+
+from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
+from evaltui.core.model.case_id import CaseId
+from evaltui.text.lines import Line, draw
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.compare.page import (
+    Columns,
+    change_heads,
+    change_line,
+    chip_parts,
+    kind_line,
+    spent_line,
+    title_of_sides,
+    write_change,
+    write_group,
+    write_trajectories,
+)
+from evaltui.tui.dialogs.framed import COMPARE, FramedScreen
+from evaltui.tui.exchange import copy
+from evaltui.tui.pane import Copied, PaneFrame, Tab
+from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine
+from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.views.comparison import comparison_lines
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.runs.compared_runs import (
+    FOLDED_AT_FIRST,
+    Compared,
+    ComparedRow,
+    KindTitle,
+    Reasons,
+    Trajectories,
+    compare_runs,
+    comparison_rows,
+    trajectories,
+)
+from evaltui.workbench.runs.run_list import Sides
+from evaltui.workbench.workbench import Workbench
+
+_COPIED_WIDTH = 110
+# Lines of two columns can be as wide as the screen.
+_WIDEST = 240
+# Seconds. Who goes through the list looks at no case for longer than this: nothing is read meanwhile.
+_PAUSE = 0.15
+
+
+class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
+    """Returns the run and the case that the user wants to see."""
+
+    BINDINGS = bindings(Scope.COMPARISON)
+    AUTO_FOCUS = "#comparison-rows"
+    tab, scope = COMPARE, Scope.COMPARISON
+
+    def __init__(self, workbench: Workbench, sides: Sides, case: CaseId | None = None) -> None:
+        """`case` is the one that is looked at first."""
+        super().__init__(workbench)
+        self._base, self._candidate = sides
+        self._first = case
+        self.compared: Compared | None = None
+        self._reasons: Reasons | None = None
+        # What is said of all cases is found once: there may be thousands.
+        self._chips: list[tuple[str, Line]] = []
+        self._spent: Line = []
+        self._both: tuple[CaseChange, Trajectories | None] | None = None
+        self._toggled: set[str] = set()
+
+    def parts(self) -> Iterator[Widget]:
+        yield Chips(lambda: self._chips, id="comparison-chips")
+        yield DrawnLine(lambda width: self._spent, id="comparison-spent")
+        yield DrawnLine(self._heads, id="comparison-heads")
+        yield ComparedRows(self, id="comparison-rows")
+
+    def below(self) -> Iterator[Widget]:
+        yield PaneFrame(
+            BothTrajectories(self._write_case, self._toggle, id="comparison-case"), id="comparison-both"
+        )
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._compare()
+
+    async def on_unmount(self) -> None:
+        await self._end_reading()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self.draw_around)
+
+    def _compare(self) -> None:
+        self.compared = None
+        self._chips, self._spent = [("", [("Reading both runs…", "muted")])], []
+        self.rows.show(None)
+        self.run_worker(self._read(), group="compare", exclusive=True)
+
+    async def _end_reading(self) -> None:
+        if self._reasons is not None:
+            await self._reasons.close()
+
+    async def _read(self) -> None:
+        await self._end_reading()
+        self._reasons, self._both = None, None
+        try:
+            compared, chips, spent = await asyncio.to_thread(self._look_at_runs)
+            self.compared, self._chips, self._spent = compared, chips, [(" ", ""), *spent]
+            self._reasons = Reasons(compared, self._show_reasons)
+        except (OSError, ValueError) as error:
+            self._chips = [("", [(f"! {visible(str(error))}", "error")])]
+        if self.is_here:
+            self.rows.show(self.compared, self._first)
+            self.follow()
+
+    def _look_at_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
+        """In a thread: there may be thousands of cases. Raises OSError, ValueError."""
+        compared = compare_runs(self._base.path, self._candidate.path)
+        return compared, list(chip_parts(compared.comparison)), spent_line(compared)
+
+    def _show_reasons(self) -> None:
+        if self.is_here:
+            self.rows.refresh()
+
+    @on(CursorLines.Moved)
+    def follow(self) -> None:
+        change = self.rows.current
+        if isinstance(change, CaseChange) and (self._both is None or self._both[0] is not change):
+            self._both, self._toggled = (change, None), set()
+            self.run_worker(self._read_both(change), group="trajectories", exclusive=True)
+        self.draw_around()
+
+    async def _read_both(self, change: CaseChange) -> None:
+        await asyncio.sleep(_PAUSE)
+        if self.compared is not None and self._both is not None and self._both[0] is change:
+            self._both = change, await asyncio.to_thread(trajectories, self.compared, change)
+            if self.is_here:
+                self.draw_around()
+
+    def draw_around(self) -> None:
+        self.query_one(BothTrajectories).write_page()
+        self.draw_frame()
+
+    def draw_frame(self) -> None:
+        super().draw_frame()
+        change, where = self.rows.current, []
+        if isinstance(change, CaseChange):
+            where = [(f"{visible(change.eval_set_id)} › ", "muted"), (visible(change.case.eval_id), "bold")]
+        both = self.query_one(BothTrajectories)
+        tab = Tab("both", "", "Trajectories", None, active=True)
+        frame = self.query_one("#comparison-both", PaneFrame)
+        frame.show((tab,), where, focused=both.has_focus)
+
+    @property
+    def rows(self) -> ComparedRows:
+        return self.query_one(ComparedRows)
+
+    def where(self) -> Line:
+        return list(title_of_sides(self._base.title, self._candidate.title))
+
+    def other_tab(self) -> None:
+        self.action_close()
+
+    def why(self, change: CaseChange) -> str | None:
+        return self._reasons.of(change) if self._reasons else None
+
+    def _heads(self, width: int) -> Line:
+        shown = self.compared is not None and self.compared.comparison.cases
+        return [("    ", ""), *change_heads(self.rows.columns, self.rows.line_width - 5)] if shown else []
+
+    def _write_case(self, page: Page) -> None:
+        if self.compared is not None and isinstance(self.rows.current, KindTitle):
+            write_group(page, self.compared, self.rows.current.kind)
+        if isinstance(change := self.rows.current, CaseChange):
+            write_change(page, change)
+            if self._both is not None and self._both[0] is change:
+                titles = self._base.title, self._candidate.title
+                if self._both[1] is None:
+                    page.row(("Reading both trajectories…", "muted"))
+                else:
+                    height = self.query_one(BothTrajectories).size.height
+                    write_trajectories(page, self._both[1], titles, height, self._toggled)
+
+    def _toggle(self, key: str) -> None:
+        self._toggled ^= {key}
+        self.query_one(BothTrajectories).write_page()
+
+    # Actions
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_next_pane(self) -> None:
+        """To the trajectories, or back to the cases."""
+        both = self.query_one(BothTrajectories)
+        self.set_focus(self.rows if both.has_focus else both)
+
+    action_previous_pane = action_next_pane
+
+    def on_descendant_focus(self) -> None:
+        self.draw_frame()
+
+    def action_fold_kind(self) -> None:
+        self.rows.toggle_fold()
+        self.follow()
+
+    def action_go_to_kind(self, kind: Kind) -> None:
+        """A click on its chip."""
+        if self.takes_input:
+            self.rows.go_to_kind(kind)
+
+    def action_swap_runs(self) -> None:
+        self._base, self._candidate = self._candidate, self._base
+        self._compare()
+
+    @on(CursorLines.Opened)
+    def action_open_row(self) -> None:
+        row = self.rows.current
+        if not isinstance(row, CaseChange):
+            self.action_fold_kind()
+        elif reason := self.workbench.outcomes.refuses_to_open():
+            self.workbench.say(reason)
+        else:
+            side = self._candidate if row.candidate is not None else self._base
+            self.dismiss((side.path, side.title, row.case, row.eval_set_id))
+
+    def action_copy(self) -> None:
+        if self.compared is None:
+            return
+        lines = comparison_lines(self.compared.comparison, _COPIED_WIDTH)
+        text = "".join(f"{draw(line, color=False)}\n" for line in lines)
+        self.workbench.say(copy(self.app, self.workbench, Copied("the comparison", text)))
+
+
+class Chips(ActionLine):
+    """How many cases are in each group; a click goes there."""
+
+    def __init__(self, chips: Callable[[], Iterable[tuple[str, Line]]], *, id: str) -> None:
+        super().__init__(id=id)
+        self._chips = chips
+
+    def parts(self, width: int) -> Iterable[tuple[str, Line]]:
+        yield "", [(" ", "")]
+        yield from self._chips()
+
+
+class BothTrajectories(PageLines, inherit_bindings=False):
+    """What both runs did in the current case; a click on a turn folds and opens it."""
+
+    def __init__(self, write: Callable[[Page], object], toggle: Callable[[str], object], *, id: str) -> None:
+        super().__init__(write, id=id, widest=_WIDEST)
+        self._toggle = toggle
+
+    def on_click(self, event: events.Click) -> None:
+        if key := self.page.folds.get(self.scroll_offset.y + event.y):
+            self._toggle(key)
+
+
+class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """The groups, each with its cases; the keys are those of the screen."""
+
+    def __init__(self, screen: ComparisonScreen, *, id: str) -> None:
+        super().__init__(id=id)
+        self._comparison = screen
+        self._folded: set[Kind] = set(FOLDED_AT_FIRST)
+        self._rows: list[ComparedRow] = []
+        self._longest = 0
+        self._tells_tokens = self._tells_costs = False
+
+    def show(self, compared: Compared | None, wanted: CaseId | None = None) -> None:
+        changes = compared.comparison.cases if compared else ()
+        if changes and all(change.kind in FOLDED_AT_FIRST for change in changes):
+            # There is nothing else to see.
+            self._folded = set()
+        self._longest = max((len(self._id_of(change)) for change in changes), default=0)
+        self._tells_tokens = compared is not None and compared.comparison.tokens is not None
+        self._tells_costs = compared is not None and compared.comparison.usd is not None
+        first = next((change for change in changes if change.case == wanted), None)
+        if first is not None:
+            self._folded -= {first.kind}
+        self._write()
+        # Whoever compares wants to see a case first, not the title above it.
+        self.cursor = 1 if len(self._rows) > 1 and isinstance(self._rows[1], CaseChange) else 0
+        self.scroll_to(y=0, animate=False)
+        if first is not None:
+            self.cursor = self._rows.index(first)
+            self.call_after_refresh(self.show_line, self.cursor)
+
+    def _write(self) -> None:
+        compared = self._comparison.compared
+        self._rows = list(comparison_rows(compared.comparison, self._folded)) if compared else []
+        self.lines_changed(len(self._rows))
+
+    @property
+    def current(self) -> ComparedRow | None:
+        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that there is room for."""
+        tells = {"tokens": self._tells_tokens, "costs": self._tells_costs}
+        return Columns.for_width(self.line_width - 5, self._longest, **tells)
+
+    def toggle_fold(self) -> None:
+        """Folds or opens the group that the cursor is in, and goes to its title."""
+        row = self.current
+        if row is None:
+            return
+        self._folded ^= {row.kind}
+        self._write()
+        self.go_to_kind(row.kind)
+
+    def go_to_kind(self, kind: Kind) -> None:
+        """To the title of a group, which is its first row."""
+        self.move_to(next((number for number, row in enumerate(self._rows) if row.kind == kind), 0))
+
+    def _id_of(self, change: CaseChange) -> str:
+        compared = self._comparison.compared
+        return visible(case_name(change, compared.comparison)) if compared else ""
+
+    def line(self, number: int) -> Line:
+        row = self._rows[number]
+        marker = ("▌ " if number == self.cursor else "  ", "bold accent")
+        if isinstance(row, KindTitle):
+            return [marker, *kind_line(row)]
+        why = self._comparison.why(row)
+        return [
+            marker,
+            ("  ", ""),
+            *change_line(row, self._id_of(row), why, self.columns, self.line_width - 5),
+        ]

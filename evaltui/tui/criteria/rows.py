@@ -1,0 +1,354 @@
+"""The list of the criteria: the rows in their sections, moved in and clicked on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from textual import events
+from textual.message import Message
+
+from evaltui.core.model.problems import Problem
+from evaltui.files.run_settings import RunSettings
+from evaltui.text.figures import show_number
+from evaltui.text.glyphs import EMPTY_BAR
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, cut, wrap_behind
+from evaltui.text.values import visible
+from evaltui.tui.criteria.lines import Columns, Group, columns_of, fact_lines, row_line
+from evaltui.tui.dialogs.prompt import moves
+from evaltui.tui.widgets.lines import CursorLines
+from evaltui.workbench.criteria.criteria import POLICY, Criteria, Section
+from evaltui.workbench.criteria.rows import (
+    MetricRow,
+    OptionRow,
+    ReferenceRow,
+    Row,
+    RubricRow,
+    SettingRow,
+)
+
+_MARKER = 2
+_MOST_PROBLEMS = 4
+
+AnyRow = Row | Group
+
+
+class Shown(NamedTuple):
+    """A line of the list: a row, a title, a problem, or nothing."""
+
+    line: Line
+    row: AnyRow | None = None
+
+
+class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """Every row of the criteria below the titles of its section; only rows have the cursor.
+
+    The options of a metric are below it while it or one of them is current. Metrics that are not in use are
+    grouped by what they look at; a group is folded where not everything fits.
+    """
+
+    BINDINGS = moves()
+
+    class Slid(Message):
+        """The user clicked into a slider, or drags it."""
+
+        def __init__(self, row: MetricRow, threshold: float) -> None:
+            super().__init__()
+            self.row = row
+            self.threshold = threshold
+
+    def __init__(self, criteria: Criteria, settings: RunSettings, *, id: str) -> None:
+        super().__init__(id=id)
+        self._criteria = criteria
+        self._settings = settings
+        self._problem: str | None = None
+        self._problems: Sequence[Problem] = ()
+        self._sections: Sequence[Section] = ()
+        self._shown: list[Shown] = []
+        self._columns = Columns(0, 0, mean=False, unused=0)
+        # The metric whose options are shown.
+        self._owner = ""
+        # Whether the pointer is over a slider, and whether the mouse went down there.
+        self._over_slider = self._slides = False
+        self._toggled: set[str] = set()
+        # The groups that are open as there is room for them; None until that is known.
+        self._fitting: frozenset[str] | None = None
+
+    @property
+    def current(self) -> AnyRow | None:
+        return self._shown[self.cursor].row if self.cursor < len(self._shown) else None
+
+    @property
+    def metric(self) -> MetricRow | None:
+        """The metric that the current row is, or is of; None for a row of none."""
+        here = self.current
+        owner = here.name if isinstance(here, MetricRow) else _owner(here) if here else ""
+        return next((row for row in self.rows() if isinstance(row, MetricRow) and row.name == owner), None)
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, those that are folded included."""
+        return (row for section in self._sections for row in section.rows)
+
+    def follow(self) -> None:
+        """Shows the config and the results as they are now; the cursor stays with its row."""
+        at = self.current
+        self._problem = self._criteria.unreadable()
+        self._problems = () if self._problem else self._criteria.problems()
+        self._sections = () if self._problem else self._criteria.sections()
+        if self._fitting is None and self.size.height:
+            self._fitting = self._groups_that_fit()
+        self._show(at)
+
+    def on_resize(self) -> None:
+        self._fitting = None
+        self.follow()
+        self.show_line(self.cursor)
+
+    def _show(self, at: AnyRow | None) -> None:
+        """Makes the lines anew, with the cursor on a row, or near where it was if that is gone."""
+        if at is not None:
+            # What it says may have changed.
+            known = {_identity(row): row for row in self.rows()}
+            self._owner = _owner(known.get(_identity(at), at))
+        seen = [row for row in self.rows() if isinstance(row, MetricRow) and self._is_seen(row)]
+        self._columns = columns_of(seen, self.line_width - _MARKER)
+        self._shown = list(self._lines())
+        self.lines_changed(len(self._shown))
+        number = self._number(at)
+        if number is not None:
+            self.cursor = number
+            return
+        self._snap(1)
+        if (there := self.current) is not None and _owner(there) != self._owner:
+            self._show(there)
+
+    def _number(self, row: AnyRow | None) -> int | None:
+        """The number of the line of the same thing, None where it is not shown."""
+        wanted = None if row is None else _identity(row)
+        return next(
+            (
+                number
+                for number, shown in enumerate(self._shown)
+                if shown.row is not None and _identity(shown.row) == wanted
+            ),
+            None,
+        )
+
+    def go_to(self, row: AnyRow) -> None:
+        """To the row that is of the same thing, wherever it is now; its group is opened."""
+        if isinstance(row, MetricRow) and not self._is_seen(row):
+            self.fold(row.subject)
+        self._show(row)
+        self.show_line(self.cursor)
+        self.post_message(self.Moved())
+
+    def stay_in_use(self) -> None:
+        """To the metric in use that is nearest to where the cursor is, if there is any."""
+        used = [
+            (abs(number - self.cursor), shown.row)
+            for number, shown in enumerate(self._shown)
+            if isinstance(shown.row, MetricRow) and shown.row.asked
+        ]
+        if used:
+            self.go_to(min(used, key=lambda one: one[0])[1])
+
+    def fold(self, subject: str) -> None:
+        """Folds a group, or opens it."""
+        self._toggled ^= {subject}
+        self._show(self.current)
+
+    def _is_seen(self, row: MetricRow) -> bool:
+        return row.asked or self._is_open(row.subject)
+
+    def _is_open(self, subject: str) -> bool:
+        return (subject in (self._fitting or ())) != (subject in self._toggled)
+
+    # Lines
+
+    def _groups_that_fit(self) -> frozenset[str]:
+        """The groups that can be open with everything else, whichever metric is current."""
+        rows = [*self.rows()]
+        unused = Counter(row.subject for row in rows if isinstance(row, MetricRow) and not row.asked)
+        options = Counter(row.metric for row in rows if isinstance(row, OptionRow | RubricRow))
+        needed = len(rows) - unused.total() + len(unused) - options.total()
+        needed += max(options.values(), default=0) + 2 * len(self._sections)
+        needed += len(fact_lines(0, self._settings))
+        needed += len(list(self._problem_lines()))
+        found: set[str] = set()
+        for subject, count in unused.items():
+            if needed + count <= self.size.height:
+                needed += count
+                found.add(subject)
+        return frozenset(found)
+
+    def _wrapped(self, problem: str, role: str) -> list[Shown]:
+        """All of a problem, in as many lines as it takes."""
+        width = max(24, self.line_width)
+        return [Shown(line) for line in wrap_behind([("! ", role)], [(visible(problem), "")], width)]
+
+    def _problem_lines(self) -> Iterator[Shown]:
+        for problem in self._problems[:_MOST_PROBLEMS]:
+            yield from self._wrapped(str(problem), "error" if problem.severity == "error" else "warning")
+        if more := len(self._problems[_MOST_PROBLEMS:]):
+            yield Shown([(f"  and {show_number(more)} more", "muted")])
+        if self._problems:
+            yield Shown([])
+
+    def _lines(self) -> Iterator[Shown]:
+        if self._problem:
+            yield from self._wrapped(self._problem, "error")
+            if self._criteria.refuses_text() is None:
+                yield Shown([])
+                yield Shown([(f"  {key_of('raw_config')}", "bold accent"), ("  Edit JSON", "")])
+            return
+        yield from self._problem_lines()
+        for number, section in enumerate(self._sections):
+            if number:
+                yield Shown([])
+            stroke = EMPTY_BAR * max(0, self.line_width - len(section.title) - 3)
+            yield Shown([(section.title, "bold"), (f" {stroke}", "line")])
+            if number == 0 and not section.rows:
+                yield Shown([("  No metrics, so nothing is scored", "warning")])
+            for row in self._rows_of(section):
+                yield Shown([], row)
+            if section.title == POLICY:
+                yield from (Shown(line) for line in fact_lines(self._columns.name, self._settings))
+
+    def _rows_of(self, section: Section) -> Iterator[AnyRow]:
+        unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.asked]
+        for subject, rows in groupby(unused, key=lambda row: row.subject):
+            group = Group(subject, tuple(rows), self._is_open(subject))
+            yield group
+            yield from group.rows if group.is_open else ()
+        for row in section.rows:
+            match row:
+                case OptionRow(metric=metric) | RubricRow(metric=metric):
+                    if metric == self._owner:
+                        yield row
+                case MetricRow(asked=False):
+                    pass
+                case _:
+                    yield row
+
+    def line(self, number: int) -> Line:
+        shown = self._shown[number]
+        if shown.row is None:
+            return [(" ", ""), *shown.line]
+        here = number == self.cursor
+        marker = ("▌ " if here else "  ", "bold accent" if self.has_focus else "muted")
+        line = row_line(shown.row, self._columns, self.line_width - _MARKER, here=here)
+        return cut([marker, *line], self.line_width)
+
+    def row_role(self, number: int) -> str:
+        return super().row_role(number) if self._shown[number].row is not None else ""
+
+    # Keys and mouse
+
+    def move_to(self, number: int) -> None:
+        before = self.current
+        self.cursor, down = max(0, min(number, self.line_count - 1)), number >= self.cursor
+        self._snap(1 if down else -1)
+        row = self.current
+        if row is not None and _owner(row) != self._owner:
+            self._show(row)
+        # The title above the first row is to be seen with it.
+        self.show_line(0 if self.cursor <= 1 else self.cursor)
+        self.refresh()
+        if row != before:
+            self.post_message(self.Moved())
+
+    def _snap(self, direction: int) -> None:
+        """From a line that is no row to the next one that is: onwards, else back."""
+        places = [number for number, shown in enumerate(self._shown) if shown.row is not None]
+        if not places:
+            self.cursor = 0
+        elif self.cursor not in places:
+            ahead = [number for number in places if (number - self.cursor) * direction > 0]
+            self.cursor = min(ahead or places, key=lambda number: abs(number - self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        # Textual would hand the click to the class above once more.
+        event.prevent_default()
+        number = self.scroll_offset.y + event.y
+        if self._slides:
+            self._slides = False
+            return
+        if event.chain == self.clicks_to_open:
+            # The first click may have moved what is below the pointer.
+            self.open_current()
+            return
+        if number >= len(self._shown) or (row := self._shown[number].row) is None:
+            return
+        self.move_to(number)
+        if isinstance(row, Group):
+            self.fold(row.subject)
+
+    # Sliders
+
+    @property
+    def allow_select(self) -> bool:
+        """Dragging a slider selects no text."""
+        return super().allow_select and not self._over_slider
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        row = self._row_of_slider(event)
+        self._slides = row is not None
+        if row is not None:
+            self.capture_mouse()
+            self.go_to(row)
+            self._slide(event)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._over_slider = self._row_of_slider(event) is not None
+        if self.app.mouse_captured is self:
+            self._slide(event)
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()
+
+    def _row_of_slider(self, event: events.MouseEvent) -> MetricRow | None:
+        number = self.scroll_offset.y + event.y
+        row = self._shown[number].row if 0 <= number < len(self._shown) else None
+        if not isinstance(row, MetricRow) or not row.asked or row.interval is None:
+            return None
+        return row if 0 <= self._cell(event) < self._columns.slider else None
+
+    def _cell(self, event: events.MouseEvent) -> int:
+        """The cell of the column of sliders."""
+        return event.x - _MARKER - self._columns.name - 2
+
+    def _slide(self, event: events.MouseEvent) -> None:
+        row, last = self.current, self._columns.slider - 1
+        if isinstance(row, MetricRow) and row.interval is not None:
+            low, high = row.interval
+            share = min(max(self._cell(event), 0), last) / last
+            self.post_message(self.Slid(row, round(low + share * (high - low), 2)))
+
+
+def _owner(row: AnyRow) -> str:
+    """The metric whose options are shown while a row is current; "" for none."""
+    match row:
+        case MetricRow(asked=True, name=name):
+            return name
+        case OptionRow(metric=metric) | RubricRow(metric=metric):
+            return metric
+    return ""
+
+
+def _identity(row: AnyRow) -> Hashable:
+    match row:
+        case Group(subject=subject):
+            return "group", subject
+        case MetricRow(name=name):
+            return "metric", name
+        case SettingRow(name=name):
+            return "setting", name
+        case OptionRow(metric=metric, option=option):
+            return metric, option.path
+        case RubricRow(metric=metric, index=index):
+            return metric, index
+        case ReferenceRow(block=block, index=index):
+            return block, index

@@ -1,0 +1,207 @@
+"""The dialog that accepts actual calls and responses as expected: its scopes, their effect and the change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.message import Message
+
+from evaltui.core.model.outcome import CaseResult
+from evaltui.text.figures import counted, show_number
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, cells
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.dialogs.effects import write_result
+from evaltui.tui.dialogs.file_versions import write_file_change
+from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, dialog_name, moves
+from evaltui.tui.widgets.choices import LABEL
+from evaltui.tui.widgets.lines import LineView
+from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.agent.background import Progress
+from evaltui.workbench.result.acceptable import Choice
+from evaltui.workbench.result.accepting import Proposal, accept, effects, propose
+from evaltui.workbench.workbench import Workbench
+
+# Seconds between looks at how far reading has come.
+_TICK = 0.25
+_HINTS = (Hint("confirm", "accept"), Hint("form_right", "scope", "←→"), CANCEL)
+# More cases are not scored again for a preview.
+_MOST_SCORED = 6
+# Blank rows and keys.
+_OTHER_ROWS = 3
+
+
+class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
+    """Shows what each choice would change, returns whether it was made; nothing changes before `enter`."""
+
+    box = "#accept"
+    BINDINGS = bindings(Scope.ACCEPT)
+    AUTO_FOCUS = "AcceptLines"
+
+    def __init__(self, workbench: Workbench, choices: Sequence[Choice]) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._choices = choices
+        self._current = 0
+        self._proposals: dict[int, Proposal] = {}
+        # Results before and after, by choice.
+        self._effects: dict[int, list[tuple[CaseResult, CaseResult]]] = {}
+        self._progress = Progress()
+
+    def compose(self) -> ComposeResult:
+        with Dialog(dialog_name("accept"), id="accept"):
+            yield AcceptChoices([choice.title for choice in self._choices])
+            yield AcceptLines(self._write_proposal, indent=0)
+            yield DialogKeys(lambda: _HINTS)
+
+    def on_mount(self) -> None:
+        self.query_one(Dialog).below([(f" {key_of('undo')}", "bold accent"), (" undoes it later ", "")])
+        self._choose(0)
+        self.set_interval(_TICK, lambda: None if self._current in self._proposals else self.on_resize())
+
+    def on_resize(self) -> None:
+        self.query_one(AcceptLines).write_page()
+
+    @property
+    def choice(self) -> Choice:
+        """What would be accepted."""
+        return self._choices[self._current]
+
+    def _about(self) -> Line:
+        cases = self.choice.cases
+        name = visible(cases[0].eval_id) if len(cases) == 1 else counted(len(cases), "case")
+        return [(f"actual as expected in {name}", "muted")]
+
+    def _write_proposal(self, page: Page) -> None:
+        proposal = self._proposals.get(self._current)
+        if proposal is None:
+            page.row((f"Reading the run log…{self._progress}", "muted"))
+            return
+        for remark in proposal.remarks:
+            page.text([(visible(remark), "warning")], [("! ", "warning")])
+        if proposal.problem:
+            page.text([(visible(proposal.problem), "")], [("! ", "warning")])
+            return
+        page.section(("Effect", "bold"))
+        scored = self._effects[self._current]
+        for before, after in scored[:_MOST_SCORED]:
+            write_result(page, after.eval_id, before, after, fixed="would pass")
+        left = sum(change.cases for change in proposal.changes) - min(len(scored), _MOST_SCORED)
+        if left > 0:
+            page.row((f"and {show_number(left)} more" if scored else "◐ scoring…", "muted"))
+        for change in proposal.changes:
+            page.blank()
+            write_file_change(page, change)
+
+    def action_close(self) -> None:
+        self.dismiss(False)
+
+    def action_form_right(self) -> None:
+        self._choose(self._current + 1)
+
+    def action_form_left(self) -> None:
+        self._choose(self._current - 1)
+
+    action_next_field, action_previous_field = action_form_right, action_form_left
+
+    def _choose(self, number: int) -> None:
+        self._current = number % len(self._choices)
+        self.query_one(Dialog).about(self._about())
+        self.query_one(AcceptChoices).show(self._current)
+        self.query_one(AcceptLines).show(self._write_proposal)
+        if self._current not in self._proposals:
+            self.run_worker(self._propose(self._current), group="propose", exclusive=True)
+
+    async def _propose(self, number: int) -> None:
+        self._progress = Progress()
+        self._effects[number] = []
+        self._proposals[number] = await propose(
+            self._workbench.editing, self._choices[number], self._progress
+        )
+        self._show(number)
+        async for before, after in effects(self._workbench, self._proposals[number], _MOST_SCORED):
+            self._effects[number].append((before, after))
+            self._show(number)
+
+    def _show(self, number: int) -> None:
+        if number == self._current and self.is_here:
+            self.query_one(AcceptLines).show(self._write_proposal)
+
+    def action_confirm(self) -> None:
+        proposal = self._proposals.get(self._current)
+        if proposal is None or proposal.problem:
+            return
+        if accept(self._workbench.editing, proposal):
+            self.dismiss(True)
+        else:
+            self._proposals.clear()
+            self._choose(self._current)
+
+    def on_accept_choices_chosen(self, message: AcceptChoices.Chosen) -> None:
+        self._choose(message.number)
+
+
+class AcceptLines(PageLines, inherit_bindings=False):
+    """The lines of the files that would be other ones, as high as there is room for."""
+
+    BINDINGS = moves()
+
+    def write_page(self) -> None:
+        super().write_page()
+        others = _OTHER_ROWS + self.screen.query_one(AcceptChoices).line_count
+        self.styles.height = min(self.line_count, self.screen.query_one(Dialog).room(others))
+
+
+class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
+    """What can be accepted, from the least to the most."""
+
+    class Chosen(Message):
+        """The user clicked one."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        super().__init__()
+        self._titles = titles
+        self._current = 0
+        self._rows: list[list[int]] = []
+
+    def show(self, current: int) -> None:
+        self._current = current
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """As many in a line as there is room for."""
+        self._rows = []
+        left = 0
+        for number in range(len(self._titles)):
+            size = cells(self._choice(number))
+            if not self._rows or size > left:
+                self._rows.append([])
+                left = self.size.width - LABEL
+            self._rows[-1].append(number)
+            left -= size
+        self.styles.height = len(self._rows)
+        self.lines_changed(len(self._rows))
+
+    def line(self, number: int) -> Line:
+        label: Line = [("scope" if number == 0 else "", "muted")]
+        label.append((" " * (LABEL - cells(label)), ""))
+        return [*label, *(span for choice in self._rows[number] for span in self._choice(choice))]
+
+    def _choice(self, number: int) -> Line:
+        return [(f" {self._titles[number]} ", "chip" if number == self._current else ""), (" ", "")]
+
+    def on_click(self, event: events.Click) -> None:
+        left = event.x - LABEL
+        for number in self._rows[event.y] if event.y < len(self._rows) else ():
+            if 0 <= left < cells(self._choice(number)):
+                self.post_message(self.Chosen(number))
+            left -= cells(self._choice(number))

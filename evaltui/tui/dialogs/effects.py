@@ -1,0 +1,138 @@
+"""What a change would do to results, and the rules that a difference can be relaxed by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaltui.core.compare.explain import first_reasons
+from evaltui.core.model.outcome import CaseResult, MetricResult, Status
+from evaltui.text.figures import counted, show_number, show_score
+from evaltui.text.lines import Line, both_ends
+from evaltui.text.outcomes import ROLES, WORDS, glyph
+from evaltui.text.syntax import colored, value_line
+from evaltui.text.values import visible
+from evaltui.tui.result.verdict import short_names
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.result.relaxing import Effect
+
+_MOST_CHANGES = 4
+_KIND = 13
+
+
+def write_result(
+    page: Page, name: str, before: CaseResult, after: CaseResult, go_key: str = "", fixed: str = "fixed"
+) -> None:
+    """A case before and after: fixed, or still failing with what still fails and the key that goes there."""
+    name = visible(name)
+    if after.status is Status.PASSED:
+        page.row(glyph(after.status), (f" {name}", "bold"), (f"  {fixed}", "success"))
+        return
+    word = "still fails" if before.status is not Status.PASSED else f"now {WORDS[after.status]}"
+    head: Line = [glyph(after.status), (f" {name}", "bold"), (f"  {word}", ROLES[after.status])]
+    page.row(*head, ("  ", ""), *_worst_metric(before, after))
+    reasons, more = first_reasons(after)
+    keys: Line = [(go_key, "bold accent"), (" go there", "muted")] if go_key else []
+    for number, reason in enumerate(reasons):
+        turn = f"turn {reason.turn}  " if reason.turn is not None else ""
+        line: Line = [("    ", ""), (turn, "muted"), *colored(reason.text)]
+        page.lines.append(both_ends(line, keys if number == 0 else [], page.width))
+    if more:
+        page.row(("    ", ""), (f"and {show_number(more)} more", "muted"))
+
+
+def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
+    """`trajectory stays 0.50, threshold 1.00`"""
+    failed = next((one for one in after.metrics if one.status is Status.FAILED), None)
+    if failed is None or failed.score is None or failed.threshold is None:
+        return []
+    known: Mapping[str, MetricResult] = {one.name: one for one in before.metrics}
+    old = known[failed.name].score if failed.name in known else None
+    moves = "stays" if old == failed.score else f"{show_score(old)} →"
+    (name,) = short_names([failed.name], shortest=True)
+    threshold = f", threshold {show_score(failed.threshold)}"
+    return [(f"{name} {moves} {show_score(failed.score)}{threshold}", "muted")]
+
+
+def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run: str, go_key: str) -> None:
+    """What a rule would do to this case, and to others."""
+    if effect.result is None:
+        page.row(("No run log for this case; run it again", "warning"))
+    else:
+        write_result(page, name, before, effect.result, go_key)
+    for change in effect.changes[:_MOST_CHANGES]:
+        fixed = change.after == Status.PASSED
+        word = "fixed" if fixed else f"now {WORDS[change.after]}"
+        page.row(
+            glyph(change.after),
+            (f" {visible(change.case.eval_id)}", "bold"),
+            (f"  {word}", ROLES[change.after]),
+        )
+    if len(effect.changes) > _MOST_CHANGES:
+        page.row((f"  and {show_number(len(effect.changes) - _MOST_CHANGES)} more", "muted"))
+    scored: Line = [(f"scored on {visible(run)}, no model calls", "faint")]
+    state: Line = [("✓ ", "success"), ("No other case changes", "")] if not effect.changes else []
+    if not effect.is_complete:
+        state = [("◐ ", "accent"), (f"{effect.seen}/{counted(effect.cases, 'case')} scored", "muted")]
+    elif effect.unknown:
+        state = [("– ", "warning"), (f"{counted(effect.unknown, 'case')} without a run log", "muted")]
+    page.lines.append(both_ends(state, scored, page.width))
+
+
+# Rules
+
+_KINDS: Mapping[str, str] = {
+    "any_of": "One of",
+    "case_insensitive": "Any case",
+    "approx": "Approximate",
+    "subset": "Subset",
+    "regex": "Regex",
+    "type": "Same type",
+    "ignore": "Ignore",
+}
+_MEANINGS = {
+    "case_insensitive": "upper and lower case alike",
+    "subset": "at least the expected members",
+    "type": "any value of this type",
+    "ignore": "any value, or none",
+}
+_WHY_NOT = {
+    "any_of": "one side has no value",
+    "case_insensitive": "differs in more than case, or is not text",
+    "approx": "numbers only",
+    "subset": "objects and lists with the expected members only",
+    "regex": "the values have no form in common",
+    "type": "the types differ",
+}
+
+
+def rule_line(match: Any) -> Line:
+    """A rule's kind and its parameter: `One of       19, "19"`."""
+    kind = match if isinstance(match, str) else next(iter(match), "") if isinstance(match, dict) else ""
+    name = f"{_KINDS.get(kind, 'Rule'):{_KIND}}"
+    match match:
+        case {"any_of": list(values)}:
+            parts = [span for value in values for span in ((", ", "muted"), *value_line(value))]
+            return [(name, "bold"), *parts[1:]]
+        case {"regex": str(regex)}:
+            return [(name, "bold"), (visible(regex), "string")]
+        case {"approx": {"abs": tolerance}}:
+            return [(name, "bold"), ("± ", "number"), *value_line(tolerance)]
+        case str():
+            return [(name, "bold"), (_MEANINGS.get(match, ""), "muted")]
+    return [(name, "bold"), *value_line(match)]
+
+
+def unavailable_rules(matches: Sequence[Any]) -> list[Line]:
+    """The kinds of rule that do not let a difference pass, each with why; `matches` are those that do."""
+    there = {one if isinstance(one, str) else next(iter(one), "") for one in matches if one}
+    missing = [kind for kind in _KINDS if kind not in there and kind in _WHY_NOT]
+    return [
+        [("○ ", "faint"), (f"{_KINDS[kind]:{_KIND}}", "faint"), (_WHY_NOT[kind], "faint")] for kind in missing
+    ]
+
+
+def type_name(value: Any) -> str:
+    """The JSON type of a value in words."""
+    names = {bool: "boolean", str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return "null" if value is None else names.get(type(value), type(value).__name__)

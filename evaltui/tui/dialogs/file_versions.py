@@ -1,0 +1,284 @@
+"""Lines of a file before and after a change, and of its base and the two versions that are in conflict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby, zip_longest
+from typing import NamedTuple
+
+from evaltui.documents.edits import common_ends
+from evaltui.documents.line_changes import LineChange
+from evaltui.documents.merge import Clash, Side
+from evaltui.documents.open_file import FileConflict
+from evaltui.text.figures import counted
+from evaltui.text.lines import Line, Span, cells, cut, divided, pad, with_role, wrap_behind
+from evaltui.text.syntax import json_line
+from evaltui.text.values import visible, visible_lines
+from evaltui.text.word_diff import words
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.result.accepting import FileChange
+
+# As in git: what goes is red, what comes green.
+_ROLES = {"-": "error", "+": "success"}
+_FILLS = {"error": "act", "success": "exp"}
+# Longer lines are shown around what differs in them: a whole file may be one line.
+_LONGEST_LINE = 400
+_AROUND = 40
+# Nobody reads more before saying yes or no.
+_MOST_LINES = 2_000
+
+
+def write_file_change(page: Page, change: FileChange) -> None:
+    gone = sum(line.op == "-" for line in change.lines)
+    come = len(change.lines) - gone
+    head: Line = [(visible(change.path.name), "bold")]
+    head += [(f"  {op}{count}", "") for op, count in (("-", gone), ("+", come)) if count]
+    if change.cases > 1:
+        head.append((f"  in {counted(change.cases, 'case')}", "muted"))
+    page.row(*head)
+    write_line_changes(page, change.lines)
+
+
+def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
+    """The lines that go and come, with what differs in them marked."""
+    shown = changes[:_MOST_LINES]
+    digits = len(str(max((line.number for line in shown), default=0)))
+    margin = _margin(line.text for line in shown)
+    for block in _blocks(shown):
+        for line, spans in _marked(block, margin):
+            role, fill = _ROLES[line.op], _FILLS[_ROLES[line.op]]
+            mark: Line = [(f" {line.number:>{digits}} ", f"muted {fill}"), (f"{line.op} ", f"{role} {fill}")]
+            first = len(page.lines)
+            page.text(spans, mark)
+            for row in page.lines[first:]:
+                row.append((" " * (page.width - cells(row)), fill))
+    if left := len(changes) - len(shown):
+        page.row((f"  … {counted(left, 'more line')}", "muted"))
+
+
+def _margin(texts: Iterable[str]) -> int:
+    """How much of their indentation all lines have in common."""
+    return min((_indent(text) for text in texts if text.strip()), default=0)
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))
+
+
+def _blocks(lines: Sequence[LineChange]) -> Iterator[list[LineChange]]:
+    """Lines that go, with those that come for them."""
+    block: list[LineChange] = []
+    for op, group in groupby(lines, key=lambda line: line.op):
+        if op == "-" and block:
+            yield block
+            block = []
+        block += group
+    if block:
+        yield block
+
+
+def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChange, list[Span]]]:
+    """The lines of a block; where each line that goes has one that comes, with what differs in colour."""
+    texts = [line.text[margin:].replace("\t", "    ") for line in block]
+    half = len(block) // 2
+    is_paired = [line.op for line in block] == ["-"] * half + ["+"] * half
+    for number, line in enumerate(block):
+        partner = texts[number + half if number < half else number - half] if is_paired else ""
+        yield line, _differing(texts[number], partner, _ROLES[line.op])
+
+
+def _differing(text: str, partner: str, role: str) -> list[Span]:
+    if not partner and len(text) <= _LONGEST_LINE:
+        return with_role(_FILLS[role], json_line(text))
+    head, tail = common_ends(partner, text)
+    before, differs, after = text[:head], text[head : len(text) - tail], text[len(text) - tail :]
+    if len(text) > _LONGEST_LINE:
+        before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
+        after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
+        if len(differs) > _LONGEST_LINE:
+            differs = f"{differs[: _LONGEST_LINE // 2]} … {differs[-_LONGEST_LINE // 2 :]}"
+    start = len(visible(before))
+    line = with_role(_FILLS[role], json_line(before + differs + after))
+    return with_role(f"{_FILLS[role]}-hi", line, start, start + len(visible(differs)))
+
+
+# Lines that are the same are shown this far around those that differ.
+_CONTEXT = 3
+_MOST_COMPARISONS = 4_000_000
+
+
+class Choice(NamedTuple):
+    """Something to decide; `whole` is the file where it cannot be decided in parts."""
+
+    clash: Clash
+    kind: str
+
+
+class VersionRow(NamedTuple):
+    """A line of one choice: its head, a line of each version, or none, so many that are folded."""
+
+    choice: int
+    head: bool = False
+    base: str | None = None
+    mine: str | None = None
+    theirs: str | None = None
+    folded: int = 0
+    blank: bool = False
+    part: int = 0
+    """Which of its lines on screen it is, from 0, where it is wrapped."""
+
+    @property
+    def by_side(self) -> Mapping[str, str]:
+        """The lines of the versions that have one."""
+        texts = {"base": self.base, "mine": self.mine, "theirs": self.theirs}
+        return {side: text for side, text in texts.items() if text is not None}
+
+    @property
+    def differs(self) -> bool:
+        """Whether mine and theirs are different here."""
+        return self.mine != self.theirs
+
+
+class Versions(NamedTuple):
+    """The lines of each version; `base` is None where what both added is compared."""
+
+    base: list[str] | None
+    mine: list[str]
+    theirs: list[str]
+
+
+def choices_of(clash: FileConflict, base: str | None) -> list[Choice]:
+    """What is to be decided; `base` is the text of the file that both versions come from."""
+    conflict = clash.conflict
+    if conflict.reason is not None:
+        return [Choice(Clash(clash.path.name, base, clash.mine, clash.theirs), "file")]
+    kinds = (("case", conflict.cases), ("member", conflict.members), ("order of", conflict.orders))
+    return [Choice(one, kind) for kind, clashes in kinds for one in clashes]
+
+
+def versions_of(clash: Clash) -> Versions:
+    """Every version as lines, spread out where that loses nothing of the difference."""
+    base = None if clash.base is None else _lines(clash.base, "")
+    mine, theirs = _lines(clash.mine, "removed here"), _lines(clash.theirs, "removed outside")
+    if mine != theirs:
+        return Versions(base, mine, theirs)
+    texts = (visible_lines(text or "") for text in (clash.mine, clash.theirs))
+    return Versions(None if clash.base is None else visible_lines(clash.base), *texts)
+
+
+def _lines(text: str | None, gone: str) -> list[str]:
+    if text is None:
+        return [f"({gone})"]
+    try:
+        return visible_lines(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+    except ValueError:
+        return visible_lines(text)
+
+
+def compared(choice: int, versions: Versions) -> Iterator[VersionRow]:
+    """Line by line, without the indentation that all have; of what is the same, only what stands around a
+    difference."""
+    rows = list(_aligned(choice, versions))
+    differing = [number for number, row in enumerate(rows) if row.differs or row.base != row.mine]
+    if versions.base is None:
+        differing = [number for number, row in enumerate(rows) if row.differs]
+    shown = {near for number in differing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
+    margin = _margin(
+        text for number, row in enumerate(rows) if number in shown for text in row.by_side.values()
+    )
+    for is_shown, group in groupby(enumerate(rows), key=lambda pair: pair[0] in shown):
+        equal = [row for _, row in group]
+        if is_shown or len(equal) == 1:
+            yield from (_dedented(row, margin) for row in equal)
+        else:
+            yield VersionRow(choice, folded=len(equal))
+
+
+def _dedented(row: VersionRow, margin: int) -> VersionRow:
+    base, mine, theirs = (
+        None if text is None else text[margin:] for text in (row.base, row.mine, row.theirs)
+    )
+    return row._replace(base=base, mine=mine, theirs=theirs)
+
+
+def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
+    """The lines of all versions, beside each other from one that all of them have to the next."""
+    base, mine, theirs = versions
+    if base is None:
+        for _, i1, i2, j1, j2 in _opcodes(mine, theirs):
+            pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
+            yield from (VersionRow(choice, mine=one, theirs=other) for one, other in pairs)
+        return
+    in_mine, in_theirs = dict(_equal(base, mine)), dict(_equal(base, theirs))
+    ends = [(n, in_mine[n], in_theirs[n]) for n in range(len(base)) if n in in_mine and n in in_theirs]
+    b = m = t = 0
+    for next_b, next_m, next_t in [*ends, (len(base), len(mine), len(theirs))]:
+        for texts in zip_longest(base[b:next_b], mine[m:next_m], theirs[t:next_t]):
+            yield VersionRow(choice, False, *texts)
+        if next_b < len(base):
+            yield VersionRow(choice, False, base[next_b], mine[next_m], theirs[next_t])
+        b, m, t = next_b + 1, next_m + 1, next_t + 1
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The numbers of lines that both have, in order."""
+    for op, i1, i2, j1, j2 in _opcodes(one, other):
+        if op == "equal":
+            yield from zip(range(i1, i2), range(j1, j2), strict=True)
+
+
+def _opcodes(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """As those of difflib, which for long texts that have little in common takes too long."""
+    if len(one) * len(other) <= _MOST_COMPARISONS:
+        return SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    head, tail = common_ends(one, other)
+    end, other_end = len(one) - tail, len(other) - tail
+    found = [
+        ("equal", 0, head, 0, head),
+        ("replace", head, end, head, other_end),
+        ("equal", end, len(one), other_end, len(other)),
+    ]
+    return [found_one for found_one in found if found_one[1] < found_one[2] or found_one[3] < found_one[4]]
+
+
+# Columns
+
+
+_GUTTER = 2
+_BETWEEN = " │ "
+NAMES = {"base": "base, last saved", "mine": "mine, unsaved", "theirs": "theirs, on disk"}
+
+
+def column_width(columns: int, width: int) -> int:
+    """Cells of each of the columns."""
+    return (width - _GUTTER - len(_BETWEEN) * (columns - 1)) // columns
+
+
+def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line:
+    """Lines beside each other, each cut to its column."""
+    room = column_width(len(parts), width)
+    line: Line = [(pad(mark[0], _GUTTER), mark[1])]
+    for number, part in enumerate(parts):
+        kept = cut(list(part), room)
+        line += [(_BETWEEN, "line")] if number else []
+        line += [*kept, (" " * (room - cells(kept)), "")]
+    return line
+
+
+def version_lines(row: VersionRow, side: str, chosen: Side | None, room: int) -> list[Line]:
+    """The line of one version in so many cells: in colour what is changed in it, with the words that differ
+    tinted, on green what will be kept."""
+    text = row.by_side.get(side, "")
+    line: Line = [(text, "muted")]
+    if side != "base" and row.differs and text != row.base and chosen in (None, side):
+        other = row.by_side.get("theirs" if side == "mine" else "mine", "")
+        line = with_role("exp" if chosen else "bold", json_line(text))
+        place = 0
+        for op, part in words(other if row.base is None else row.base, text):
+            if op == "added":
+                line = with_role("exp-hi", line, place, place + len(part))
+            place += len(part) if op != "removed" else 0
+    before, rest = divided(line, _indent(text))
+    return wrap_behind([*before], rest, room)

@@ -1,0 +1,262 @@
+"""Search dialogs: their base, and the list of cases."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.screen import ScreenResultType
+from textual.timer import Timer
+from textual.widgets import Input
+
+from evaltui.text.figures import counted
+from evaltui.text.lines import Line, cells, pad
+from evaltui.text.lines import cut as cut_line
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import visible
+from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
+from evaltui.tui.textual_private import once
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
+from evaltui.workbench.cases.case_list import Jump, rank_cases
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+# Seconds without a key after which the query is looked for.
+_PAUSE = 0.04
+# Nobody reads further: cases in the palette, and in the list of cases.
+_MAX_CASES = 60
+_MOST_FOUND = 500
+# More than what scattered letters can score: here every word was found as it was typed.
+_WHOLE_WORDS = 100.0
+_MAX_TEXT = 60
+
+
+Found = TypeVar("Found")
+
+
+class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
+    """A line for each thing that was found, or one that says why there is none; sections have headings."""
+
+    def __init__(self, draw: Callable[[int, int], Line], nothing: Callable[[], str], clicks: int) -> None:
+        super().__init__()
+        self._draw_found = draw
+        self._nothing = nothing
+        self._rows: list[int | str] = []
+        self.clicks_to_open = clicks
+
+    def show(self, sections: Sequence[str], current: int = 0) -> None:
+        """Shows so many, each with the name of its section, "" for none; one of them is current."""
+        self._rows = []
+        for number, section in enumerate(sections):
+            if section and (number == 0 or section != sections[number - 1]):
+                self._rows.append(section)
+            self._rows.append(number)
+        self.lines_changed(max(1, len(self._rows)))
+        self.move_to(self._rows.index(current) if current else 0)
+
+    @property
+    def current(self) -> int | None:
+        """Which one is current, 0-based."""
+        row = self._rows[self.cursor] if self.cursor < len(self._rows) else None
+        return row if isinstance(row, int) else None
+
+    def move_to(self, number: int) -> None:
+        """The cursor goes past headings."""
+        number = max(0, min(number, len(self._rows) - 1))
+        if self._rows and isinstance(self._rows[number], str):
+            number += -1 if 0 < number < self.cursor else 1
+        super().move_to(number)
+        self._show_heading()
+
+    def _show_heading(self) -> None:
+        """Of the first section, which no cursor goes to."""
+        if self.cursor <= 1:
+            self.show_line(0)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.show_line(self.cursor)
+        self._show_heading()
+
+    def row_role(self, number: int) -> str:
+        return "sel" if self._rows and number == self.cursor else ""
+
+    def line(self, number: int) -> Line:
+        if not self._rows:
+            return [(f" {self._nothing()}", "muted")]
+        row = self._rows[number]
+        if isinstance(row, str):
+            return [
+                (row, "muted"),
+                (" ", ""),
+                ("─" * max(0, self.line_width - cells([(row, "")]) - 1), "line"),
+            ]
+        return [
+            ("▌" if number == self.cursor else " ", "bold accent"),
+            *self._draw_found(row, self.line_width - 1),
+        ]
+
+
+def has_words(query: str, text: str) -> bool:
+    """Whether a text has every word of a query in it, whatever their case."""
+    found = text.casefold()
+    return all(word in found for word in query.casefold().split())
+
+
+class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, Found]):
+    """Looks for what is typed, soon after the last key, and returns the choice."""
+
+    title_text: ClassVar[str]
+    placeholder: ClassVar[str]
+    nothing = "No match"
+    """What is shown where nothing is found."""
+    clicks_to_choose = 2
+    take_word = "choose"
+    """What enter does, for the line of keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Sequence[Found] = ()
+        """What was found, the best first."""
+        self.query_text: str | None = None
+        """What was looked for last; None at first."""
+        self._timer: Timer | None = None
+
+    @abstractmethod
+    def find(self, query: str) -> Sequence[Found]:
+        """What a query finds, the best first."""
+
+    @abstractmethod
+    def found_line(self, found: Found, width: int) -> Line:
+        """The line of something that was found, without the cursor."""
+
+    @abstractmethod
+    def result_of(self, found: Found) -> ScreenResultType:
+        """What choosing it returns."""
+
+    def section_of(self, found: Found) -> str:
+        """The section it stands in; "" where there are none."""
+        return ""
+
+    def about(self, found: Found) -> str:
+        """A line about the current one."""
+        return ""
+
+    @property
+    def current(self) -> Found | None:
+        """The current one of what was found."""
+        number = self.query_one(FoundLines).current
+        return self.found[number] if number is not None and number < len(self.found) else None
+
+    def compose(self) -> ComposeResult:
+        with Dialog(self.title_text, id=(self.box or "").removeprefix("#")):
+            yield QuestionInput(placeholder=self.placeholder)
+            yield from self.shown()
+            yield DialogKeys(lambda: [Hint("confirm", self.take_word), CANCEL])
+
+    def shown(self) -> ComposeResult:
+        """What was found, and about the current one."""
+        yield self.found_lines()
+        yield DrawnLine(self._about_current)
+
+    def found_lines(self) -> FoundLines:
+        return FoundLines(
+            lambda number, width: self.found_line(self.found[number], width),
+            lambda: self.nothing,
+            self.clicks_to_choose,
+        )
+
+    def _about_current(self, width: int) -> Line:
+        return [] if self.current is None else [(visible(self.about(self.current)), "faint")]
+
+    @on(CursorLines.Moved)
+    def _moved(self) -> None:
+        self.draw_about()
+
+    def draw_about(self) -> None:
+        """Says about the current one what is known by now."""
+        self.query_one(DrawnLine).refresh()
+
+    def on_mount(self) -> None:
+        self._search()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = once(self, _PAUSE, lambda: self._search() if self.is_here else None)
+
+    def _search(self) -> None:
+        query = self.query_one(QuestionInput).value.strip()
+        if query != self.query_text:
+            self.query_text = query
+            self._show(self.find(query), 0)
+
+    def _show(self, found: Sequence[Found], current: int) -> None:
+        self.found = found
+        self.query_one(FoundLines).show([self.section_of(one) for one in found], current)
+
+    def search_again(self) -> None:
+        """Looks again for the same, after more is known; the current one stays current if it is found."""
+        if self.query_text is not None:
+            before, found = self.current, self.find(self.query_text)
+            self._show(found, found.index(before) if before in found else 0)
+
+    @property
+    def answers(self) -> FoundLines:
+        # What was typed just now counts.
+        self._search()
+        return self.query_one(FoundLines)
+
+    def action_confirm(self) -> None:
+        self._search()
+        self._choose()
+
+    @on(CursorLines.Opened)
+    def _choose(self) -> None:
+        if (found := self.current) is not None:
+            self.dismiss(self.result_of(found))
+
+
+class FindCaseScreen(SearchScreen[Selection, Jump]):
+    """Returns the case that was chosen."""
+
+    box = "#find-case"
+    title_text = "Find case"
+    placeholder = "letters of its id, its set or its text"
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+
+    def find(self, query: str) -> list[Jump]:
+        listed = self._workbench.sets.listed
+        all_cases = counted(sum(len(eval_set.cases) for eval_set in listed), "case")
+        self.nothing = "No match" if query else all_cases
+        return rank_cases(query, listed, _MOST_FOUND)
+
+    def found_line(self, found: Jump, width: int) -> Line:
+        name_width = min(48, max(12, width * 2 // 5))
+        name = cut_line(_marked(found), name_width)
+        return [
+            glyph(self._workbench.outcomes.status(found.case)),
+            (" ", ""),
+            *name,
+            (" " * (name_width - cells(name) + 2), ""),
+            (pad(visible(found.set_id), min(20, width // 5)), "muted"),
+            (f"  {visible(found.text)}", "muted"),
+        ]
+
+    def result_of(self, found: Jump) -> Selection:
+        return Selection(*found.case)
+
+
+def _marked(jump: Jump) -> Line:
+    """The id with the letters that were typed."""
+    name = visible(jump.case.eval_id)
+    if name != jump.case.eval_id:
+        return [(name, "")]
+    places = set(jump.marked)
+    return [(letter, "bold accent" if number in places else "") for number, letter in enumerate(name)]

@@ -1,0 +1,98 @@
+"""Screens about runs: the header, one frame with tabs in its border, the status line and the footer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import ScreenResultType
+from textual.widget import Widget
+
+from evaltui.text.lines import Line
+from evaltui.tui.action_screen import DialogScreen, ask
+from evaltui.tui.layout import MEDIUM
+from evaltui.tui.main.bars import Footer, Header, Status, TabRow
+from evaltui.tui.pane import PaneFrame, Tab
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.workbench import Workbench
+
+# From here on there are rows for all of a plot, and between blocks.
+_TALL = 32
+RUNS, COMPARE, SESSIONS, MATRIX = "runs", "compare", "sessions", "matrix"
+TRAJECTORIES = "trajectories"
+_TABS = ((RUNS, "H", "Runs"), (COMPARE, "=", "Compare"))
+
+
+class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
+    """Covers the main screen, none of whose keys works until it is left. `tab` is the tab on top."""
+
+    tab: str
+    scope: Scope
+    tabs: tuple[tuple[str, str, str], ...] = _TABS
+    """Those in its border: an id, a key and a title each."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self.workbench = workbench
+
+    @property
+    def on_top(self) -> str:
+        """The tab whose contents are shown."""
+        return self.tab
+
+    @abstractmethod
+    def parts(self) -> Iterator[Widget]:
+        """What is in the frame."""
+
+    @abstractmethod
+    def where(self) -> Line:
+        """What the border says below."""
+
+    @abstractmethod
+    def other_tab(self) -> None:
+        """The tab that is not on top was clicked."""
+
+    def below(self) -> Iterator[Widget]:
+        """What stands below the frame."""
+        yield from ()
+
+    def status(self) -> Status:
+        """The status line."""
+        return Status(self.workbench, id=f"{self.tab}-status")
+
+    def compose(self) -> ComposeResult:
+        yield Header(self.workbench, id=f"{self.tab}-header")
+        yield TabRow(id="tabs")
+        yield PaneFrame(*self.parts(), id=f"{self.tab}-frame")
+        yield from self.below()
+        yield self.status()
+        yield Footer(self.workbench, id=f"{self.tab}-footer")
+
+    def on_mount(self) -> None:
+        self.query_one(Footer).scope = self.scope
+        self.draw_frame()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width < MEDIUM, "-narrow")
+        self.set_class(event.size.height < _TALL, "-low")
+
+    def draw_frame(self) -> None:
+        """Draws the tabs, where one is, and the lines around the frame."""
+        tabs = tuple(Tab(tab, key, title, None, tab == self.on_top) for tab, key, title in self.tabs)
+        where = self.where()
+        self.query_one(TabRow).show(tabs, where)
+        frame = self.query_one(f"#{self.tab}-frame", PaneFrame)
+        frame.show(tabs, where, focused=frame.has_focus_within)
+        self.query("OneLine").refresh()
+
+    def action_help(self) -> None:
+        from evaltui.tui.dialogs.keys import HelpScreen
+
+        ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
+
+    def action_go_to(self, tab: str) -> None:
+        """A click on a tab."""
+        if tab != self.on_top and self.takes_input:
+            self.other_tab()

@@ -1,0 +1,314 @@
+"""Dialogs about keys and the guide: the keys of a pane, pages of the guide, and the key of every pane."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.geometry import Offset
+from textual.message import Message
+from textual.widgets import Input
+
+from evaltui.files import guide
+from evaltui.text.lines import Line, cells, cut, pad
+from evaltui.text.markdown import markdown
+from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.dialogs.details import DetailsScreen
+from evaltui.tui.dialogs.finding import SearchScreen
+from evaltui.tui.dialogs.keys_page import Cell, KeyRows, KeysHere, found_rows, key_rows, keys_here, row_line
+from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
+from evaltui.tui.widgets.lines import LineView, OneLine
+from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import BY_ID, Scope, topic_of
+from evaltui.workbench.workbench import Workbench
+
+
+class HelpScreen(QuestionScreen[str]):
+    """Returns the action that was chosen. No key of the main screen works until it is closed."""
+
+    box = "#help"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *bindings(Scope.HELP)]
+
+    def __init__(self, workbench: Workbench, scope: Scope) -> None:
+        super().__init__()
+        self._scope = scope
+        self._keys = keys_here(workbench, scope)
+
+    def compose(self) -> ComposeResult:
+        with Dialog(f"Keys for {self._scope.label}", id="help"):
+            yield QuestionInput(placeholder="type to filter")
+            yield HelpLines(self._keys, id="help-lines")
+            yield DialogKeys(lambda: [Hint("confirm", "run"), Hint("guide"), CANCEL])
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.query_one(HelpLines).show(event.value.strip())
+
+    @property
+    def answers(self) -> HelpLines:
+        return self.query_one(HelpLines)
+
+    def action_confirm(self) -> None:
+        lines = self.answers
+        lines.show(self.query_one(QuestionInput).value.strip())
+        lines.choose()
+
+    def action_guide(self) -> None:
+        self.app.push_screen(GuidePage(guide.topic(topic_of(self._scope))))
+
+    def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
+        self.dismiss(message.action)
+
+
+class HelpLines(LineView, can_focus=False, inherit_bindings=False):
+    """The rows of the help, with a cursor that goes over all that can be chosen."""
+
+    class Chosen(Message):
+        """The user wants an action done."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self, here: KeysHere, *, id: str) -> None:
+        super().__init__(id=id)
+        self._here = here
+        self._query = ""
+        self._opened: set[str] = set()
+        self._drawn = KeyRows()
+        self._cursor = 0
+
+    def on_resize(self) -> None:
+        self._write()
+
+    def show(self, query: str) -> None:
+        """What a query finds; all of it where there is none."""
+        if query != self._query:
+            self._query = query
+            self._cursor = 0
+            self._write()
+
+    def _write(self) -> None:
+        width = max(30, self.size.width - 1)
+        self._drawn = (
+            found_rows(self._here, self._query, width)
+            if self._query
+            else key_rows(self._here, self._opened, width)
+        )
+        self.lines_changed(len(self._drawn.rows))
+        self._move_to(self._cursor)
+
+    @property
+    def current(self) -> Cell | None:
+        return self._drawn.order[self._cursor][1] if self._drawn.order else None
+
+    def line(self, number: int) -> Line:
+        return row_line(self._drawn.rows[number], self.current)
+
+    def _move_to(self, number: int) -> None:
+        self._cursor = max(0, min(number, len(self._drawn.order) - 1))
+        if self._drawn.order:
+            row = self._drawn.order[self._cursor][0]
+            # Below the last row that can be chosen stands what is only read.
+            last = self._cursor == len(self._drawn.order) - 1
+            self.show_line(len(self._drawn.rows) - 1 if last else row)
+        self.refresh()
+
+    def action_line_down(self) -> None:
+        self._move_to(self._cursor + 1)
+
+    def action_line_up(self) -> None:
+        self._move_to(self._cursor - 1)
+
+    def action_page_down(self) -> None:
+        self._move_to(self._cursor + max(1, self.size.height - 2))
+
+    def action_page_up(self) -> None:
+        self._move_to(self._cursor - max(1, self.size.height - 2))
+
+    def choose(self) -> None:
+        """Does the current action, or unfolds the current subject and goes to its first action."""
+        cell = self.current
+        if cell is None:
+            return
+        if cell.target in BY_ID:
+            self.post_message(self.Chosen(cell.target))
+            return
+        self._opened ^= {cell.target}
+        self._write()
+        if cell.target in self._opened:
+            heading = [bool(row) and row[0].line[0][0] == cell.target for row in self._drawn.rows].index(True)
+            self._move_to(next(n for n, (row, _) in enumerate(self._drawn.order) if row > heading))
+
+    def on_click(self, event: events.Click) -> None:
+        row = self.scroll_offset.y + event.y
+        for number, (at, cell) in enumerate(self._drawn.order):
+            if at == row and cell.left <= event.x <= cell.left + cells(cell.line):
+                self._cursor = number
+                self.choose()
+                return
+
+
+class GuidePage(DetailsScreen):
+    """A page of the guide, from a line of its text on."""
+
+    def __init__(self, topic: guide.Topic, line: int = 0) -> None:
+        super().__init__([("Guide", "bold"), (f" › {topic.title}", "")], partial(_write_topic, topic))
+        self._above = _flowing("\n".join(topic.text.splitlines()[:line]))
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._scroll)
+
+    def _scroll(self) -> None:
+        lines = self.query_one(PageLines)
+        above = len(markdown(self._above, lines.page.width)) if self._above else 0
+        lines.scroll_to(y=above, animate=False, force=True)
+
+
+def _write_topic(topic: guide.Topic, page: Page) -> None:
+    page.lines += markdown(_flowing(topic.text), page.width)
+
+
+# Lines of Markdown that begin something of their own, or are code.
+_OWN_LINE = re.compile(r"\s*(?:[-*+#>|]|\d+[.)] )|\s*$")
+
+
+def _flowing(text: str) -> str:
+    """A text without the line breaks inside its paragraphs."""
+    flowing: list[str] = []
+    in_code = False
+    for line in text.splitlines():
+        fence = line.lstrip().startswith("```")
+        goes_on = flowing and not (fence or in_code or _OWN_LINE.match(line))
+        if goes_on and flowing[-1].strip() and not flowing[-1].lstrip().startswith(("#", "|", "```")):
+            flowing[-1] += f" {line.strip()}"
+        else:
+            flowing.append(line)
+        in_code ^= fence
+    return "\n".join(flowing)
+
+
+class GuideEntry(NamedTuple):
+    """A row of the guide's list."""
+
+    name: str
+    about: str
+    choose: Callable[[], object]
+
+
+class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
+    """Lists the keys of the pane and the topics; a search finds sections and actions. Returns the choice."""
+
+    box = "#guide"
+    title_text = "Guide"
+    placeholder = "search keys and topics"
+    clicks_to_choose = 1
+
+    def __init__(self, workbench: Workbench, scope: Scope, do: Callable[[str], object]) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._scope = scope
+        self._do = do
+
+    def find(self, query: str) -> Sequence[GuideEntry]:
+        if not query:
+            here = topic_of(self._scope)
+            first = GuideEntry("Keys", f"Keys for {self._scope.label}", partial(self._do, "help"))
+            topics = sorted(guide.topics(), key=lambda topic: topic.name != here)
+            return [first, *(GuideEntry(one.title, one.summary, partial(self._open, one)) for one in topics)]
+        keys = keys_here(self._workbench, self._scope)
+        found = found_rows(keys, query, 200).order
+        actions = [BY_ID[cell.target] for _, cell in found]
+        return [
+            *(
+                GuideEntry(f"{keys.names[one.id]}  {one.title}", one.help, partial(self._do, one.id))
+                for one in actions
+            ),
+            *(
+                GuideEntry(
+                    f"{one.topic.title} › {one.title}",
+                    _first_line(one.text),
+                    partial(self._open, one.topic, one.line),
+                )
+                for one in guide.search(query)
+            ),
+        ]
+
+    def _open(self, topic: guide.Topic, line: int = 0) -> None:
+        self.app.push_screen(GuidePage(topic, line))
+
+    def found_line(self, found: GuideEntry, width: int) -> Line:
+        name = min(34, width * 2 // 5)
+        return cut([(" ", ""), (pad(found.name, name), ""), (f"  {found.about}", "muted")], width)
+
+    def result_of(self, found: GuideEntry) -> Callable[[], object]:
+        return found.choose
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line and line[0] not in "|`"), "")
+
+
+class Jump(NamedTuple):
+    """A pane or a section in it that can be gone to, and where its label stands."""
+
+    target: str
+    key: str
+    at: Offset
+    """The cell of the screen where its label begins."""
+
+
+class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
+    """Returns the target that was chosen."""
+
+    BINDINGS = bindings(Scope.JUMP)
+
+    def __init__(self, jumps: Sequence[Jump]) -> None:
+        super().__init__()
+        self._jumps = jumps
+
+    def compose(self) -> ComposeResult:
+        for jump in self._jumps:
+            label = JumpLabel(jump)
+            label.styles.offset = jump.at
+            yield label
+
+    def on_key(self, event: events.Key) -> None:
+        for jump in self._jumps:
+            if event.key == jump.key:
+                event.stop()
+                self.dismiss(jump.target)
+
+    def on_resize(self, event: events.Resize) -> None:
+        # The labels belong to a screen of another size.
+        if event.size != self._first_size:
+            self.dismiss(None)
+
+    def on_mount(self) -> None:
+        self._first_size = self.app.size
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+class JumpLabel(OneLine):
+    def __init__(self, jump: Jump) -> None:
+        super().__init__()
+        self.jump = jump
+        self.styles.width = self.width
+
+    @property
+    def width(self) -> int:
+        """In cells."""
+        return cells(self.line(0))
+
+    def line(self, width: int) -> Line:
+        return [(f" {self.jump.key} ", "chip")]
+
+    def on_click(self) -> None:
+        self.screen.dismiss(self.jump.target)

@@ -1,0 +1,179 @@
+"""The palette: actions, cases, sets and settings by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from textual.fuzzy import Matcher
+
+from evaltui.text.figures import counted
+from evaltui.text.lines import Line, both_ends
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import cut, visible
+from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.dialogs.finding import SearchScreen, has_words
+from evaltui.workbench.actions import ACTIONS, LISTS, Action, Scope, keys_of
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+# Nobody reads further.
+_MAX_CASES = 60
+_MAX_TEXT = 60
+# Scores: every word is in the title, in the help, or in the name of a case; scattered letters have less.
+_IN_TITLE, _IN_NAME, _IN_HELP = 300.0, 200.0, 150.0
+_CASES, _SETTINGS, _UNAVAILABLE = "Cases and sets", "Settings", "Unavailable"
+
+
+class Entry(NamedTuple):
+    """Something that can be chosen."""
+
+    score: float
+    """How well it matches the query; more is better."""
+    section: str
+    title: Line
+    right: str
+    """Its key, or more about it."""
+    about: str
+    """One line of help."""
+    choose: Callable[[], object]
+    """Called when it is chosen."""
+
+
+class Setting(NamedTuple):
+    """An entry that opens a second page."""
+
+    title: str
+    about: str
+    choose: Callable[[], object]
+
+
+class Palette:
+    """Finds actions, cases, sets and settings.
+
+    Actions are those of `scope` and of everywhere, run on `screen`; `reveal` selects a case or a set.
+    """
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        screen: ActionScreen[None],
+        scope: Scope,
+        reveal: Callable[[Selection], None],
+        settings: Sequence[Setting],
+    ) -> None:
+        self._workbench = workbench
+        self._screen = screen
+        self._scope = scope
+        self._reveal = reveal
+        self._settings = settings
+
+    def entries(self, query: str) -> list[Entry]:
+        """What a query finds, by section, the section with the best match first.
+
+        An empty query finds what can be done now.
+        """
+        found = [*self._actions(query), *self._cases(query), *self._second_pages(query)]
+        best: dict[str, float] = {}
+        for entry in found:
+            best[entry.section] = max(entry.score, best.get(entry.section, 0.0))
+        order = list(best)
+        return sorted(found, key=lambda one: (-best[one.section], order.index(one.section), -one.score))
+
+    def _actions(self, query: str) -> Iterator[Entry]:
+        pane = f"In {self._scope.label}"
+        here = [one for one in ACTIONS if self._scope in one.where and one.where != LISTS]
+        everywhere = [one for one in ACTIONS if Scope.MAIN in one.where and one not in here]
+        # As in the footer: the most useful first.
+        here.sort(key=lambda one: (one.rank is None, one.rank or 0))
+        for section, actions in ((pane, here), ("Everywhere", everywhere)):
+            for action in actions:
+                if action.id != "palette" and (score := _score(query, action.title, action.help)) > 0:
+                    yield from self._action(section, action, score, typed=bool(query))
+
+    def _action(self, section: str, action: Action, score: float, *, typed: bool) -> Iterator[Entry]:
+        key = key_name(keys_of(action, self._workbench)[0])
+        do = partial(self._screen.run_action, action.id)
+        if reason := action.refusal(self._workbench):
+            if typed:
+                yield Entry(
+                    0.1,
+                    _UNAVAILABLE,
+                    [(action.title, "faint"), (f"  {visible(reason)}", "faint")],
+                    key,
+                    action.help,
+                    do,
+                )
+        else:
+            yield Entry(score, section, [(action.title, "")], key, action.help, do)
+
+    def _cases(self, query: str) -> Iterator[Entry]:
+        """Sets and cases: every word of the query is looked for in ids and first texts."""
+        for selection, title, about in islice(self._matching(query) if query else (), _MAX_CASES):
+            yield Entry(_IN_NAME, _CASES, title, "", about, partial(self._reveal, selection))
+
+    def _matching(self, query: str) -> Iterator[tuple[Selection, Line, str]]:
+        for eval_set in self._workbench.sets.listed:
+            set_id = visible(eval_set.eval_set_id)
+            if has_words(query, eval_set.eval_set_id):
+                about = f"Set of {counted(len(eval_set.cases), 'case')}"
+                yield Selection(eval_set.case_path), [("▾ ", "muted"), (set_id, "")], about
+            for case in eval_set.cases:
+                if has_words(query, f"{case.eval_id}\n{case.outline.first_text}"):
+                    first = cut(visible(case.outline.first_text), _MAX_TEXT)
+                    selection = Selection(eval_set.case_path, case.eval_id)
+                    mark = (
+                        glyph(self._workbench.outcomes.status(selection.case)) if selection.case else ("", "")
+                    )
+                    title: Line = [mark, (f" {visible(case.eval_id)}", ""), (f"  {set_id}", "muted")]
+                    yield selection, title, first
+
+    def _second_pages(self, query: str) -> Iterator[Entry]:
+        for one in self._settings:
+            if (score := _score(query, one.title, one.about)) > 0:
+                yield Entry(score, _SETTINGS, [(one.title, "")], "", one.about, one.choose)
+
+
+def _score(query: str, title: str, about: str) -> float:
+    """0 where it does not match; nothing typed matches everything."""
+    words = query.casefold().split()
+    if not words:
+        return 1.0
+    if has_words(query, title):
+        of_title = title.casefold().rstrip("…").split()
+        return _IN_TITLE + of_title[0].startswith(words[0]) + (of_title == words)
+    if has_words(query, f"{title} {about}"):
+        return _IN_HELP
+    return Matcher(query).match(title)
+
+
+class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
+    """Returns what is to be done."""
+
+    box = "#palette"
+    title_text = "Palette"
+    placeholder = "type an action, a case or a set"
+    clicks_to_choose = 1
+    take_word = "run"
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
+        self._palette = palette
+
+    def find(self, query: str) -> list[Entry]:
+        return self._palette.entries(query)
+
+    def found_line(self, found: Entry, width: int) -> Line:
+        return both_ends([(" ", ""), *found.title], [(found.right, "bold accent"), (" ", "")], width)
+
+    def section_of(self, found: Entry) -> str:
+        return found.section
+
+    def about(self, found: Entry) -> str:
+        return found.about
+
+    def result_of(self, found: Entry) -> Callable[[], object]:
+        return found.choose

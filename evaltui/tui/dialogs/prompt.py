@@ -1,0 +1,381 @@
+"""Parts of dialogs: titles, notes, keys, forms; and the question that is answered with a line."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ScreenResultType
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from evaltui.text.glyphs import text_for_terminal
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, Span, cells, pad
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import LEAST_WITH_MARGINS, DialogScreen, bindings
+from evaltui.tui.widgets.choices import LABEL, ChoiceLine
+from evaltui.tui.widgets.fields import OneLineInput
+from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
+from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.runs.repeats import parse_repeated, repeat_problem
+from evaltui.workbench.state import Repeated
+
+Check = Callable[[str], str | None]
+
+
+# The share of the screen, as in the style sheet.
+_MOST_HEIGHT = 0.96
+_BETWEEN_FIELDS = ("next_field", "previous_field")
+
+
+class AnswerLines(Protocol):
+    """Lines below a question: its keys move in them, while the focus stays in the field."""
+
+    def action_line_down(self) -> None: ...
+    def action_line_up(self) -> None: ...
+    def action_page_down(self) -> None: ...
+    def action_page_up(self) -> None: ...
+
+
+def dialog_name(action_id: str) -> str:
+    """The key and the verb of an action: `x Relax`."""
+    return f"{key_of(action_id)} {BY_ID[action_id].title.rstrip('…')}"
+
+
+class Dialog(Vertical):
+    """The frame of a dialog: its name as a chip in the border, beside it what it is about."""
+
+    def __init__(self, name: str, about: Sequence[Span] = (), *, id: str) -> None:
+        super().__init__(id=id)
+        self._chip = name
+        self._about = about
+        self._below: Sequence[Span] = ()
+
+    def on_mount(self) -> None:
+        self._draw_border()
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self._draw_border())
+
+    def room(self, others: int) -> int:
+        """Rows for a list or a page beside so many other rows, at least three."""
+        rows = self.screen.size.height
+        frame = 4 if rows >= LEAST_WITH_MARGINS else 2
+        return max(3, int(rows * _MOST_HEIGHT) - frame - others)
+
+    def about(self, about: Sequence[Span]) -> None:
+        """Says what the dialog is about now."""
+        self._about = about
+        self._draw_border()
+
+    def below(self, line: Sequence[Span]) -> None:
+        """A note in the bottom border."""
+        self._below = line
+        self._draw_border()
+
+    def _draw_border(self) -> None:
+        beside: Line = [(" ", ""), *self._about] if self._about else []
+        self.border_title = content(self, [(f" {self._chip} ", "chip"), *beside])
+        self.border_subtitle = content(self, self._below)
+
+
+class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=False):
+    """Asks something; leaving it returns None."""
+
+    BINDINGS = bindings(Scope.PROMPT)
+
+    @property
+    def answers(self) -> AnswerLines | None:
+        """The lines that are shown with the question; None if there are none."""
+        return None
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_line_down(self) -> None:
+        if self.answers is not None:
+            self.answers.action_line_down()
+
+    def action_line_up(self) -> None:
+        if self.answers is not None:
+            self.answers.action_line_up()
+
+    def action_page_down(self) -> None:
+        if self.answers is not None:
+            self.answers.action_page_down()
+
+    def action_page_up(self) -> None:
+        if self.answers is not None:
+            self.answers.action_page_up()
+
+
+class PromptScreen(QuestionScreen[str]):
+    """Returns what was typed, None where the user cancels.
+
+    `name` is the key and verb of the dialog, `about` what it concerns. `check` says, as a sentence, why a
+    text is no good; such a text is not applied. `hint` is shown while nothing is wrong with the text. Where
+    it `adds`, what is typed comes after the value.
+    """
+
+    box = "#prompt"
+
+    def __init__(
+        self,
+        name: str,
+        value: str = "",
+        check: Check | None = None,
+        hint: str = "",
+        about: str = "",
+        *,
+        adds: bool = False,
+    ) -> None:
+        super().__init__()
+        self._dialog_name = name
+        self._value = value
+        self._check = check
+        self._hint = hint
+        self._about = about
+        self._adds = adds
+
+    def compose(self) -> ComposeResult:
+        with Dialog(self._dialog_name, [(visible(self._about), "muted")], id="prompt"):
+            yield QuestionInput(self._value, adds=self._adds)
+            yield QuestionNote(self._hint)
+            yield DialogKeys(lambda: [Hint("confirm", "apply"), CANCEL])
+
+    @property
+    def problem(self) -> str | None:
+        """Why the text would not be applied."""
+        return self._check(self.query_one(QuestionInput).value) if self._check else None
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.query_one(QuestionNote).show(self.problem if event.value != self._value else None)
+
+    def action_confirm(self) -> None:
+        if problem := self.problem:
+            self.query_one(QuestionNote).show(problem)
+        else:
+            self.dismiss(self.query_one(QuestionInput).value)
+
+
+class RepeatScreen(QuestionScreen[Repeated]):
+    """Asks for the number of runs, the pass rule and the confidence, if there is to be one; returns them.
+
+    `usual` is what the fields hold at first. `cost` says what so many runs cost.
+    """
+
+    box = "#repeat"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.PROMPT),
+        *(one for one in bindings(Scope.FORM) if isinstance(one, Binding) and one.id in _BETWEEN_FIELDS),
+    ]
+
+    def __init__(self, about: str, usual: str, cost: Callable[[Repeated], str]) -> None:
+        super().__init__()
+        self._about = about
+        self._runs, self._pass_if, *confidence = usual.split()
+        self._confidence = "".join(confidence)
+        self._cost = cost
+
+    def compose(self) -> ComposeResult:
+        with Dialog(f"{key_of('run_repeatedly')} Repeat", [(visible(self._about), "muted")], id="repeat"):
+            with Horizontal(classes="field"):
+                yield FormLabel("runs")
+                yield QuestionInput(self._runs)
+            with Horizontal(classes="field"):
+                yield FormLabel("pass if")
+                yield QuestionInput(self._pass_if)
+            with Horizontal(classes="field"):
+                yield FormLabel("stop early")
+                yield QuestionInput(self._confidence, "at 0.95, say; then runs is the most")
+            yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
+            yield DrawnLine(self._cost_line)
+            yield DialogKeys(lambda: [Hint("confirm", "run"), Hint("next_field"), CANCEL])
+
+    @property
+    def _text(self) -> str:
+        runs, pass_if, confidence = (field.value.strip() for field in self.query(QuestionInput))
+        return f"{runs} {pass_if or 'all'} {confidence}"
+
+    def _cost_line(self, width: int) -> Line:
+        if repeat_problem(self._text):
+            return []
+        return [(pad("cost", LABEL), "muted"), (self._cost(parse_repeated(self._text)), "")]
+
+    def on_input_changed(self) -> None:
+        self.query_one(QuestionNote).show(repeat_problem(self._text))
+        self.query_one(DrawnLine).refresh()
+
+    def action_next_field(self, step: int = 1) -> None:
+        fields = [*self.query(QuestionInput)]
+        place = next((number for number, field in enumerate(fields) if field.has_focus), -step)
+        self.set_focus(fields[(place + step) % len(fields)])
+
+    def action_previous_field(self) -> None:
+        self.action_next_field(-1)
+
+    action_line_down, action_line_up = action_next_field, action_previous_field
+
+    def action_confirm(self) -> None:
+        if repeat_problem(self._text) is None:
+            self.dismiss(parse_repeated(self._text))
+
+
+class QuestionInput(OneLineInput):
+    """The field of a question: what it holds is selected at first, so that typing replaces it; where it
+    `adds`, typing goes on behind it.
+    """
+
+    BINDINGS = bindings(Scope.PROMPT)
+
+    def __init__(self, value: str = "", placeholder: str = "", *, adds: bool = False) -> None:
+        shown = text_for_terminal(placeholder)
+        super().__init__(value, placeholder=shown, compact=True, select_on_focus=not adds)
+
+
+class QuestionNote(Static):
+    """A hint, or what is wrong with the text."""
+
+    def __init__(self, hint: str = "") -> None:
+        super().__init__(Content(text_for_terminal(visible(hint))), markup=False)
+        self.hint = hint
+
+    def show(self, problem: str | None) -> None:
+        self.set_class(problem is not None, "-problem")
+        self.update(Content(text_for_terminal(visible(f"! {problem}" if problem else self.hint))))
+
+
+class Hint(NamedTuple):
+    """An action in the line of keys of a dialog."""
+
+    action: str
+    word: str = ""
+    """What it is called here; empty for its usual word."""
+    keys: str = ""
+    """The keys as they are shown, for a pair such as `←→`; empty for those of the action."""
+
+
+CANCEL = Hint("close", "cancel")
+
+
+class DialogKeys(ActionLine):
+    """The keys of a dialog; the last one, which cancels, stands at the right."""
+
+    def __init__(self, hints: Callable[[], Sequence[Hint]]) -> None:
+        super().__init__()
+        self._hints = hints
+
+    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
+        parts = [(hint.action, self._part(hint)) for hint in self._hints()]
+        gap = max(2, width - sum(cells(part) for _, part in parts) - 2 * (len(parts) - 2))
+        for number, part in enumerate(parts):
+            if number:
+                yield "", [(" " * (gap if number == len(parts) - 1 else 2), "")]
+            yield part
+
+    def _part(self, hint: Hint) -> Line:
+        action = BY_ID[hint.action]
+        # The user may have chosen other keys.
+        active = self.screen.active_bindings
+        chosen = [key for key, one in active.items() if one.binding.id == action.id]
+        key = action.keys[0] if action.keys[0] in chosen or not chosen else chosen[0]
+        return [(hint.keys or key_name(key), "bold accent"), (f" {hint.word or action.short}", "muted")]
+
+
+def moves() -> list[BindingType]:
+    """The keys that go about in every list."""
+    shared = {action.id for action in BY_ID.values() if action.is_move}
+    return [one for one in bindings(Scope.DETAILS) if isinstance(one, Binding) and one.id in shared]
+
+
+class FormKeys:
+    """What the keys of a form do, whether it is a screen or part of a pane."""
+
+    @abstractmethod
+    def step_field(self, step: int) -> None:
+        """Goes to the next field (1) or the previous one (-1)."""
+
+    @abstractmethod
+    def choose(self, step: int) -> None:
+        """Chooses the next (1) or the previous (-1) on the line that has the focus."""
+
+    @abstractmethod
+    def leave_form(self) -> None:
+        """Closes the form without a change."""
+
+    @abstractmethod
+    async def take_form(self) -> None:
+        """Confirms what is in the form."""
+
+    def step_row(self, step: int) -> None:
+        """Goes one row down (1) or up (-1): without a list, to another field."""
+        self.step_field(step)
+
+    def action_close(self) -> None:
+        self.leave_form()
+
+    action_leave_field = action_close
+
+    async def action_save_field(self) -> None:
+        await self.take_form()
+
+    action_end_field = action_end_text = action_save_field
+
+    def action_next_field(self) -> None:
+        self.step_field(1)
+
+    def action_previous_field(self) -> None:
+        self.step_field(-1)
+
+    def action_line_down(self) -> None:
+        self.step_row(1)
+
+    def action_line_up(self) -> None:
+        self.step_row(-1)
+
+    def action_form_left(self) -> None:
+        self.choose(-1)
+
+    def action_form_right(self) -> None:
+        self.choose(1)
+
+    action_form_toggle = action_form_right
+
+
+class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
+    """Several fields, lists and choices; leaving it returns False."""
+
+    BINDINGS = bindings(Scope.FORM)
+
+    @abstractmethod
+    def fields(self) -> Iterable[Widget]:
+        """What the focus goes to, one after the other."""
+
+    def choose(self, step: int) -> None:
+        if isinstance(self.focused, ChoiceLine):
+            self.focused.step(step)
+
+    def leave_form(self) -> None:
+        self.dismiss(False)
+
+    async def take_form(self) -> None:
+        await self.run_action("confirm")
+
+    def step_field(self, step: int) -> None:
+        fields = [*self.fields()]
+        at = fields.index(self.focused) if self.focused in fields else 0
+        self.set_focus(fields[(at + step) % len(fields)])
+
+
+class FormLabel(OneLine):
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self._label = label
+
+    def line(self, width: int) -> Line:
+        return [(pad(self._label, LABEL), "muted")]

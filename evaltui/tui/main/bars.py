@@ -1,0 +1,196 @@
+"""The lines around the panes: header, headings, status and footer; and what a small terminal shows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from textual.geometry import Offset, Size
+from textual.strip import Strip
+
+from evaltui.text.glyphs import BAR
+from evaltui.text.lines import Line, both_ends, cells, cut, wrap
+from evaltui.text.values import visible
+from evaltui.tui.main.status import header_ends, status_line
+from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
+from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
+from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints, keys_of
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.state import Notice
+from evaltui.workbench.workbench import Workbench
+
+_MESSAGE_SECONDS = 3.0
+_TICK = 0.1
+# Cells of the run beside a message.
+_LEAST_RUN = 24
+_GAP = "   "
+_WITH_PALETTE = 100
+
+
+class Bar(OneLine):
+    """A line about the workbench."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+        # Once the current folder is gone, `.` has no name any more.
+        self._agent_name = workbench.agent.address.url or workbench.agent.dir.resolve().stem
+
+
+class Header(Bar):
+    """The agent, and how many cases came out how."""
+
+    def line(self, width: int) -> Line:
+        return both_ends(*header_ends(self._workbench, self._agent_name, width), width)
+
+
+class Status(Bar):
+    """The run at the left; at the right a message, until what it speaks of changes or its time is over."""
+
+    _message: Notice | None = None
+    _message_of: object = None
+
+    def on_mount(self) -> None:
+        self._clock = self.set_interval(_TICK, self._tick, pause=True)
+        self._workbench.subscribe(self.follow)
+        self.follow()
+
+    def on_unmount(self) -> None:
+        self._workbench.unsubscribe(self.follow)
+
+    def follow(self) -> None:
+        """Draws the state of now, and from then on the time that passes, as long as it shows."""
+        self.refresh_changed()
+        if self._workbench.is_running or self._fresh_message is not None:
+            self._clock.resume()
+
+    def _tick(self) -> None:
+        self.refresh_changed()
+        if not self._workbench.is_running and self._fresh_message is None:
+            self._clock.pause()
+
+    @property
+    def _fresh_message(self) -> Notice | None:
+        notice = self._workbench.notice
+        if notice is None or time.monotonic() - notice.at >= _MESSAGE_SECONDS:
+            return None
+        if notice is not self._message:
+            # Many are said just before the state changes that they speak of.
+            self._message, self._message_of = notice, self._spoken_of
+        return notice if self._message_of == self._spoken_of else None
+
+    @property
+    def _spoken_of(self) -> object:
+        """What a message is about, and dies with."""
+        bench = self._workbench
+        run = bench.runs.current
+        shown = bench.navigation.selection, bench.navigation.filtered.text, bench.outcomes.previous_run
+        edited = bench.editing.undo_label, len(bench.editing.unsaved())
+        return shown, run and (run.number, run.stage), edited
+
+    def state(self, width: int) -> Line:
+        """What is shown at the left."""
+        return status_line(self._workbench, width)
+
+    def line(self, width: int) -> Line:
+        message = self._fresh_message
+        run: Line = [(" ", ""), *self.state(width)]
+        if message is None:
+            return cut(run, width)
+        said: Line = [(visible(message.text), ""), (" ", "")]
+        if cells(said) + len(_GAP) + _LEAST_RUN <= width:
+            return both_ends(run, said, width, gap=len(_GAP), least=_LEAST_RUN)
+        # A message is not cut for a run.
+        return cut([(" ", ""), *said], width)
+
+
+class Footer(Bar, ActionLine):
+    """The keys that are worth pressing where the focus is, as many as fit, and at the right the way to all
+    the others. Empty while another screen has the keys."""
+
+    scope = Scope.CASES
+    """Where the focus is."""
+
+    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
+        if self.screen is not self.app.screen:
+            return
+        right = [(action.id, self._hint(action)) for action in self._everywhere(width)]
+        room = width - 1 - sum(cells(hint) for _, hint in right)
+        yield "", [(" ", "")]
+        for action in hints(self._workbench, self.scope):
+            hint = self._hint(action)
+            if cells(hint) > room:
+                break
+            room -= cells(hint)
+            yield action.id, hint
+        yield "", [(" " * (room + len(_GAP) - 1), "")]
+        yield from right[:-1]
+        # There is no gap behind the last one.
+        yield from ((action, hint[:-1]) for action, hint in right[-1:])
+
+    def _everywhere(self, width: int) -> list[Action]:
+        # A field takes `?` for text.
+        is_field = not {*chain_of(self.scope)} & {*BY_ID["help"].where}
+        wanted = ["guide" if is_field else "help", *(["palette"] if width >= _WITH_PALETTE else [])]
+        return [BY_ID[action] for action in wanted if hasattr(self.screen, f"action_{action}")]
+
+    def _hint(self, action: Action) -> Line:
+        key = key_name(keys_of(action, self._workbench)[0])
+        # Of a field the guide is the help.
+        word = BY_ID["help" if action.id == "guide" else action.id].footer_word(self._workbench)
+        return [(key, "bold accent"), (f" {word}", "muted"), (_GAP, "")]
+
+
+class TabRow(ActionLine):
+    """The tabs of a screen that shows one pane, where one is in it at the right, and a rule below."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._tabs: Sequence[Tab] = ()
+        self._where: Line = []
+
+    def show(self, tabs: Sequence[Tab], where: Line) -> None:
+        self._tabs = tabs
+        self._where = where
+        self.refresh()
+
+    def parts(self, width: int) -> list[tuple[str, Line]]:
+        return tab_parts(self._tabs, width, focused=True, between="")
+
+    def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
+        """Each tab, and where on the screen it begins."""
+        for tab, column in tab_columns(self.parts(self.size.width), self._tabs):
+            yield tab, self.region.offset + Offset(column, 0)
+
+    def line(self, width: int) -> Line:
+        tabs = super().line(width)
+        where = fitting(self._where, width - cells(tabs) - 3)
+        return both_ends(tabs, [*where, (" ", "")] if where else [], width)
+
+    def render_line(self, y: int) -> Strip:
+        if y == 0:
+            return super().render_line(y)
+        return paint(self, [(BAR * self.size.width, "accent")], self.size.width)
+
+
+MIN_WIDTH, MIN_HEIGHT = 60, 16
+
+
+def is_too_small(size: Size) -> bool:
+    return size.width < MIN_WIDTH or size.height < MIN_HEIGHT
+
+
+class TooSmall(LineView, can_focus=False, inherit_bindings=False):
+    """Covers the screen, which stays as it is below."""
+
+    def on_resize(self) -> None:
+        size = self.app.size
+        said: Line = [(f"evaltui needs {MIN_WIDTH} columns and {MIN_HEIGHT} rows", "")]
+        wrapped = wrap(said, max(1, size.width))
+        left = max(0, size.width - max(map(cells, wrapped))) // 2
+        above: list[Line] = [[] for _ in range(max(0, size.height - len(wrapped)) // 2)]
+        self._lines = [*above, *([(" " * left, ""), *line] for line in wrapped)]
+        self.lines_changed(len(self._lines))
+
+    def line(self, number: int) -> Line:
+        return self._lines[number]

@@ -1,0 +1,259 @@
+"""The panes of the main screen in their frames, each made when it is first wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import chain
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.containers import Container
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
+from textual.layout import ArrangeResult, WidgetPlacement
+from textual.layout import Layout as TextualLayout
+from textual.widget import Widget
+
+from evaltui.files.settings import remember_sizes
+from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.cases.filter import FilterRow
+from evaltui.tui.cases.view import CaseTree
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, RUNS, START, TITLES, Layout, Place
+from evaltui.tui.main.bars import TabRow
+from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.tui.widgets.fields import FilterLine
+
+# The section of a pane that its details are.
+_DETAILS = "details"
+
+
+def make_pane(id: str, workbench: Workbench) -> Pane:
+    """The first frame shows the cases; it does not wait for the other panes to be imported."""
+    return CaseTree(workbench, id=id) if id == "cases" else other_panes()[id](workbench, id=id)
+
+
+@cache
+def other_panes() -> dict[str, Callable[..., Pane]]:
+    """What makes each pane but the cases, imported now if nobody has asked for one before."""
+    from evaltui.tui.case.view import CaseView
+    from evaltui.tui.chat.view import ChatView
+    from evaltui.tui.result.view import ResultView
+    from evaltui.tui.runs.recent import RecentRuns
+    from evaltui.tui.start.view import StartView
+    from evaltui.tui.trace.console import ConsoleView
+    from evaltui.tui.trace.view import TraceView
+
+    return {
+        "case": CaseView,
+        "result": ResultView,
+        "chat": ChatView,
+        "trace": TraceView,
+        "console": ConsoleView,
+        START: StartView,
+        RUNS: RecentRuns,
+    }
+
+
+class Panes(Container):
+    """Shows the panes where the layout has them; `tabs` stand above them on a narrow screen."""
+
+    def __init__(self, workbench: Workbench, layout: Layout, *, id: str) -> None:
+        self._workbench = workbench
+        self._plan = layout
+        self._in_places = _InPlaces(self)
+        self.made: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
+        """The panes that have been wanted by now."""
+        self._dragged: str | None = None
+        self.filters: dict[str, FilterLine] = {}
+        """The filters that have been wanted by now."""
+        self._filter_row = FilterRow()
+        there = {"cases": (self._filter_row, self.made["cases"])}
+        self.frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
+        self.details: dict[str, Beside] = {}
+        """What shares the places of panes, by pane."""
+        self._regions: dict[Widget, Region] = {}
+        self.places: tuple[Place, ...] = ()
+        """What is shown, from left to right and from top to bottom."""
+        self.tabs = TabRow(id="tabs")
+        super().__init__(*(self.frames[pane] for pane in LEFT_TO_RIGHT), id=id)
+
+    @property
+    def layout(self) -> TextualLayout:
+        return self._in_places
+
+    def pane(self, name: str) -> Pane:
+        """A pane, made now if nobody has wanted it before."""
+        if name not in self.made:
+            self._style_all()
+            pane = self.made[name] = make_pane(name, self._workbench)
+            parts = self._filter_above(name), pane.above(), pane, pane.below()
+            self.frames[name].mount(*(part for part in parts if part is not None))
+            if (beside := pane.beside()) is not None:
+                self.details[name] = beside
+                self.mount(beside)
+        return self.made[name]
+
+    def filter(self, name: str) -> FilterLine:
+        """The filter of a pane, or that of the cases, made now if nobody has wanted it before."""
+        if name != "trace":
+            name = "cases"
+        if name not in self.filters:
+            from evaltui.tui.cases.filter_input import FilterInput
+
+            self.filters[name] = FilterInput(self._workbench, id="filter")
+            self._filter_row.add_line(self.filters[name])
+        return self.filters[name]
+
+    def _style_all(self) -> None:
+        """Reads the styles that the first frame does not need, once."""
+        styles = self.app.stylesheet
+        if unread := [Path(path) for path in ActionScreen.CSS_PATH if not styles.has_source(str(path))]:
+            styles.read_all(unread)
+            styles.parse()
+
+    def _filter_above(self, name: str) -> FilterLine | None:
+        if name != "trace":
+            return None
+        from evaltui.tui.trace.parts import TraceFilter
+
+        self.filters[name] = TraceFilter(self._workbench, id="trace-filter")
+        return self.filters[name]
+
+    def make_all(self) -> None:
+        self.filter("cases")
+        for name in LEFT_TO_RIGHT:
+            if name != START:
+                self.pane(name)
+
+    def name_of(self, widget: Widget | None) -> str | None:
+        """The pane that a widget is, or belongs to."""
+        around = set(widget.ancestors_with_self) if widget else set()
+        frames = *self.frames.items(), *self.details.items()
+        return next((pane for pane, frame in frames if frame in around), None)
+
+    def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
+        """Each tab that is seen, and where on the screen it begins."""
+        if self.app.size.width < MEDIUM:
+            return self.tabs.tab_places()
+        return chain.from_iterable(self.frames[place.shown].tab_places() for place in self.places)
+
+    def section_places(self) -> Iterator[tuple[str, str, Offset]]:
+        """Each section that begins in view: the pane, the name of the section, and where its line begins."""
+        for place in self.places:
+            pane, details = self.made.get(place.shown), self.details.get(place.shown)
+            if pane is not None and pane.is_on_screen:
+                for section, line in sorted(pane.sections(), key=itemgetter(1)):
+                    at = Offset(0, line - pane.scroll_offset.y)
+                    if 0 <= at.y < pane.size.height:
+                        yield place.shown, section, pane.content_region.offset + at
+            if details is not None and details.display:
+                yield place.shown, _DETAILS, details.region.offset + Offset(1, 0)
+
+    def jump(self, name: str, section: str) -> None:
+        """Goes to a section of a pane, or to the details beside it."""
+        if section == _DETAILS:
+            self.details[name].open()
+        else:
+            self.pane(name).jump(section)
+
+    def regions(self, size: Size) -> dict[Widget, Region]:
+        """The frames that a screen of some size has room for, and where."""
+        found: dict[Widget, Region] = {}
+        for place in self._plan.places(size):
+            frame, details = self.frames[place.shown], self.details.get(place.shown)
+            region, beside = details.split(place.region) if details else (place.region, None)
+            if region is not None:
+                found[frame] = region
+            if details is not None and beside is not None:
+                found[details] = beside
+        return found
+
+    def show_places(self, size: Size) -> None:
+        """Shows what the layout has room for on a screen of some size."""
+        self.places = self._plan.places(size)
+        regions = self.regions(size)
+        if regions != self._regions:
+            self._regions = regions
+            for frame in (*self.frames.values(), *self.details.values()):
+                frame.display = frame in regions
+                # What has changed in a child is what has its parent arranged anew.
+                frame.refresh(layout=True)
+
+    def widen_cases(self, step: int) -> None:
+        """Gives the cases more cells, or fewer, and keeps that for the next time."""
+        self._plan.widen_cases(self.app.size.width, step)
+        self.show_places(self.app.size)
+        self._remember_sizes()
+
+    def _remember_sizes(self) -> None:
+        if self._workbench.read_only:
+            return
+        try:
+            remember_sizes(self._plan.given)
+        except OSError as error:
+            self._workbench.say(f"Layout not saved: {error}")
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        at = event.screen_offset - self.region.offset
+        dividers = (name for name, region in self._plan.dividers(self.app.size) if region.contains_point(at))
+        # A tab in the border is clicked.
+        if "@click" not in event.style.meta and (divider := next(dividers, None)) is not None:
+            self._dragged = divider
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragged is not None and self.app.mouse_captured is self:
+            self._plan.drag(self._dragged, self.app.size, event.screen_offset - self.region.offset)
+            self.show_places(self.app.size)
+
+    def on_mouse_up(self) -> None:
+        if self._dragged is not None and self.app.mouse_captured is self:
+            self._dragged = None
+            self.release_mouse()
+            self._remember_sizes()
+
+    def draw(self) -> None:
+        """Shows the state of now in the panes that are seen, and in their frames."""
+        for line in self.filters.values():
+            line.follow()
+        for place in self.places:
+            if place.shown in self.made:
+                self.made[place.shown].follow()
+            self._draw_frame(place)
+        self.show_places(self.app.size)
+
+    def _draw_frame(self, place: Place) -> None:
+        tabs = tuple(
+            Tab(name, KEYS.get(name, ""), TITLES[name], pane.mark() if pane else None, name == place.shown)
+            for name in place.panes
+            for pane in [self.made.get(name)]
+        )
+        where = self.made[place.shown].heading() if place.shown in self.made else []
+        if self.app.size.width < MEDIUM:
+            self.tabs.show(tabs, where)
+        details = self.details.get(place.shown)
+        focused = self._plan.focus == place.shown and not (details and details.has_focus_within)
+        self.frames[place.shown].show(tabs, where, focused=focused)
+
+
+class _InPlaces(TextualLayout):
+    """Puts frames where the layout of the main screen has them."""
+
+    name = "places"
+
+    def __init__(self, panes: Panes) -> None:
+        self._panes = panes
+
+    def arrange(
+        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
+    ) -> ArrangeResult:
+        return [
+            WidgetPlacement(region, NULL_OFFSET, NULL_SPACING, frame)
+            for frame, region in self._panes.regions(parent.app.size).items()
+            if frame in children
+        ]

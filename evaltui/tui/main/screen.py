@@ -1,0 +1,383 @@
+"""The main screen: the panes of the layout, and the lines around them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partialmethod
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any
+
+from textual import events, work
+from textual.app import ComposeResult
+from textual.geometry import Size
+
+from evaltui.files.settings import last_sizes
+from evaltui.text.outcomes import NOT_RUN
+from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.exchange import copy
+from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, TITLES, Layout
+from evaltui.tui.main.bars import Footer, Header, Status, TooSmall, is_too_small
+from evaltui.tui.main.links import MainLinks
+from evaltui.tui.main.panes import Panes, other_panes
+from evaltui.tui.pane import Beside, Copied, PaneForm
+from evaltui.tui.text_field import TextField
+from evaltui.tui.textual_private import once
+from evaltui.workbench.actions import BY_ID, LISTS, Scope
+from evaltui.workbench.agent.first_minute import is_first_minute
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.tui.runs.recent import RecentRuns
+    from evaltui.tui.start.view import StartView, TourLine
+
+# Seconds until the cases that were drawn first are on the screen.
+_SEEN = 0.05
+# Rows of the frame around the cases and of their filter.
+_AROUND_CASES = 4
+# Cells that the cases become wider or narrower at a time.
+_STEP = 2
+
+
+class MainScreen(MainLinks, inherit_bindings=False):
+    """Shows panes in places. Its actions work everywhere, or lead from one pane to another."""
+
+    BINDINGS = bindings(Scope.MAIN)
+    AUTO_FOCUS = "#cases"
+
+    def __init__(self, workbench: Workbench, *, tour: bool = False) -> None:
+        super().__init__(workbench)
+        self._layout = Layout(given=last_sizes(DRAGGED))
+        self._panes = Panes(workbench, self._layout, id="panes")
+        self._status = Status(workbench, id="status")
+        self._footer = Footer(workbench, id="footer")
+        self._header = Header(workbench, id="header")
+        self._tour: TourLine | None = None
+        if tour:
+            from evaltui.tui.start.view import TourLine
+
+            self._tour = TourLine(workbench, id="tour")
+            self._layout.bars += 1
+        self._will_complete = False
+        self.seen = asyncio.Event()
+        """Set once the cases that were drawn first are on the screen."""
+
+    def compose(self) -> ComposeResult:
+        # Arranged before it is styled, nothing is styled twice.
+        self._show_places(self.app.size)
+        yield TooSmall(id="too-small")
+        yield self._header
+        yield self._panes.tabs
+        yield self._panes
+        if self._tour is not None:
+            yield self._tour
+        yield self._status
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.subscribe_to(self.workbench)
+        self._arrange()
+
+    # What was seen last
+
+    def show_view(self, view: Mapping[str, Any]) -> None:
+        """Begins with what was seen last, as `view` has it."""
+        path, eval_id, folded = (view.get(name) for name in ("set", "case", "folded"))
+        if isinstance(path, str):
+            self.workbench.navigation.selection = Selection(
+                path, eval_id if isinstance(eval_id, str) else None
+            )
+        if isinstance(folded, list):
+            self.workbench.navigation.folded_sets.update(map(str, folded))
+        for pane in (view.get("dock"), view.get("upper")):
+            if pane in TITLES:
+                self._layout.bring_up(pane)
+        self._layout.dock_hidden = view.get("dock_hidden") is True
+
+    def view(self) -> dict[str, Any]:
+        """The selected case, the panes on top and the folded sets."""
+        selection, layout = self.workbench.navigation.selection, self._layout
+        return {
+            "set": selection.path,
+            "case": selection.eval_id,
+            "upper": None if layout.undecided else layout.upper,
+            "dock": layout.dock,
+            "dock_hidden": layout.dock_hidden,
+            "folded": sorted(self.workbench.navigation.folded_sets),
+        }
+
+    @work
+    async def complete(self) -> None:
+        """Have every pane: the first frame was drawn with the cases alone. Keys do not wait for the others to
+        be imported."""
+        await asyncio.to_thread(other_panes)
+        if not self.is_attached:
+            # Whoever was quick has left already.
+            return
+        self.seen.set()
+        self._panes.make_all()
+        self.draw_soon()
+
+    # Following the workbench
+
+    def draw(self) -> None:
+        if self.workbench.sets.workspace is None:
+            # Cases do not wait for the frame after one that had none.
+            self.drawn_at = 0.0
+        elif not self._will_complete:
+            self._will_complete = True
+            once(self, _SEEN, self.complete)
+        before = self._layout.at_start
+        self._layout.trace_of_chat = self.workbench.navigation.trace_of_chat
+        self._layout.start(is_first_minute(self.workbench.sets))
+        rows = sum(len(eval_set.cases) + 2 for eval_set in self.workbench.sets.listed) + _AROUND_CASES
+        if self._layout.at_start != before or rows != self._layout.cases_rows:
+            self._layout.cases_rows = rows
+            self._arrange()
+        if self._layout.undecided and self.workbench.outcomes.get(self.workbench.navigation.selection.case):
+            self._layout.bring_up("result")
+            self._arrange()
+        self.ask()
+        self._panes.draw()
+        self._footer.scope = self.scope
+        if self._tour is not None:
+            self._tour.follow(self.scope)
+        for bar in (self._header, self._status, self._footer):
+            bar.refresh_changed()
+
+    # Layout
+
+    @property
+    def scope(self) -> Scope:
+        """Where the keys work now."""
+        field = self.focused if isinstance(self.focused, TextField) else None
+        if field is not None and field.scope in (Scope.FILTER, Scope.MESSAGE):
+            return field.scope
+        if self.focused is not None and any(isinstance(node, PaneForm) for node in self.focused.ancestors):
+            return Scope.FORM
+        if field is not None:
+            return field.scope
+        if self.focused is not None and any(isinstance(node, Beside) for node in self.focused.ancestors):
+            return Scope.INSPECTOR
+        return Scope[self._layout.focus.upper()]
+
+    def _show_places(self, size: Size) -> None:
+        self._panes.show_places(size)
+        self.set_class(is_too_small(size), "-too-small")
+        self.set_class(size.width < MEDIUM, "-narrow")
+
+    def _arrange(self) -> None:
+        """Show what the layout says, and have the focus where it says."""
+        self._show_places(self.size)
+        if (before := self._panes.name_of(self.focused)) != self._layout.focus:
+            if before is not None and not self._leaves(before):
+                self._layout.go_to(before)
+                return
+            self.set_focus(self._panes.pane(self._layout.focus).entry, scroll_visible=False)
+        self.draw_soon()
+
+    def _leaves(self, pane: str) -> bool:
+        """False where a pane keeps the focus."""
+        return pane not in self._panes.made or self._panes.made[pane].left()
+
+    def go_to(self, pane: str) -> None:
+        if pane != self._layout.focus and not self._leaves(self._layout.focus):
+            return
+        # The first case may be newer than what is drawn.
+        self._layout.start(is_first_minute(self.workbench.sets))
+        if pane in ("case", "result", "chat") and self._layout.has_dock(self.size):
+            # The trace below is of what is above it.
+            self.workbench.navigation.trace_chat(pane == "chat")
+        self._layout.go_to(pane)
+        self._arrange()
+
+    def go_to_entry(self, pane: str) -> None:
+        if pane == self._layout.focus and pane == self._layout.dock and self._layout.has_dock(self.size):
+            # The key of the dock's tab shows the dock, and hides it.
+            if not self._leaves(pane):
+                return
+            self._layout.hide_dock()
+            self._arrange()
+            return
+        self.go_to(pane)
+        self.set_focus(self._panes.pane(pane).entry, scroll_visible=False)
+
+    def on_resize(self) -> None:
+        self._arrange()
+
+    def on_screen_suspend(self) -> None:
+        self._footer.refresh()
+
+    def follow(self) -> None:
+        """The terminal may have another size, and anything may have happened meanwhile."""
+        self._arrange()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        # A click focuses a pane, too. By the time this is heard of, the focus may be elsewhere again.
+        pane = self._panes.name_of(event.widget)
+        if event.widget is self.focused and pane is not None and pane != self._layout.focus:
+            self.go_to(pane)
+        self.draw_soon()
+
+    # Actions
+
+    @property
+    def takes_input(self) -> bool:
+        """Not where nothing of it can be seen."""
+        return super().takes_input and not is_too_small(self.size)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "quit":
+            return self.is_mounted and self.is_active
+        return super().check_action(action, parameters)
+
+    def refusal(self, action_id: str) -> str | None:
+        if action_id == "step_back" and (self._layout.maximised or self.scope is Scope.INSPECTOR):
+            return None
+        action = BY_ID[action_id]
+        if reason := action.refusal(self.workbench):
+            return reason
+        if self.scope in (Scope.FIELD, Scope.TEXT) and Scope.CASE in action.where and action.where != LISTS:
+            # The keys of a pane are heard in its fields, too.
+            return f"{action.title}: close the field first"
+        return None
+
+    def action_run(self) -> None:
+        self.workbench.runs.run_case()
+        self.show_result()
+
+    def show_result(self) -> None:
+        """Who runs a case wants to see what comes of it; the focus stays in the list."""
+        if self._layout.focus in ("trace", "console"):
+            # There it is seen while it happens.
+            return
+        self._layout.bring_up("result")
+        if self._layout.focus != "cases" and "result" not in {place.shown for place in self._panes.places}:
+            # It would stay below what has the focus.
+            self._layout.go_to("result")
+        self._arrange()
+
+    def action_next_pane(self) -> None:
+        self._step(1)
+
+    def action_previous_pane(self) -> None:
+        self._step(-1)
+
+    def _step(self, step: int) -> None:
+        """To the next place on the screen; where there is but one, to its next tab."""
+        places = self._panes.places
+        panes = [place.shown for place in places] if len(places) > 1 else list(places[0].panes)
+        self.go_to(panes[(panes.index(self._layout.focus) + step) % len(panes)])
+
+    def action_zoom(self) -> None:
+        self._layout.maximised = not self._layout.maximised
+        self._arrange()
+
+    def action_step_back(self) -> None:
+        """Ends the zoom where there is nothing smaller to clear."""
+        if self._layout.maximised and not self.workbench.navigation.is_narrowed:
+            self.action_zoom()
+        else:
+            self.workbench.step_back()
+
+    def action_toggle_cases(self) -> None:
+        self._layout.hide_cases(not self._layout.cases_hidden)
+        self._arrange()
+
+    def action_narrow_cases(self) -> None:
+        self._panes.widen_cases(-_STEP)
+
+    def action_widen_cases(self) -> None:
+        self._panes.widen_cases(_STEP)
+
+    def action_filter(self) -> None:
+        """Of the trace, if one is there; else of the cases."""
+        pane = self._layout.focus if self._layout.focus in self._panes.filters else "cases"
+        self.go_to(pane)
+        line = self._panes.filter(pane)
+        line.display = True
+        # At once, not soon: what is typed right behind the key is meant for the filter.
+        self.set_focus(line)
+
+    def action_keep_filter(self) -> None:
+        if line := self._panes.filters.get(self._layout.focus):
+            line.apply()
+            self.set_focus(self._panes.pane(self._layout.focus))
+
+    def action_clear_filter(self) -> None:
+        if line := self._panes.filters.get(self._layout.focus):
+            line.clear()
+            self.action_keep_filter()
+
+    def action_reload(self) -> None:
+        self.run_worker(self.workbench.reload(), group="reload", exclusive=True)
+
+    def action_jump(self) -> None:
+        """To any pane or section in view, by the key of its label."""
+        from evaltui.tui.dialogs.keys import Jump, JumpScreen
+
+        tabs = [Jump(tab.pane, tab.key, at) for tab, at in self._panes.tab_places() if tab.key]
+        places = zip(ascii_lowercase, self._panes.section_places(), strict=False)
+        sections = [Jump(f"{pane} {section}", key, at) for key, (pane, section, at) in places]
+        ask(self, JumpScreen([*tabs, *sections]), self._jump_to)
+
+    def _jump_to(self, target: str) -> None:
+        pane, _, section = target.partition(" ")
+        self.go_to(pane)
+        if section:
+            self._panes.jump(pane, section)
+
+    def action_copy(self) -> None:
+        self._copy(self._panes.pane(self._layout.focus).copied())
+
+    def action_copy_json(self) -> None:
+        self._copy(self._panes.pane("result").copied_json())
+
+    def _copy(self, copied: Copied | None) -> None:
+        if copied is None:
+            self.workbench.say("Nothing to copy")
+        else:
+            self.workbench.say(copy(self.app, self.workbench, copied))
+
+    def on_case_tree_opened(self) -> None:
+        """The result of a case that has one, else what it says."""
+        case = self.workbench.navigation.selection.case
+        has_result = case is not None and self.workbench.outcomes.status(case) != NOT_RUN
+        self.go_to("result" if has_result else "case")
+
+    action_edit_case = partialmethod(go_to, "case")
+
+    def on_case_tree_edit(self) -> None:
+        from evaltui.tui.case.view import CaseView
+
+        self.go_to("case")
+        self.query_one(CaseView).edit_user_text()
+
+    def action_raw_case(self) -> None:
+        from evaltui.tui.case.view import CaseView
+
+        self.go_to("case")
+        self.query_one(CaseView).edit_json()
+
+    def on_result_view_case_made(self) -> None:
+        self.go_to("case")
+
+    def action_go_to(self, pane: str) -> None:
+        """A click on a tab."""
+        self.go_to(pane)
+
+    def on_recent_runs_open_run(self, message: RecentRuns.OpenRun) -> None:
+        opening = self.workbench.outcomes.open_run(message.path, message.title)
+        self.run_worker(opening, group="runs", exclusive=True)
+
+    def on_recent_runs_compare_runs(self, message: RecentRuns.CompareRuns) -> None:
+        self.compare_runs(message.sides)
+
+    async def on_start_view_in_cases(self, message: StartView.InCases) -> None:
+        self.go_to("cases")
+        await self.run_action(message.action)
+
+
+for _kind in PANES:
+    setattr(MainScreen, f"action_show_{_kind.id}", partialmethod(MainScreen.go_to_entry, _kind.id))

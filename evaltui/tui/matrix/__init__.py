@@ -1,0 +1,1 @@
+"""The variants of an agent beside each other."""

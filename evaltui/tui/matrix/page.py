@@ -1,0 +1,303 @@
+"""A matrix: what its variants change and come to, a line per case, and what two of its cells did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.compare.totals import Totals
+from evaltui.text.figures import (
+    UNKNOWN,
+    counted,
+    show_duration,
+    show_growth,
+    show_interval,
+    show_money,
+    show_number,
+    show_p,
+    show_points,
+    show_rate,
+)
+from evaltui.text.glyphs import EMPTY_BAR
+from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
+from evaltui.text.plots import bar, stacked_bar
+from evaltui.text.values import visible
+from evaltui.views.matrix import cell_line, cell_row, matrix_facts, sum_rows, variant_changes
+from evaltui.workbench.matrix.matrices import Order, SetTitle
+from evaltui.workbench.matrix.view import others_of
+
+# Cells of the column of names, and of a variant.
+_NAMES = (14, 26, 30)
+_VARIANT = (24, 40)
+# In narrower lines, those of a screen of fewer than 120 cells, one variant stands beside the base.
+_SEVERAL = 110
+# Glyphs of repeats that are shown one by one.
+_MOST_REPEATS = 10
+_BAR = 8
+_WITH_BARS = 28
+_INTERVAL_DOTS = 16
+# Cells of the outcomes of the repeats, where the figures begin, and of `▲` with its gap.
+_OUTCOME, _SIGN = 10, 3
+# What varies little is not worth a word.
+_LITTLE = 0.02
+
+
+class Columns(NamedTuple):
+    """The columns that there is room for."""
+
+    names: int
+    """Cells of the names of cases."""
+    size: int
+    """Cells of a variant."""
+    places: tuple[int, ...]
+    """The variants that are shown, by their place in the matrix: the base first."""
+
+    @classmethod
+    def fitting(cls, matrix: Matrix, width: int, longest: int, first: int) -> Columns:
+        """For lines of `width` cells and names of up to `longest`; the variants beside the base begin with
+        number `first` of them."""
+        least, usual, most = _NAMES
+        names = max(least, min(max(longest + 3, usual), most, width // 4))
+        count = room_for(matrix, width, names)
+        others = others_of(matrix)
+        places = (matrix.base, *others[first : first + count - 1])
+        return cls(names, min(_VARIANT[1], (width - names) // max(1, len(places))), places)
+
+    def at(self, x: int) -> int | None:
+        """The variant at a cell of a line, by its place in the matrix; None beside them."""
+        number = (x - self.names) // self.size
+        return self.places[number] if x >= self.names and number < len(self.places) else None
+
+    def room(self, matrix: Matrix, width: int) -> int:
+        """For how many variants besides the base a line has room."""
+        return room_for(matrix, width, self.names) - 1
+
+
+def room_for(matrix: Matrix, width: int, names: int) -> int:
+    """How many variants there is room for, the base among them."""
+    fitting = 2 if width < _SEVERAL else max(2, (width - names) // _VARIANT[0])
+    return min(len(matrix.columns), fitting)
+
+
+def best_of(matrix: Matrix) -> int | None:
+    """The variant that passes most often, of several the first one; None where all pass as often."""
+    rates = [totals.rate.mean if totals.rate else -1.0 for totals in matrix.totals]
+    return rates.index(max(rates)) if len(set(rates)) > 1 else None
+
+
+# What the variants are and come to
+
+
+def write_heads(matrix: Matrix, columns: Columns, current: int, most: int) -> list[Line]:
+    """A line for the names and for everything else of the variants, in at most so many lines."""
+    heads = list(_heads(matrix, columns, current))
+    by_worth = sorted(heads, key=lambda head: head.worth)[:most]
+    best = best_of(matrix)
+    lines = []
+    for head in heads:
+        if head in by_worth:
+            texts = [_tinted(text, columns.size, place == best) for place, text in head.texts]
+            label = pad(head.label, columns.names - 1)
+            lines.append([(f"{label} ", "muted"), *(span for text in texts for span in text)])
+    return lines
+
+
+class _Head(NamedTuple):
+    """A line above the cases."""
+
+    worth: int
+    """0 for what is left out last."""
+    label: str
+    texts: Sequence[tuple[int, Line]]
+    """By the place of the variant."""
+
+
+def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
+    size = columns.size - 2
+
+    def head(worth: int, label: str, write: Callable[[int], Line]) -> _Head:
+        return _Head(worth, label, [(place, write(place)) for place in columns.places])
+
+    yield head(0, _what(matrix), lambda place: _name(matrix, place, place == current, size))
+    for number, (key, values) in enumerate(variant_changes(matrix).items()):
+        yield _Head(5 + number, key, [(place, [(values[place], "muted")]) for place in columns.places])
+    wide = "pass rate, 95% interval"
+    yield head(
+        1, wide if len(wide) < columns.names else "pass rate", lambda place: _rate(matrix.totals[place], size)
+    )
+    dearest = max((totals.cost.usd or 0.0 for totals in matrix.totals if totals.cost), default=0.0)
+    yield head(2, "cost", lambda place: _cost(matrix.totals[place], dearest, size))
+    longest = max((totals.p95 or 0.0 for totals in matrix.totals), default=0.0)
+    yield head(3, "time p95", lambda place: _time(matrix.totals[place], longest, size))
+    tokens = sum_rows(matrix)["tokens"]
+    yield head(4, "tokens", lambda place: [(tokens[place], "bold")])
+
+
+def _what(matrix: Matrix) -> str:
+    """`16 cases × 5`: how often each was run."""
+    runs = {cell.case.runs for row in matrix.rows for cell in row.cells if cell.case}
+    repeats = f" × {max(runs)}" if len(runs) == 1 and max(runs) > 1 else ""
+    return f"{counted(len(matrix.rows), 'case')}{repeats}"
+
+
+def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
+    role = "bold accent" if is_current else "bold"
+    right: Line = [("base", "muted")] if place == matrix.base else _points(matrix, place)
+    return both_ends([(visible(matrix.name(place)), role)], right, size, least=8)
+
+
+def _points(matrix: Matrix, place: int) -> Line:
+    """`+12 pts`, against the base."""
+    mine, base = matrix.totals[place].rate, matrix.totals[matrix.base].rate
+    if mine is None or base is None:
+        return []
+    points = round((mine.mean - base.mean) * 100)
+    role = "success" if points > 0 else "error" if points < 0 else "muted"
+    return [(show_points(base.mean, mine.mean) if points else "same rate", role)]
+
+
+def _rate(totals: Totals, size: int) -> Line:
+    """`84% ·····──●─  74–90%`, the interval on a line from 0 to 100%."""
+    if totals.rate is None:
+        return [("No result yet", "muted")]
+    interval = totals.rate.interval
+    left: Line = [(f"{show_rate(totals.rate.mean):<5}", "bold")]
+    right: Line = [(show_interval(*interval), "muted")] if interval else []
+    dots = min(_INTERVAL_DOTS, size - cells(left) - cells(right) - 2)
+    if interval and dots >= _BAR:
+        low, high, at = (round(share * (dots - 1)) for share in (*interval, totals.rate.mean))
+        drawn = ["·" if not low <= place <= high else EMPTY_BAR for place in range(dots)]
+        left += [("".join(drawn[:at]), "muted"), ("●", "accent"), ("".join(drawn[at + 1 :]), "muted")]
+    return both_ends(left, right, size, least=5)
+
+
+def _cost(totals: Totals, dearest: float, size: int) -> Line:
+    """`$0.021 ━━━━────  $0.0026 per pass`, of all executions; `$0.021 + 3 unpriced calls` where a part is
+    not known."""
+    cost, per_passed = totals.cost, totals.cost_per_passed
+    if cost is None or cost.usd is None:
+        return [(str(cost) if cost else UNKNOWN, "muted")]
+    right: Line = [(f"{per_passed.short} per pass", "muted")] if per_passed else []
+    if cost.saved_usd:
+        right = [(f"saved {show_money(cost.saved_usd)}", "muted")]
+    if not cost.is_exact:
+        known, gap, unknown = cost.in_words.partition(" ")
+        named: Line = [(known, "bold"), (gap + unknown, "muted")]
+        return both_ends(named, right if cost.saved_usd else [], size, least=cells(named))
+    left: Line = [(pad(cost.short, 9), "bold")]
+    if dearest and cells(left) + _BAR + 2 + cells(right) <= size:
+        left += bar(cost.usd / dearest, _BAR, "number")
+    return both_ends(left, right, size, least=9)
+
+
+def _time(totals: Totals, longest: float, size: int) -> Line:
+    left: Line = [(pad(show_duration(totals.p95), 9), "bold")]
+    if totals.p95 is not None and longest and size >= _WITH_BARS:
+        left += bar(totals.p95 / longest, _BAR, "tool")
+    right: Line = [(f"p50 {show_duration(totals.p50)}", "muted")] if totals.p50 is not None else []
+    return both_ends(left, right, size, least=9)
+
+
+def _tinted(text: Line, size: int, is_best: bool) -> Line:
+    """Exactly `size` cells, the last two of them a gap; the best variant is tinted."""
+    kept = cut(text, size - 2)
+    line: Line = [*kept, (" " * (size - 2 - cells(kept)), "")]
+    return [*(with_role("surface", line) if is_best else line), ("  ", "")]
+
+
+# Cases
+
+
+def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int | None) -> Line:
+    """A case: how it came out in each variant; the current cell is marked."""
+    line: Line = [(pad(f"  {name}", columns.names), "")]
+    best = best_of(matrix)
+    for place in columns.places:
+        is_current = place == current
+        text = _tinted(
+            _cell(row.cells[place], columns.size - 2), columns.size, place == best and not is_current
+        )
+        line += with_role("sel", text) if is_current else text
+    return line
+
+
+def _cell(cell: Cell, size: int) -> Line:
+    """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`"""
+    row = cell_row(cell, min(_MOST_REPEATS, size - 8))
+    if row is None:
+        return cell_line(cell)
+    left: Line = [*row.outcome, (" " * max(1, _OUTCOME - cells(row.outcome)), "")]
+    # None of them is cut, and in all rows there is as much room for them.
+    figures, room = [row.score, row.cost, row.time], size - _SIGN - cells(left)
+    if row.cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
+        figures[1] = cell.cost.short
+    for figure in filter(None, figures):
+        if cells(left) + 1 + cell_len(figure) <= size - _SIGN:
+            left.append((f" {figure}", "faint"))
+    return both_ends(left, row.direction, size)
+
+
+def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
+    """`▾ lights   22/25 ━━━━━━━━`"""
+    fold = "▸ " if title.folded else "▾ "
+    line: Line = [(fold, "faint"), (pad(visible(title.label), columns.names - 2), "bold")]
+    best = best_of(matrix)
+    for place in columns.places:
+        passed, runs = title.sums[place]
+        text: Line = [(UNKNOWN, "faint")]
+        if runs:
+            parts = [(passed, "success"), (runs - passed, "error")]
+            text = [(pad(f"{passed}/{runs}", 8), "muted"), *stacked_bar(parts, runs, _BAR)]
+        line += _tinted(text, columns.size, place == best)
+    return line
+
+
+def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
+    """`16 cases, 4 variants, 320 executions   sorted by set`"""
+    facts = matrix_facts(matrix)
+    line: Line = [(f"{facts['size']}   sorted by {order}", "muted")]
+    if differing:
+        line.append(("   only differing", "accent"))
+    if "missing" in facts:
+        line = [(f"{visible(facts['missing'])} missing", "warning"), ("   ", ""), *line]
+    return line
+
+
+# Below the cases
+
+
+def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
+    """A variant against the base: on how many cases it is better and worse, and what it takes; shorter where
+    there is little room."""
+    name = visible(matrix.name(place))
+    paired = matrix.paired[place]
+    if paired is None:
+        return [("● ", "accent"), (name, "bold"), (" is the base", "muted")], []
+    base = visible(matrix.name(matrix.base))
+    if not paired.cases:
+        return [("● ", "accent"), (name, "bold"), (f" has no case to compare with {base}", "muted")], []
+    head: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted")]
+    left: Line = [*head, (str(paired), ""), (", exact McNemar", "muted")]
+    if cells(left) > width:
+        better, worse = show_number(paired.better), show_number(paired.worse)
+        short = f"+{better} −{worse} of {counted(paired.cases, 'case')}, {show_p(paired.p)}"
+        left = [*head, (short, ""), (", exact McNemar", "muted")]
+    mine, theirs = matrix.totals[place], matrix.totals[matrix.base]
+    right = [
+        f"{what} {show_growth(before, after)}"
+        for what, before, after in (
+            ("cost", theirs.known_usd, mine.known_usd),
+            ("p95", theirs.p95, mine.p95),
+            ("tokens", theirs.tokens, mine.tokens),
+        )
+        if before and after is not None and abs(after - before) > _LITTLE * before
+    ]
+    return left, [(", ".join(right), "muted")] if right else []
+
+
+def longest_name(matrix: Matrix) -> int:
+    """Cells of the longest id of a case."""
+    return max((cell_len(visible(row.case.eval_id)) for row in matrix.rows), default=0)

@@ -1,0 +1,307 @@
+"""The matrix of an agent's variants: cases as rows, variants as columns, and what two of its cells did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from textual import events, on
+from textual.widget import Widget
+
+from evaltui.core.compare.matrix import Row
+from evaltui.core.model.case_id import CaseId
+from evaltui.runs.matrices import OpenMatrix, StoredMatrix
+from evaltui.runs.run_kind import RunKind
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.compare.screen import ComparisonScreen
+from evaltui.tui.dialogs.framed import MATRIX, FramedScreen
+from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
+from evaltui.tui.main.bars import Status
+from evaltui.tui.matrix.cells import write_cells
+from evaltui.tui.matrix.page import (
+    where_line,
+)
+from evaltui.tui.matrix.rows import MatrixHeads, MatrixRows, VariantClicked, Verdict
+from evaltui.tui.pane import PaneFrame, Tab
+from evaltui.tui.runs.screen import Wanted
+from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
+from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.matrix.export import export_matrix, free_name, refuses_file
+from evaltui.workbench.matrix.matrices import (
+    CellResult,
+    SetTitle,
+    cell_result,
+    extent_of,
+    read_matrix,
+    side_of,
+)
+from evaltui.workbench.matrix.more_repeats import runs_problem
+from evaltui.workbench.matrix.view import NONE_YET, MatrixView
+from evaltui.workbench.runs.run_list import Sides
+from evaltui.workbench.workbench import Workbench
+
+_WIDEST = 400
+# Seconds. Who goes through the cells looks at none for longer than this: nothing is read meanwhile.
+_PAUSE = 0.15
+_TICK = 1.0
+
+Both = tuple[CellResult | None, CellResult | None]
+
+
+class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
+    """Returns the run and the case that the user wants to see."""
+
+    BINDINGS = bindings(Scope.MATRIX)
+    AUTO_FOCUS = "#matrix-rows"
+    tab, scope = MATRIX, Scope.MATRIX
+    tabs = ((MATRIX, "V", "Matrix"),)
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__(workbench)
+        self.view = MatrixView()
+        self._both: tuple[object, Both] = (None, (None, None))
+        self._extent: object = None
+        self._is_reading = False
+        self._repeated = False
+
+    def parts(self) -> Iterator[Widget]:
+        yield MatrixHeads(self.view, lambda: self.rows.columns, id="matrix-heads")
+        yield HorizontalRule(id="matrix-rule")
+        yield MatrixRows(self.view, id="matrix-rows")
+
+    def below(self) -> Iterator[Widget]:
+        yield PaneFrame(
+            PageLines(self._write_cells, can_focus=False, indent=0, widest=_WIDEST, id="matrix-cells"),
+            id="matrix-both",
+        )
+
+    def status(self) -> Status:
+        return Verdict(self.workbench, self.view, id="matrix-status")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.action_reload()
+        self.set_interval(_TICK, self._look_again)
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self.draw_around)
+
+    # Reading
+
+    def action_reload(self) -> None:
+        self.run_worker(self._read(None), group="matrix", exclusive=True)
+
+    def _look_again(self) -> None:
+        """The runs of a matrix may go on, and others may begin."""
+        before, self._repeated = self._repeated, self.workbench.repeats_more
+        if before and not self._repeated:
+            self.action_reload()
+        elif not self._is_reading:
+            self.run_worker(self._read_more(), group="look", exclusive=True)
+
+    async def _read_more(self) -> None:
+        if await asyncio.to_thread(extent_of, self.workbench.agent.store, self.view.opened) != self._extent:
+            self.action_reload()
+
+    async def _read(self, stored: StoredMatrix | None) -> None:
+        """The matrix that was chosen, else what is shown with what it has by now, else the newest one."""
+        self._is_reading = True
+        try:
+            agent = self.workbench.agent
+            opened, extent = await asyncio.to_thread(
+                read_matrix, agent.store, RunKind.of(agent.address), stored, self.view.opened
+            )
+        except (OSError, ValueError) as error:
+            opened, self.view.note = None, [(f"! {visible(str(error))}", "error")]
+        else:
+            self._extent, self.view.note = extent, [] if opened else NONE_YET
+        finally:
+            self._is_reading = False
+        if self.is_here:
+            self._show(opened)
+
+    def _show(self, opened: OpenMatrix | None) -> None:
+        self.view.show(opened)
+        self._show_rows()
+
+    def _show_rows(self) -> None:
+        self.rows.show()
+        self.follow()
+
+    # Drawing
+
+    @on(CursorLines.Moved)
+    def follow(self) -> None:
+        """Reads the current cell and that of the base, once somebody looks at it."""
+        row, opened = self.rows.current, self.view.opened
+        if opened is not None and isinstance(row, Row):
+            key = opened, row.case, self.view.column
+            if self._both[0] != key:
+                self.view.repeat = None
+                self._both = key, (None, None)
+                self.run_worker(self._read_cells(opened, row.case), group="cells", exclusive=True)
+        self.draw_around()
+
+    async def _read_cells(self, opened: OpenMatrix, case: CaseId) -> None:
+        await asyncio.sleep(_PAUSE)
+        key, places = self._both[0], (opened.matrix.base, self.view.column)
+        found = [await asyncio.to_thread(cell_result, opened, place, case) for place in places]
+        if self._both[0] == key and self.is_here:
+            self._both = key, (found[0], found[1])
+            self.query_one("#matrix-cells", PageLines).write_page()
+
+    def draw_around(self) -> None:
+        for page in self.query(PageLines):
+            page.write_page()
+        self.rows.refresh()
+        self.draw_frame()
+
+    def draw_frame(self) -> None:
+        super().draw_frame()
+        row = self.rows.current
+        name = f"{visible(row.eval_set_id)} › {visible(row.case.eval_id)}" if isinstance(row, Row) else "Case"
+        tab = Tab("cells", "", name, None, active=True)
+        self.query_one("#matrix-both", PaneFrame).show((tab,), [], focused=False)
+
+    @property
+    def rows(self) -> MatrixRows:
+        return self.query_one(MatrixRows)
+
+    def where(self) -> Line:
+        if self.view.opened is None:
+            return []
+        return where_line(self.view.opened.matrix, self.view.order, differing=self.view.differing)
+
+    def other_tab(self) -> None:
+        """There is one tab."""
+
+    def _write_cells(self, page: Page) -> None:
+        row = self.rows.current
+        if self.view.opened is not None and isinstance(row, Row):
+            height = self.query_one("#matrix-cells").size.height
+            write_cells(page, self.view, self._both[1], height)
+
+    # Actions
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_next_variant(self) -> None:
+        self._step_column(1)
+
+    def action_previous_variant(self) -> None:
+        self._step_column(-1)
+
+    def _step_column(self, step: int) -> None:
+        self.view.step(step, self.rows.room)
+        self.variant_changed()
+
+    @on(VariantClicked)
+    def variant_changed(self) -> None:
+        """Another variant is the current one."""
+        if self.view.order == "pass rate":
+            self.rows.show()
+        self.follow()
+
+    def action_next_repeat(self) -> None:
+        self._step_repeat(1)
+
+    def action_previous_repeat(self) -> None:
+        self._step_repeat(-1)
+
+    def _step_repeat(self, step: int) -> None:
+        result = next((one.result for one in reversed(self._both[1]) if one and one.result), None)
+        if self._refuses():
+            return
+        self.workbench.say(self.view.step_repeat(step, result) if result else "No result to go through")
+        self.draw_around()
+
+    def action_run_more(self) -> None:
+        row, view = self.rows.current, self.view
+        if self._refuses() or (opened := view.opened) is None:
+            return
+        if reason := "No case selected" if row is None else self.workbench.runs.refuses_to_run():
+            self.workbench.say(reason)
+            return
+        cases, named = view.cases_of(row)
+        log, name = opened.stored.logs[view.column], opened.matrix.name(view.column)
+        title = f"{named} in {name}"
+
+        def run(text: str) -> None:
+            self.workbench.more_repeats.start(log.path, cases, int(text), title)
+            self._repeated = self.workbench.repeats_more
+
+        hint = "How many more runs; those that there are stay"
+        ask(self, PromptScreen(dialog_name("run_more"), "5", runs_problem, hint, title), run)
+
+    def action_set_base(self) -> None:
+        if not self._refuses(besides_base=True):
+            self.view.set_base()
+            self._show_rows()
+
+    def _refuses(self, *, besides_base: bool = False) -> bool:
+        """Says why nothing can be done with the current variant, if nothing can."""
+        if reason := self.view.refusal(besides_base=besides_base):
+            self.workbench.say(reason)
+        return bool(reason)
+
+    def action_sort_matrix(self) -> None:
+        self.view.sort()
+        self._show_rows()
+
+    def action_only_differing(self) -> None:
+        self.view.differing = not self.view.differing
+        self._show_rows()
+
+    @on(CursorLines.Opened)
+    def action_open_row(self) -> None:
+        row = self.rows.current
+        if self._refuses() or (opened := self.view.opened) is None:
+            return
+        if isinstance(row, SetTitle):
+            self.view.fold(row.path)
+            self._show_rows()
+        elif isinstance(row, Row) and row.cells[self.view.column].case is None:
+            self.workbench.say(f"{row.case.eval_id} has no result in {opened.matrix.name(self.view.column)}")
+        elif reason := self.workbench.outcomes.refuses_to_open():
+            self.workbench.say(reason)
+        elif isinstance(row, Row):
+            side = side_of(opened, self.view.column)
+            self.dismiss(Wanted(side.path, side.title, row.case, row.eval_set_id))
+
+    def action_compare(self) -> None:
+        """Both runs, at the current case."""
+        if self._refuses(besides_base=True) or (opened := self.view.opened) is None:
+            return
+        row, places = self.rows.current, (opened.matrix.base, self.view.column)
+        sides = Sides(*(side_of(opened, place) for place in places))
+        screen = ComparisonScreen(self.workbench, sides, row.case if isinstance(row, Row) else None)
+        ask(self, screen, lambda chosen: self.dismiss(Wanted(*chosen)))
+
+    def action_choose_matrix(self) -> None:
+        from evaltui.tui.matrix.choose import MatrixChooser
+
+        def show(stored: StoredMatrix) -> None:
+            self.run_worker(self._read(stored), group="matrix", exclusive=True)
+
+        ask(self, MatrixChooser(self.workbench, self.view.opened.stored.id if self.view.opened else ""), show)
+
+    def action_export_matrix(self) -> None:
+        if self._refuses() or (opened := self.view.opened) is None:
+            return
+        hint = "A name that ends in .html, .md, .json or .csv"
+        name = f"{key_of('export_matrix')} Export"
+        ask(
+            self,
+            PromptScreen(name, free_name(), refuses_file, hint, "matrix"),
+            lambda file: self.run_worker(self._export(opened, file), group="export", exclusive=True),
+        )
+
+    async def _export(self, opened: OpenMatrix, file: str) -> None:
+        self.workbench.say(await asyncio.to_thread(export_matrix, opened, file, self.workbench.agent.dir))

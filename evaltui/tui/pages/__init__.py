@@ -1,1 +1,0 @@
-"""What panes and screens say, as lines of text with roles: no widget, no key, no colour."""

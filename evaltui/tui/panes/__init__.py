@@ -1,1 +1,0 @@
-"""The parts of the screen. Each draws what the workbench knows; none knows another."""

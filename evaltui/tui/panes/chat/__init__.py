@@ -1,1 +1,0 @@
-"""The chat pane: the conversation, and the message that is being written."""

@@ -1,1 +1,0 @@
-"""The trace of a case."""

@@ -1,1 +1,0 @@
-"""The cases pane: the tree of sets, cases and turns."""

@@ -1,0 +1,1 @@
+"""A result: why, the metrics, and every turn beside its expectations."""

@@ -1,0 +1,292 @@
+"""The result of a case: why, the metrics, every turn beside its expectations, and what else came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from evaltui.core.compare.explain import error_text
+from evaltui.core.compare.turn_verdicts import turn_status
+from evaltui.core.model.eval_set import EvalCase, user_text
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.problems import format_path
+from evaltui.runs.history import CaseHistory
+from evaltui.text.figures import counted, show_number
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, Span, cells, pad, wrap
+from evaltui.text.outcomes import GLYPHS, ROLES, glyph
+from evaltui.text.syntax import JSON
+from evaltui.text.values import show_value, visible, visible_block
+from evaltui.tui.result.history import write_history
+from evaltui.tui.result.judged import write_metrics
+from evaltui.tui.result.metric import card_of, write_metric
+from evaltui.tui.result.rows import write_calls, write_text, write_value
+from evaltui.tui.result.sides import BESIDE, write_heads
+from evaltui.tui.result.verdict import write_strip, write_verdict
+from evaltui.tui.widgets.writer import LABEL, NOT_FOLDED, Folding, Lines, Page, RepeatAt, write_error
+from evaltui.views.repeats import repeat_rows, shown_repeat
+from evaltui.views.result import error_rows, gating, informational_rows, turn_facts, turns_in_detail
+from evaltui.views.rows import Row, outermost, scored_response, shown_text, state_rows, text_rows
+from evaltui.workbench.agent.agent_state import PrintedLine
+from evaltui.workbench.state import CaseOutcome
+
+_MOST_PRINTED = 200
+# Cells of the glyph of a repeat.
+_GLYPH = 2
+_LONGEST_MESSAGE = 20_000
+# Shown of a message before the others are unfolded.
+_MESSAGE_LINES = 2
+
+
+@dataclass(frozen=True)
+class CaseShown:
+    """A result and how it is shown."""
+
+    scored: CaseOutcome
+    past: CaseHistory | None = None
+    """What is known of earlier runs; None while they are read."""
+    folding: Folding = NOT_FOLDED
+    height: int = 0
+    """The rows that the page has: where all of it fits, what passed is open, too."""
+    turn: int | None = None
+    """The selected turn, from 0, which is open."""
+    note: Sequence[Span] = ()
+    """What is to be known of the result as a whole."""
+    changed: Sequence[str] = ()
+    """What changed after its run, as `Freshness` has it."""
+    place: str = ""
+    """Where the case is: `lights.evalset.json:88`."""
+    printed: Sequence[PrintedLine] = ()
+    """What the agent printed in the case."""
+    strip_last: bool = False
+    """Whether the metrics stand below the differences, as on a small screen."""
+    messages: Mapping[int, str] | None = None
+    """The user messages of the run by turn, from 0, where its case is not stored any more; None where it
+    is."""
+
+    @cached_property
+    def case(self) -> EvalCase | None:
+        """The case that the result was scored by; None where it is not stored any more."""
+        return self.scored.case if self.messages is None else None
+
+    def message(self, number: int) -> str:
+        """The user message of a turn, from 0; "" where it is not known."""
+        if self.case is None:
+            return (self.messages or {}).get(number, "")
+        turns = self.case.conversation or []
+        return user_text(turns[number].user_content) if number < len(turns) else ""
+
+
+def write_case_result(page: Page, shown: CaseShown) -> None:
+    """What passed is folded, unless all of the page fits with it open, and with what stands above."""
+    opened = Page(page.width, page.widest, page.marks, Lines(page.lines), unfolded=page.unfolded)
+    _write(page, shown, fits=False)
+    if len(page.lines) <= shown.height:
+        _write(opened, shown, fits=True)
+        if len(opened.lines) <= shown.height:
+            page.take(opened)
+
+
+def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
+    scored = shown.scored
+    result = scored.shown
+    several = len(scored.result.repeats) > 1
+    write_verdict(page, scored.result if several else result, list(shown.note))
+    if several:
+        page.blank()
+        write_repeats(page, scored)
+    if not shown.strip_last:
+        _write_strip(page, shown, result)
+    if result.error:
+        page.blank()
+        is_told = not several and error_text(result.error) == visible(str(result.error))
+        write_error(page, result.error, shown.folding, is_told=is_told)
+    _write_turns(page, shown, result, fits=fits)
+    if shown.strip_last:
+        _write_strip(page, shown, result)
+    write_metrics(page, result, shown.folding, fits=fits)
+    _write_state(page, shown, result)
+    _write_informational(page, result, shown.folding)
+    passed = result.status is Status.PASSED
+    write_history(page, shown.past, shown.folding, passed=passed, changed=shown.changed)
+    _write_printed(page, shown)
+    _write_errors(page, result)
+
+
+def _write_strip(page: Page, shown: CaseShown, result: CaseResult) -> None:
+    """The metrics, and below them those that are unfolded."""
+    write_strip(page, result, shown.past, stale=bool(shown.note))
+    for metric in gating(result):
+        if card_of(metric.name) in page.unfolded:
+            write_metric(page, metric, shown.scored.config)
+
+
+def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
+    in_detail = turns_in_detail(result)
+    for number in range(len(result.turns)):
+        usual = fits or number in in_detail or number == shown.turn
+        is_open = shown.folding.is_open(f"turn {number}", usual=usual)
+        page.part(is_open=is_open)
+        _write_turn(page, shown, result, number, is_open=is_open)
+    if result.stopped:
+        page.blank()
+        page.text([(visible(result.stopped), "muted")])
+
+
+def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *, is_open: bool) -> None:
+    turn, status = result.turns[number], turn_status(result, number)
+    page.turns[number] = len(page.lines)
+    message = turn.user or shown.message(number)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", "")]
+    head += [glyph(status) if status else (GLYPHS["INFORMATIONAL"], "muted"), ("  ", "")]
+    failed = status in ("FAILED", "ERROR")
+    head.append((" ".join(visible_block(message).split()), "" if failed else "muted"))
+    facts = list(turn_facts(result, number))
+    if len(facts) > 2 and cells(head) + len("   ".join(facts)) + 2 > page.width:
+        # The score stands beside the response, too.
+        facts = [fact for fact in facts if not fact.startswith("response ")]
+    page.fold(f"turn {number}", head, [("   ".join(facts), "muted")])
+    if not is_open:
+        return
+    if "\n" in message.strip() or cells(head) + len("   ".join(facts)) + 2 > page.width:
+        _write_message(page, shown.folding, f"message {number}", message)
+    if failed and turn.expectation != "simulated":
+        write_heads(page, ("expected", shown.place), ("actual", shown.scored.run.name))
+    write_calls(page, turn, number, shown.folding, is_brief=not failed)
+    for row in text_rows(result, number):
+        write_text(page, row)
+    if page.width >= BESIDE and failed and (turn.calls or turn.intermediate):
+        page.blank()
+    if (response := scored_response(result, number)) is not None:
+        write_text(page, response)
+
+
+def _write_message(page: Page, folding: Folding, key: str, message: str) -> None:
+    """The user message of a turn; of a long one the first lines, the others are folded."""
+    text = visible_block(shown_text(message, _LONGEST_MESSAGE))
+    lines: list[Line] = [[("    ", ""), *line] for line in wrap([(text, "muted")], page.width - 4)]
+    if len(lines) <= _MESSAGE_LINES + 1:
+        page.lines += lines
+        return
+    is_open = folding.is_open(key, usual=False)
+    if is_open:
+        page.lines += lines
+        page.fold(key, [("    ▾ ", "faint"), ("fewer lines", "muted")])
+    else:
+        page.lines += lines[:_MESSAGE_LINES]
+        more = counted(len(lines) - _MESSAGE_LINES, "more line")
+        page.fold(key, [("    ▸ ", "faint"), (more, "muted")])
+
+
+# Repeats
+
+
+def write_repeats(page: Page, scored: CaseOutcome) -> None:
+    """How each of them came out, what that says of the next ones, and which calls they made."""
+    result = scored.result
+    _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
+    for row in repeat_rows(result):
+        if row.repeats:
+            head: Line = [("  ▌ " if scored.repeat in row.repeats else "    ", "bold accent"), *row.head]
+            page.text(row.line, head)
+        else:
+            page.labelled(row.label, row.line)
+
+
+def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool) -> None:
+    margin = 2 + LABEL
+    in_row = max(1, (page.width - margin) // _GLYPH)
+    for first in range(0, len(result.repeats), in_row):
+        spans: list[Span] = [(pad("  repeats" if first == 0 else "", margin), "muted")]
+        for number in range(first, min(first + in_row, len(result.repeats))):
+            mark, role = glyph(result.repeats[number].status)
+            start = margin + (number - first) * _GLYPH
+            page.repeats.append(RepeatAt(number, len(page.lines), start, start + _GLYPH))
+            spans += [(mark, "chip" if number == shown else role), (" ", "")]
+        if first + in_row >= len(result.repeats):
+            spans.append((f" {result.passed_repeats}/{len(result.repeats)}", f"bold {ROLES[result.status]}"))
+        page.row(*spans)
+    keys = f"   {key_of('previous_repeat')} {key_of('next_repeat')} previous, next"
+    page.labelled("shown", [(shown_repeat(result, shown if chosen else None), "bold"), (keys, "muted")])
+
+
+# What else came of it
+
+
+def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
+    """The keys of the final state that the case asks for; only what differs, unless it is opened."""
+    expected = (shown.case.final_session_state if shown.case else None) or {}
+    scored = any(metric.name == "final_session_state" for metric in result.metrics)
+    if not result.state and not (expected and scored):
+        return
+    names = {format_path((key,)): key for key in expected}
+    differing = {outermost(diff.path, names) or diff.path for diff in result.state}
+    is_open = shown.folding.is_open("state", usual=bool(result.state))
+    page.part(is_open=is_open)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Final state ", "bold")]
+    head.append(glyph(Status.FAILED if result.state else Status.PASSED))
+    for path, key in names.items() if not is_open else ():
+        head += [("  ", ""), (visible(path), "key"), (" ", ""), (show_value(expected[key]), JSON)]
+    right = (
+        f"{show_number(len(expected) - len(differing))}/{counted(len(expected), 'key')}" if expected else ""
+    )
+    page.fold("state", head, [(right, "muted")] if right else [])
+    if not is_open:
+        return
+    for row in state_rows(result.state):
+        write_value(page, row)
+    for path, key in names.items():
+        if path not in differing:
+            write_value(page, Row("state", "same", visible(path), expected[key], expected[key]))
+
+
+def _write_informational(page: Page, result: CaseResult, folding: Folding) -> None:
+    """The metrics without a verdict: a line, and when it is opened one for each of them."""
+    rows = informational_rows(result)
+    if not rows:
+        return
+    is_open = folding.is_open("informational", usual=False)
+    page.part(is_open=is_open)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Informational metrics", "bold")]
+    right: Line = []
+    for row in rows if not is_open else ():
+        if row.is_time:
+            right = [(row.figure, "muted")]
+        else:
+            head += [(f"   {row.name} ", "muted"), (row.figure, "")]
+    page.fold("informational", head, right)
+    for row in rows if is_open else ():
+        details = "   ".join(
+            f"{visible(name.replace('_', ' '))} {show_number(value)}"
+            for name, value in row.metric.details.items()
+            if value is not None
+        )
+        line: Line = [("    ", ""), (visible(row.metric.name), "key"), (f"  {row.figure}", "")]
+        page.hanging([*line, *([(f"   per turn: {details}", "muted")] if details else [])], 8)
+
+
+def _write_printed(page: Page, shown: CaseShown) -> None:
+    printed = shown.printed
+    if not printed:
+        return
+    is_open = shown.folding.is_open("console", usual=False)
+    first = visible(printed[0].text)
+    page.part(is_open=is_open)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Console", "bold")]
+    head += [] if is_open else [(f"   {first}", "muted")]
+    page.fold("console", head, [(counted(len(printed), "line"), "muted")])
+    for line in printed[:_MOST_PRINTED] if is_open else ():
+        page.block([(visible(line.text), "error" if line.source == "stderr" else "")], 4)
+    if is_open and len(printed) > _MOST_PRINTED:
+        more = counted(len(printed) - _MOST_PRINTED, "more line")
+        page.row((f"    and {more}   {key_of('show_console')} Console", "muted"))
+
+
+def _write_errors(page: Page, result: CaseResult) -> None:
+    """Those of metrics."""
+    for row in error_rows(result):
+        if row.title:
+            page.blank()
+            page.text([(row.title, "bold")])
+            write_error(page, row.error)

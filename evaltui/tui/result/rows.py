@@ -1,0 +1,261 @@
+"""Rows of a result as lines of two sides: calls with their arguments, values, texts word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from itertools import zip_longest
+from typing import Any
+
+from rich.cells import cell_len
+
+from evaltui.core.model.outcome import TurnResult
+from evaltui.text.lines import Line, Span, pad, with_role, wrap
+from evaltui.text.markdown import markdown
+from evaltui.text.outcomes import ROW_MARKS
+from evaltui.text.syntax import JSON, arguments_line, code
+from evaltui.text.values import show_value, type_names, visible, visible_block
+from evaltui.text.word_diff import MARKS, WordOp
+from evaltui.tui.result.sides import (
+    BESIDE,
+    MARGIN,
+    Sides,
+    column_width,
+    note_width,
+    put_off_sides,
+    write_sides,
+)
+from evaltui.tui.widgets.writer import Folding, Page
+from evaltui.views.rows import (
+    ABSENT,
+    Row,
+    argument_rows,
+    call_rows,
+    common_words,
+    labelled_sides,
+    shown_text,
+)
+
+_MAX_PATH = 28
+# Enter shows all of it.
+_MAX_VALUE = 400
+_LONGEST_TEXT = 20_000
+
+
+# Calls
+
+
+def write_calls(
+    page: Page, turn: TurnResult, number: int, folding: Folding, *, is_brief: bool = False
+) -> None:
+    """The calls of a turn, from 0; equal ones in one line each where it `is_brief`."""
+    for group in call_rows(turn, number):
+        if group.title and not folding.is_open(group.key, usual=False):
+            margin = "    " if group.rows[0].kind == "argument" else "  "
+            page.fold(group.key, [(f"{margin}▸ ", "faint"), ("= ", "muted"), (group.title, "muted")])
+            continue
+        width = _label_width(row for row in group.rows if row.kind == "argument")
+        for row in group.rows:
+            if row.kind == "call":
+                with _difference(page, row, _call_sides(row)):
+                    _write_call(page, row, is_brief=is_brief, checked=turn.checks_calls)
+            else:
+                write_value(page, row, "  ", width)
+
+
+def _label_width(rows: Iterable[Row]) -> int:
+    return max(4, min(_MAX_PATH, max((cell_len(row.label) for row in rows), default=4)))
+
+
+def _difference(page: Page, row: Row, sides: Mapping[str, Any]) -> AbstractContextManager[None]:
+    return page.difference(row.at, sides) if row.at else nullcontext()
+
+
+def _call_sides(row: Row) -> dict[str, Any]:
+    sides = {"expected": row.expected, "actual": row.actual}
+    if row.op == "moved":
+        sides = {"the same on both sides": row.actual}
+    return {side: {"name": row.label, "args": args} for side, args in sides.items() if args is not ABSENT}
+
+
+def _write_call(page: Page, row: Row, *, is_brief: bool, checked: bool) -> None:
+    if row.op == "made":
+        # Nothing is expected: there is one column.
+        mark: Line = [(" " * MARGIN, ""), ROW_MARKS["made"], (" ", "")]
+        page.row(*mark, *_in_a_line(row))
+        return
+    if is_brief and row.op in ("", "same") and ABSENT not in (row.expected, row.actual):
+        put_off_sides(page, lambda: Sides(row.op, _in_a_line(row), _in_a_line(row)))
+        return
+    sides = labelled_sides(row, _MAX_VALUE)
+    left, right = (side if checked or side is None else [(row.label, "")] for side in sides)
+    put_off_sides(page, partial(Sides, row.op, left, right, row.note, differs=row.differs))
+    arguments = list(argument_rows(row))
+    width = min(_MAX_PATH, max((cell_len(argument.label) for argument in arguments), default=0))
+    for argument in arguments:
+        put_off_sides(page, partial(_value_sides, page, argument, "  ", width))
+
+
+def _in_a_line(row: Row) -> Line:
+    return [(row.label, "bold"), *arguments_line(row.actual, _MAX_VALUE)]
+
+
+def argument_lines(args: Mapping[str, Any] | None) -> Iterator[Line]:
+    names = {name: visible(str(name)) for name in args or {}}
+    width = min(_MAX_PATH, max(map(cell_len, names.values()), default=0))
+    for name, data in (args or {}).items():
+        yield [("  ", ""), (pad(names[name], width), "key"), ("  ", ""), (show_value(data, _MAX_VALUE), JSON)]
+
+
+# Values
+
+
+def write_value(page: Page, row: Row, margin: str = "", width: int = 0) -> None:
+    """An argument, or a key of the state, behind a label of `width` cells."""
+    sides = {"expected": row.expected, "actual": row.actual}
+    sides = {side: value for side, value in sides.items() if value is not ABSENT}
+    with _difference(page, row, sides):
+        make = partial(_value_sides, page, row, margin, width or cell_len(row.label))
+        put_off_sides(page, make, 2 if row.is_change else 1)
+
+
+def _value_sides(page: Page, row: Row, margin: str, width: int) -> Sides:
+    room = (column_width(page) if page.width >= BESIDE else page.width) - width - len(margin) - 4
+    lines = labelled_sides(row, max(12, room) if row.is_change else _MAX_VALUE, pad(row.label, width))
+    expected, actual = (None if line is None else [(margin, ""), *line] for line in lines)
+    return Sides(row.op, expected, actual, row.note, _notes(row), row.differs)
+
+
+def _notes(row: Row) -> tuple[str, str]:
+    """The note where one side stands below the other."""
+    if not row.is_change:
+        return "", ""
+    if row.op == "rule":
+        return row.note, ""
+    kinds = type_names(row.expected, row.actual)
+    return (f"expected {kinds[0]}", f"actual {kinds[1]}") if kinds else ("expected", "actual")
+
+
+# Texts
+
+
+def write_text(page: Page, row: Row) -> None:
+    """A response, or a text before it, word for word where both sides have much in common."""
+    if row.kind == "unscored":
+        text = f"{row.label}: {_shown(row.actual)}"
+        page.text([(text, "muted"), (f"  {row.note}", "faint")], [("    ", "")])
+        return
+    if row.op == "made":
+        # Nothing is expected: there is one column.
+        page.lines += [[("    ", ""), *line] for line in prose(row.actual, page.width - 4)]
+        return
+    texts = {"expected": row.expected, "actual": row.actual}
+    with _difference(page, row, {side: text for side, text in texts.items() if text is not ABSENT}):
+        if not row.is_change and not row.instead:
+            _write_one_text(page, row)
+        elif page.width >= BESIDE:
+            _write_beside(page, row)
+        else:
+            _write_below(page, row)
+
+
+def _by(row: Row) -> str:
+    return f"{row.label}: " if row.label else ""
+
+
+def _write_one_text(page: Page, row: Row) -> None:
+    """A text that is the same on both sides, or that the other side does not have."""
+    text = row.expected if row.actual is ABSENT else row.actual
+    room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - note_width(row.note)
+    for number, line in enumerate(prose(f"{_by(row)}{text}", max(8, room))):
+        left, right = (None if side is ABSENT else line for side in (row.expected, row.actual))
+        op, note = (row.op, row.note) if number == 0 else ("", "")
+        write_sides(page, Sides(op, left, right, note, differs=row.differs))
+
+
+def _write_beside(page: Page, row: Row) -> None:
+    room = column_width(page)
+    room_right = room - note_width(row.note)
+    parts = common_words(row.expected, "" if row.instead else row.actual)
+    if parts:
+        by: Line = [(_by(row), "muted")] if row.label else []
+        kept = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
+        left, right = (
+            wrap([*by, *_marked(page, texts, "exp-hi")], width)
+            for texts, width in zip(kept, (room, room_right), strict=True)
+        )
+    else:
+        left = prose(f"{_by(row)}{row.expected}", room)
+        right = [[(row.instead, "error")]] if row.instead else prose(f"{_by(row)}{row.actual}", room_right)
+    for number, (expected, actual) in enumerate(zip_longest(left, right)):
+        op, note = (row.op, row.note) if number == 0 else ("", "")
+        write_sides(page, Sides(op, expected, actual, note, differs=row.differs and not parts))
+
+
+def _write_below(page: Page, row: Row) -> None:
+    room = page.width - MARGIN - 2
+    if not row.instead and (parts := common_words(row.expected, row.actual)):
+        by: Line = [(_by(row), "muted")] if row.label else []
+        lines = wrap([*by, *_marked(page, parts, "exp-hi strike")], room - note_width(row.note))
+        for number, line in enumerate(lines):
+            op, note = (row.op, row.note) if number == 0 else ("", "")
+            write_sides(page, Sides(op, None, line, note))
+        return
+    for number, line in enumerate(prose(f"{_by(row)}{row.expected}", room - note_width("expected"))):
+        op, note = ("missing", "expected") if number == 0 else ("", "")
+        write_sides(page, Sides(op, line, None, note, differs=row.differs))
+    first, text = (row.instead, "") if row.instead else (row.note, f"{_by(row)}{row.actual}")
+    for number, line in enumerate(prose(text, room - note_width(first)) or [[]]):
+        op, note = ("extra", first) if number == 0 else ("", "")
+        write_sides(page, Sides(op, None, line, note, differs=row.differs))
+
+
+def prose(text: str, room: int) -> list[Line]:
+    """The lines of a text in so many cells; several are taken for Markdown."""
+    shown = _shown(text)
+    return markdown(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
+
+
+def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> list[Span]:
+    """The words of one text, or of both where all parts are given; what changed is tinted, or in marks.
+
+    Several lines have the colours of Markdown."""
+    # Marks could not be read with a line through them.
+    roles = {"same": "", "removed": "exp-hi" if page.marks else removed, "added": "act-hi"}
+    spans: list[Span] = []
+    touching = False
+    for op, text in parts:
+        start, end, _ = MARKS[op] if page.marks else ("", "", "")
+        only = text.strip() or text
+        before, _, after = text.partition(only)
+        # In the texts they touch; for the eye they are two words.
+        gap = " " if op == "added" and touching else ""
+        touching = op == "removed" and not after
+        spans += [
+            (f"{gap}{_shown(before)}", ""),
+            (f"{start}{_shown(only)}{end}", roles[op]),
+            (_shown(after), ""),
+        ]
+    return _in_markdown(spans)
+
+
+def _in_markdown(spans: list[Span]) -> list[Span]:
+    """A text of several lines with the colours of Markdown under its own roles."""
+    text = "".join(part for part, _ in spans)
+    if "\n" not in text.strip():
+        return spans
+    coloured = [span for line in code(text, "markdown") for span in (*line, ("\n", ""))][:-1]
+    if "".join(part for part, _ in coloured) != text:
+        return spans
+    place = 0
+    for part, role in spans:
+        if role and part:
+            coloured = with_role(role, coloured, place, place + len(part))
+        place += len(part)
+    return coloured
+
+
+def _shown(text: str) -> str:
+    """A text of several lines as the terminal may have it, without its middle where it is very long."""
+    return visible_block(shown_text(text, _LONGEST_TEXT))

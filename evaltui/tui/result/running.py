@@ -1,0 +1,225 @@
+"""The page of a run that goes on: how far it is, its requests, what is in flight, the failures so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import Call
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
+from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
+from evaltui.text.plots import sparkline, stacked_bar
+from evaltui.text.values import visible
+from evaltui.tui.result.verdict import ROOMY, chip
+from evaltui.tui.widgets.writer import Link, Page
+from evaltui.views.cause import why
+from evaltui.workbench.state import CaseOutcome, Run
+from evaltui.workbench.trace.traffic import as_shares, is_rate_limit
+
+_MOST_IN_FLIGHT = 12
+MOST_FAILURES = 50
+_MOST_BAR = 60
+_MOST_NAME = 40
+_GAP = 2
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """A case that runs."""
+
+    name: str
+    turns: int
+    """How many it has; 0 where nobody knows."""
+    events: Sequence[Event]
+    """What has happened in it so far."""
+    repeat: tuple[int, int] = (0, 1)
+    """Which repeat this is, from 0, and how many there are."""
+    is_judged: bool = False
+    """Whether it waits for a judge."""
+
+
+class FailedCase(NamedTuple):
+    """A case of the run whose result is one to stop at."""
+
+    case: CaseId
+    set_name: str
+    """"" where all cases of the run are of one set."""
+    scored: CaseOutcome
+
+
+class Figure(NamedTuple):
+    """A number of a run or a case, drawn as a card."""
+
+    name: str
+    value: str
+    limit: str = ""
+    """What belongs to it, at the right of its name."""
+    plot: Sequence[Span] = ()
+    """What is drawn behind the value."""
+
+
+def write_running(
+    page: Page, run: Run, in_flight: Sequence[InFlight], failures: Sequence[FailedCase]
+) -> None:
+    """`failures` are the last ones of the run, the newest first."""
+    done, selected = len(run.done), len(run.selected)
+    left = run.seconds_left
+    head: Line = [chip(RUNNING), ("  ", ""), (f"{done}/{selected}", "bold"), (" done", "muted")]
+    about = f", about {show_duration(round(left))} left" if left is not None else ""
+    page.ends(head, [(f"{show_elapsed(run.seconds)}{about}", "muted")])
+    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
+    bar = stacked_bar([*parts, (len(run.running), "accent")], selected, min(page.width - 1, _MOST_BAR))
+    page.lines.append([(" ", ""), *bar])
+    page.blank()
+    write_figures(page, _figures(run, page.width))
+    write_in_flight(page, run, in_flight)
+    _write_failures(page, failures, len(run.failures))
+    page.blank()
+
+
+def _figures(run: Run, width: int) -> list[Figure]:
+    """Requests, latency and tokens over the run; what they cost is not known."""
+    traffic, now = run.traffic, run.seconds
+    rate, latency = traffic.requests_per_minute(now), traffic.latency(now)
+    columns = plot_width(width)
+    plots = [
+        sparkline(as_shares(values), ["accent"] * len(values))
+        for values in (
+            traffic.requests_over_time(now, columns),
+            traffic.latency_over_time(now, columns),
+            traffic.tokens_over_time(now, columns),
+        )
+    ]
+    refused = counted(traffic.rate_limits, "rate limit") if traffic.rate_limits else ""
+    throttled = f"throttled {show_duration(traffic.throttled)}" if traffic.throttled else ""
+    return [
+        Figure("requests/min", show_number(rate), throttled or refused, plots[0] if rate else ()),
+        Figure("latency", show_duration(latency), "", plots[1] if latency is not None else ()),
+        Figure(
+            "tokens",
+            show_number(traffic.tokens or None),
+            "",
+            plots[2] if traffic.tokens else (),
+        ),
+        Figure("cost", UNKNOWN),
+    ]
+
+
+def plot_width(width: int) -> int:
+    """Cells of the plot of a figure on a page of so many cells."""
+    return width // 4 - 14 if width >= ROOMY else 8
+
+
+def write_figures(page: Page, figures: Sequence[Figure]) -> None:
+    """Figures as cards; where there is less room, in as few lines as they need."""
+    if page.width < ROOMY:
+        line: Line = []
+        for one in figures:
+            limit = f"  {one.limit}" if one.limit else ""
+            plot: Line = [(" ", ""), *one.plot] if one.plot else []
+            part: Line = [(f" {one.name} ", "muted"), (one.value, "bold"), *plot, (limit, "faint")]
+            if line and cells(line) + cells(part) + 2 > page.width:
+                page.lines.append(cut(line, page.width))
+                line = []
+            line += [*([("  ", "")] if line else []), *part]
+        page.lines.append(cut(line, page.width))
+        return
+    width = (page.width + _GAP) // len(figures) - _GAP
+    rows: tuple[Line, Line] = [], []
+    for one in figures:
+        top = both_ends([(f" {one.name}", "muted")], [(one.limit, "faint"), (" ", "")], width, gap=1)
+        below = both_ends([(f" {one.value}  ", "bold")], [*one.plot, (" ", "")], width, gap=0)
+        for row, line in zip(rows, (top, below), strict=True):
+            gap: Line = [(" " * _GAP, "")] if row else []
+            row += [*gap, *with_role("surface", [*line, (" " * (width - cells(line)), "")])]
+    page.lines += rows
+
+
+def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
+    """What runs now, and what each of these waits for."""
+    if not in_flight:
+        return
+    page.blank()
+    hosts = f", {counted(run.hosts, 'host')}" if run.hosts else ""
+    page.ends([("In flight", "bold")], [(f"parallel {run.parallel}{hosts}", "muted")] if run.parallel else [])
+    names = min(_MOST_NAME, max(len(one.name) for one in in_flight))
+    for one in in_flight[:_MOST_IN_FLIGHT]:
+        left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(one.name):<{names}}  ", "")]
+        left += [(f"{_place(one):<14}", "muted")]
+        left += [("judge", "muted")] if one.is_judged else waiting(one.events, run.seconds)
+        page.ends(left, [(show_duration(elapsed(one.events, run)), "muted")])
+    if len(in_flight) > _MOST_IN_FLIGHT:
+        page.row((f"    and {show_number(len(in_flight) - _MOST_IN_FLIGHT)} more", "muted"))
+
+
+def _place(one: InFlight) -> str:
+    """`turn 2 of 3`, `repeat 3 of 5`"""
+    number, repeats = one.repeat
+    if repeats > 1:
+        return f"repeat {number + 1} of {repeats}"
+    return turn_in_words(turn_of(one.events), one.turns).lower()
+
+
+def _write_failures(page: Page, newest: Sequence[FailedCase], count: int) -> None:
+    if not newest:
+        return
+    page.blank()
+    page.ends([("Failures", "bold")], [(show_number(count), "muted")])
+    for failed in newest:
+        page.links.append(Link(failed.case, len(page.lines), len(page.lines) + 1))
+        prefix = f"{visible(failed.set_name)} › " if failed.set_name else ""
+        left: Line = [("  ", ""), glyph(failed.scored.status), (f" {prefix}", "muted")]
+        page.ends(
+            [*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.scored.result)), "muted")]
+        )
+    if count > len(newest):
+        more = f"    and {show_number(count - len(newest))} more   {key_of('next_failing')} next failing"
+        page.row((more, "muted"))
+
+
+# What a case is at
+
+
+def turn_in_words(turn: int, count: int) -> str:
+    return f"Turn {turn + 1} of {count}" if count else f"Turn {turn + 1}"
+
+
+def turn_of(events: Sequence[Event]) -> int:
+    """The turn of now, from 0."""
+    return next((event.turn for event in reversed(events) if event.turn is not None), 0)
+
+
+def elapsed(events: Sequence[Event], run: Run) -> float:
+    """Seconds since the case began."""
+    return max(0.0, run.seconds - events[0].t) if events else 0.0
+
+
+def waiting(events: Sequence[Event], now: float) -> Line:
+    """`waiting for gemini-2.5-flash  1.3 s`, `tool get_temperature`, `rate limit, retry in 2 s`"""
+    last = next((event for event in reversed(events) if event.kind not in ("console", "state")), None)
+    if last is None:
+        return [("starting", "muted")]
+    since = max(0.0, now - last.t)
+    time = (f"  {show_duration(since)}", "muted")
+    if last.kind == "error" and last.data.get("retrying"):
+        left = max(0.0, float(last.data.get("wait") or 0) - since)
+        what = "rate limit" if is_rate_limit(last) else str(last.data.get("type") or "error")
+        return [(f"{visible(what)}, retry in {show_duration(left)}", "warning")]
+    if last.kind == "model_request":
+        return [("waiting for ", "muted"), (visible(str(last.data.get("model", "model"))), ""), time]
+    if last.kind == "tool_call":
+        return [("tool ", "muted"), *((visible(call.name), "") for call in calls_in((last,))), time]
+    return [("streaming" if last.data.get("partial") else "agent", "muted"), time]
+
+
+def calls_in(events: Sequence[Event]) -> list[Call]:
+    """The calls that the agent made in these."""
+    contents = (one.content or {} for one in events if one.kind == "tool_call")
+    parts = (part for content in contents for part in content.get("parts") or [])
+    calls = (part.get("function_call") or {} for part in parts)
+    return [Call(str(call.get("name", "")), call.get("args")) for call in calls]

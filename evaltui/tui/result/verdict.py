@@ -1,0 +1,196 @@
+"""The head of a result: the outcome and why, a strip of metrics, and how earlier runs came out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from evaltui.core.compare.explain import why
+from evaltui.core.model.outcome import CaseResult, MetricResult, Status
+from evaltui.runs.history import CaseHistory
+from evaltui.text.figures import score_figures
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
+from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
+from evaltui.text.plots import bar, sparkline
+from evaltui.text.syntax import colored
+from evaltui.text.values import visible
+from evaltui.tui.result.history import lowest_metric
+from evaltui.tui.widgets.writer import Link, Page
+from evaltui.views.result import gating
+
+# From here on there is room for cards, and for why on one line: a pane of 110 cells.
+ROOMY = 106
+_LEAST_CARD, _CARD_GAP = 24, 2
+# Fewer cells of a bar say nothing.
+_LEAST_BAR = 4
+# Longer histories take room from the metrics.
+_MOST_SPARKS = 16
+
+_TINTS: Mapping[str, str] = {
+    **dict.fromkeys(COUNTED, "panel"),
+    "PASSED": "exp",
+    "FAILED": "act",
+    "ERROR": "act",
+    RUNNING: "sel",
+    NOT_RUN: "panel",
+}
+# What metrics are called where there is little room; others lose what every name of a metric has.
+_SHORT: Mapping[str, str] = {
+    "tool_trajectory_avg_score": "trajectory",
+    "response_match_score": "response",
+    "final_response_match_v2": "judged response",
+    "response_evaluation_score": "coherence",
+    "final_session_state": "state",
+    "rubric_based_final_response_quality_v1": "rubric",
+    "rubric_based_tool_use_quality_v1": "tool rubric",
+    "rubric_based_multi_turn_trajectory_quality_v1": "conversation rubric",
+    "per_turn_user_simulator_quality_v1": "simulated user",
+}
+_NEEDLESS = re.compile(
+    r"_v\d+$|_avg_score$|_score$|_based(?=_)|_final_response(?=_quality)|_session(?=_state)"
+)
+
+
+def chip(status: str, *, stale: bool = False) -> Span:
+    """` ✗ FAILED `"""
+    role = "faint panel" if stale else f"bold {ROLES[status].removeprefix('bold ')} {_TINTS[status]}"
+    return f" {GLYPHS[status]} {WORDS[status].upper()} ", role
+
+
+def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
+    """The outcome and why. `note` says what is to be known of the result as a whole, as that it is stale."""
+    head: Line = [chip(result.status, stale=bool(note)), ("  ", "")]
+    if note:
+        page.row(*head, *note)
+        head = [(" " * cells(head), "")]
+    if text := why(result):
+        page.text(colored(text), head)
+    elif not note:
+        page.row(*head)
+
+
+def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
+    """Names of metrics without what goes without saying, as long as they are different ones."""
+    names = [(_SHORT.get(one) if shortest else None) or _NEEDLESS.sub("", one) or one for one in metrics]
+    twice = Counter(names)
+    return [visible(one if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
+
+
+def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, stale: bool = False) -> None:
+    """A card for each metric and one for the history; where there is less room, all of them in a line. Scores
+    of a stale result are faint."""
+    metrics = gating(result)
+    if not metrics and page.width < ROOMY:
+        return
+    page.blank()
+    first = len(page.lines)
+    if page.width >= ROOMY:
+        _write_cards(page, metrics, past, passed=result.status is Status.PASSED)
+    else:
+        _write_line(page, metrics, past)
+    for number in range(first, len(page.lines)) if stale else ():
+        page.lines[number] = [
+            (text, "surface faint" if "surface" in role else role) for text, role in page.lines[number]
+        ]
+
+
+def _write_cards(
+    page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None, *, passed: bool
+) -> None:
+    in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
+    width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
+    names = short_names([one.name for one in metrics], shortest=False)
+    cards = [_card(one, name, width - 2) for one, name in zip(metrics, names, strict=True)]
+    cards.append(_history_card(past, width - 2, passed=passed))
+    opens = [*(one.name for one in metrics), ""]
+    for first in range(0, len(cards), in_row):
+        if first:
+            page.lines.append([])
+        for number, name in enumerate(opens[first : first + in_row]):
+            start = number * (width + _CARD_GAP)
+            page.links.append(Link(name, len(page.lines), len(page.lines) + 2, start, start + width))
+        for row in (0, 1):
+            line: Line = []
+            for card in cards[first : first + in_row]:
+                fill = " " * (width - 1 - cells(card[row]))
+                gap: Line = [(" " * _CARD_GAP, "")] if line else []
+                line += [*gap, *with_role("surface", [(" ", ""), *card[row], (fill, "")])]
+            # What the division leaves belongs to the last card of a full row.
+            rest = page.width - cells(line) if len(cards) - first >= in_row else 0
+            page.lines.append([*line, (" " * rest, "surface")])
+
+
+def _card(metric: MetricResult, name: str, width: int) -> tuple[Line, Line]:
+    head = cut([glyph(metric.status), (f" {name}", "")], width)
+    if metric.score is None:
+        return head, cut([(WORDS[metric.status], "muted")], width)
+    figure, needed = score_figures(metric.score, metric.threshold)
+    score: Line = [(figure, f"bold {ROLES[metric.status]}"), (" ", "")]
+    right: Line = [(f" {_sign(metric)}{needed}", "faint")] if needed else []
+    room = width - cells(score) - cells(right)
+    if room < _LEAST_BAR or not 0 <= metric.score <= 1 or (metric.threshold or 0) > 1:
+        return head, both_ends(score, right, width, gap=0)
+    return head, [*score, *bar(metric.score, room, ROLES[metric.status], metric.threshold), *right]
+
+
+def _sign(metric: MetricResult) -> str:
+    return "≤" if metric.lower_is_better else "≥"
+
+
+def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None) -> None:
+    """`✗ trajectory 0.50 ≥1.00  ✓ response 0.97`, with the thresholds that decide."""
+    sparks: Line = [*_sparks(past, _MOST_SPARKS), (" ", "")]
+    lines: list[Line] = [[]]
+    room = page.width - cells(sparks) - 2
+    above = len(page.lines)
+    for metric, name in zip(metrics, short_names([one.name for one in metrics], shortest=True), strict=True):
+        part = _figure(metric, name)
+        if lines[-1] and cells(lines[-1]) + cells(part) + 2 > room:
+            lines.append([])
+            room = page.width
+        lines[-1] += [("  ", ""), *part] if lines[-1] else [(" ", ""), *part]
+        place, end = above + len(lines) - 1, cells(lines[-1])
+        page.links.append(Link(metric.name, place, place + 1, end - cells(part) - 1, end))
+    if past is not None and past.points:
+        page.links.append(Link("", above, above + 1, page.width - cells(sparks) - 1))
+    for number, line in enumerate(lines):
+        ends = both_ends(line, [] if number else sparks, page.width)
+        page.lines.append(with_role("surface", [*ends, (" " * (page.width - cells(ends)), "")]))
+
+
+def _figure(metric: MetricResult, name: str) -> Line:
+    line: Line = [glyph(metric.status), (f" {name}", "")]
+    if metric.score is None:
+        return [*line, (f" {WORDS[metric.status]}", "muted")]
+    figure, needed = score_figures(metric.score, metric.threshold)
+    passed = metric.status is Status.PASSED
+    line.append((f" {figure}", f"bold {ROLES[metric.status]}" if not passed else ROLES[metric.status]))
+    return line if passed or not needed else [*line, (f" {_sign(metric)}{needed}", "faint")]
+
+
+# History
+
+
+def _history_card(past: CaseHistory | None, width: int, *, passed: bool) -> tuple[Line, Line]:
+    """`passed` is whether the case does now: of runs that did not, it was scored again."""
+    head: Line = [("history", "muted")]
+    if past is None:
+        return head, [("…", "muted")]
+    if not past.points:
+        return head, [("no run with this id", "muted")]
+    point = past.last_passed
+    last: Line = [("rescored ", "muted"), glyph(Status.PASSED)] if passed else [("never passed", "muted")]
+    if point is not None:
+        title = visible(point.title)
+        last = [("last ", "muted"), glyph(Status.PASSED), (f" {title}", "muted")]
+    return both_ends(head, last, width), _sparks(past, width)
+
+
+def _sparks(past: CaseHistory | None, most: int) -> Line:
+    """The scores of the last runs, or whether they passed; newest at the right."""
+    if past is None or not past.points:
+        return []
+    points = past.points
+    values = past.values(lowest_metric(past))
+    return sparkline(values, [ROLES[point.summary.status] for point in points])[-most:]

@@ -1,0 +1,384 @@
+"""The result pane: the results of the selected case or set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual import events
+from textual.message import Message
+from textual.timer import Timer
+
+from evaltui.core.compare.judged import was_judged
+from evaltui.core.model.case_id import CaseId
+from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.text.figures import show_number
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, Span
+from evaltui.text.outcomes import RUNNING, glyph
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.linked_page import LinkedPage
+from evaltui.tui.pane import Copied
+from evaltui.tui.result.metric import card_of
+from evaltui.tui.result.selected import View, page_title, shown_state, write_page
+from evaltui.tui.widgets.writer import Folding, Link, Page, fold_of
+from evaltui.views.cause import failing_differences, judging_metric
+from evaltui.views.difference import DifferenceAt
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.case.editors import place_of_agent, place_of_tool
+from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.result.results import result_as_json
+from evaltui.workbench.state import CaseOutcome, Selection
+from evaltui.workbench.workbench import Workbench
+
+_NO_DIFFERENCES = "No difference in calls, response or state"
+
+
+# Seconds between two looks at what runs.
+_TICK = 0.5
+# A screen of fewer cells has one pane, and its metrics below the differences.
+_SMALL_SCREEN = 90
+# The section of the metrics, and what folds within turns and is none.
+_METRICS, _IN_TURNS = "metrics", ("turn", "calls", "arguments")
+# Lines of an unfolded metric that are brought into view.
+_CARD_ROWS = 10
+# The tints of the selected difference.
+_STRONGER = {"exp": "exp-hi", "act": "act-hi"}
+
+
+def _stronger(role: str) -> str:
+    """The role of a text of the selected difference: on a strong tint, red and green could not be read."""
+    words = role.split()
+    if not _STRONGER.keys() & set(words):
+        return role
+    return " ".join(_STRONGER.get(word, word) for word in words if word not in ("error", "success", "muted"))
+
+
+class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
+    BINDINGS = bindings(Scope.RESULT)
+    widest = 180
+
+    class CaseMade(Message):
+        """A case was made of the conversation, and is selected."""
+
+    class MetricAsked(Message):
+        """The criterion of a metric is to be shown."""
+
+        def __init__(self, metric: str) -> None:
+            super().__init__()
+            self.metric = metric
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        # Where the selected difference was seen last: when it is gone, the next one has its number.
+        self._last: tuple[CaseId | None, int] = (None, 0)
+        self._marked = range(0)
+        # The case and its difference that was accepted last, until another one is selected.
+        self._accepted: tuple[CaseId | None, DifferenceAt] | None = None
+        # Runs while the selected case does.
+        self._clock: Timer | None = None
+        # The parts of the page of a case that were folded or opened by the user.
+        self._toggled: tuple[CaseId | None, frozenset[str]] = (None, frozenset())
+
+    def heading(self) -> Line:
+        """The case, the run, and which of the differences is selected: the last words say most."""
+        title, origin = page_title(self._workbench)
+        line: Line = [*title, *([("   ", ""), *origin] if origin else [])]
+        at = self._workbench.navigation.difference
+        walked = failing_differences(self._scored.shown) if at and self._scored else []
+        if at in walked:
+            number = (show_number(walked.index(at) + 1), "bold")
+            line += [("   ", ""), ("difference ", "muted"), number, (f"/{show_number(len(walked))}", "muted")]
+        return line
+
+    def source(self) -> SourcePlace | None:
+        """Of the call that differs; else of the error; else the instruction, where an answer differs."""
+        bench = self._workbench
+        scored, at = bench.outcomes.get(bench.navigation.selection.case), bench.navigation.difference
+        error = bench.agent.error or (scored.shown.error if scored else None)
+        if scored and at and at.turn is not None and at.row is not None:
+            row = scored.shown.turns[at.turn].calls[at.row]
+            call = row.actual or row.expected
+            return place_of_tool(bench.agent, call.name) if call else None
+        if error is not None:
+            return frame_place(bench.agent.dir, error.traceback)
+        return place_of_agent(bench.agent) if at is not None else None
+
+    def mark(self) -> Span | None:
+        case, outcomes = self._workbench.navigation.selection.case, self._workbench.outcomes
+        if case is None:
+            return None
+        status, scored, now = outcomes.status(case), outcomes.get(case), outcomes.freshness(case)
+        if status == RUNNING or scored is None or now is None:
+            return glyph(status)
+        mark, role = glyph(scored.status)
+        return mark, "faint" if now.is_stale else role
+
+    def shown_state(self) -> object:
+        return shown_state(self._workbench), self._view
+
+    def write(self, page: Page) -> None:
+        page.unfolded = self._view.folding.toggled
+        write_page(page, self._workbench, self._view)
+
+    @property
+    def _view(self) -> View:
+        navigation = self._workbench.navigation
+        if navigation.selection.case != self._toggled[0]:
+            self._toggled = navigation.selection.case, frozenset()
+        folding = Folding(navigation.shows_equal_calls, self._toggled[1])
+        return View(folding, self.size.height, is_small=self.app.size.width < _SMALL_SCREEN)
+
+    def page_to_copy(self) -> Page:
+        """As it is shown, with marks around the words that changed."""
+        page = Page(self.page.width, self.widest, marks=True)
+        self.write(page)
+        return page
+
+    # Differences
+
+    @property
+    def _scored(self) -> CaseOutcome | None:
+        return self._workbench.outcomes.get(self._workbench.navigation.selection.case)
+
+    @property
+    def _current(self) -> int | None:
+        """Which of the differences on the page is selected."""
+        at = self._workbench.navigation.difference
+        if at is None:
+            return None
+        return next((number for number, one in enumerate(self.page.differences) if one.at == at), None)
+
+    def follow(self) -> None:
+        super().follow()
+        run = self._workbench.runs.current
+        case = self._workbench.navigation.selection.case
+        runs = run is not None and not run.over and (case is None or case in run.running)
+        if runs and self._clock is None:
+            self._clock = self.set_interval(_TICK, self.follow)
+        elif not runs and self._clock is not None:
+            self._clock.stop()
+            self._clock = None
+        if self._accepted is not None:
+            self._leave_accepted()
+        marked = self._lines_of_current()
+        if marked != self._marked:
+            self._marked = marked
+            self.refresh()
+
+    def _lines_of_current(self) -> range:
+        current = self._current
+        if current is None:
+            return range(0)
+        self._last = self._workbench.navigation.selection.case, current
+        difference = self.page.differences[current]
+        return range(difference.first, difference.last)
+
+    def step_difference(self, step: int) -> None:
+        """Go to the next (1) or the previous (-1) difference and mark it, around the end with a notice."""
+        differences = failing_differences(self._scored.shown) if self._scored else []
+        if not differences:
+            self._workbench.say(_NO_DIFFERENCES)
+            return
+        at = self._workbench.navigation.difference
+        number = differences.index(at) + step if at in differences else self._beyond(step)
+        if not 0 <= number < len(differences):
+            number = 0 if step > 0 else len(differences) - 1
+            self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
+        self.leave_link()
+        # At once, for the key that comes next; a page that was hidden has its lines only later.
+        self._workbench.navigation.select_difference(differences[number])
+        self.call_after_refresh(self._show_difference)
+
+    def select_a_difference(self) -> None:
+        """Selects the first difference where none is selected."""
+        differences = failing_differences(self._scored.shown) if self._scored else []
+        if differences and self._workbench.navigation.difference is None:
+            self._workbench.navigation.select_difference(differences[0])
+
+    def _leave_accepted(self) -> None:
+        """Selects the difference after the one that was accepted, once the case has been scored again."""
+        differences = failing_differences(self._scored.shown) if self._scored else []
+        case, at = self._accepted or (None, None)
+        if case == self._workbench.navigation.selection.case and at in differences:
+            return
+        self._accepted = None
+        if differences and self._workbench.navigation.difference in (None, at):
+            number = min(self._beyond(1), len(differences) - 1)
+            self._workbench.navigation.select_difference(differences[number])
+            self.call_after_refresh(self._show_difference)
+
+    def _show_difference(self) -> None:
+        self.follow()
+        if (current := self._current) is not None:
+            difference = self.page.differences[current]
+            self.show_line(difference.last - 1)
+            self.show_line(difference.first)
+
+    def _beyond(self, step: int) -> int:
+        """The one where the selected one has been, else the first one seen; or the last one before it."""
+        case, last = self._last
+        if case == self._workbench.navigation.selection.case:
+            return last if step > 0 else last - 1
+        top = self.scroll_offset.y
+        above = sum(difference.first < top for difference in self.page.differences)
+        return above if step > 0 else above - 1
+
+    def action_open_details(self) -> None:
+        """Unfolds a metric, or the current difference, where it stands, and folds it again."""
+        if (link := self.link) is not None:
+            self.open_link(link)
+        elif (at := self._workbench.navigation.difference) is not None and self._current is not None:
+            self._toggle_part(fold_of(at))
+            self.call_after_refresh(self._show_difference)
+        elif judged := self._judged:
+            for name in judged:
+                self._toggle_card(name)
+        else:
+            hint = f"No difference selected   {key_of('next_difference')} next difference"
+            self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
+
+    def _toggle_card(self, metric: str) -> None:
+        self._toggle_part(card_of(metric))
+        line = next((line for line, key in self.page.folds.items() if key == card_of(metric)), None)
+        if line is not None:
+            self.show_line(min(line + _CARD_ROWS, self.line_count - 1))
+            self.show_line(line)
+
+    @property
+    def _judged(self) -> list[str]:
+        """The metrics of judges that have said something."""
+        scored = self._scored
+        return [metric.name for metric in scored.shown.metrics if was_judged(metric)] if scored else []
+
+    def open_link(self, link: Link) -> None:
+        """The case, the metric, or the history of the case."""
+        if isinstance(link.opens, CaseId):
+            self._workbench.navigation.show(Selection(*link.opens))
+        elif link.opens:
+            self._toggle_card(link.opens)
+        else:
+            self.jump("history")
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the run that is pointed at, or go to the difference; once more shows all of that."""
+        line = self.scroll_offset.y + event.y
+        # The first cell is the margin of the marker.
+        cell = event.x - 1
+        if self.click_link(line, cell):
+            return
+        for one in self.page.repeats:
+            if one.line == line and one.first <= cell < one.last:
+                self._workbench.navigation.show_repeat(one.repeat)
+                return
+        if (key := self.page.folds.get(line)) is not None:
+            self._toggle_part(key)
+            return
+        found = (one for one in self.page.differences if one.first <= line < one.last)
+        if (difference := next(found, None)) is not None:
+            self.leave_link()
+            self._workbench.navigation.select_difference(difference.at)
+            self.follow()
+            if event.chain == 2:
+                self.action_open_details()
+
+    def _toggle_part(self, key: str) -> None:
+        case, toggled = self._toggled
+        self._toggled = case, toggled ^ {key}
+        self.follow()
+
+    def sections(self) -> Iterator[tuple[str, int]]:
+        """The turns, the metrics and what can be folded below the turns."""
+        yield from super().sections()
+        if self.page.links and not self._lists_cases:
+            yield _METRICS, self.page.links[0].first
+        for line, key in self.page.folds.items():
+            if key.split()[0] not in _IN_TURNS:
+                yield key, line
+
+    def jump(self, section: str) -> None:
+        """What is folded is opened, and folded again the next time."""
+        line = dict(self.sections()).get(section)
+        if section.split()[0] in _IN_TURNS or line is None:
+            super().jump(section)
+        elif section == _METRICS:
+            self.go_to_link(self.page.links[0])
+        else:
+            self._toggle_part(section)
+            self.scroll_to(y=line, animate=False, force=True)
+
+    def line(self, number: int) -> Line:
+        if number not in self._marked:
+            return super().line(number)
+        line = self.page.lines[number]
+        return [("▌", "bold accent"), *((text, _stronger(role)) for text, role in line)]
+
+    def row_role(self, number: int) -> str:
+        """What has a tint of its own needs no other."""
+        if number not in self._marked:
+            return super().row_role(number)
+        return "" if any(_stronger(role) != role for _, role in self.page.lines[number]) else "current"
+
+    def action_accept(self) -> None:
+        # The first frame does not wait for what is seen only now.
+        from evaltui.tui.dialogs.accept import AcceptScreen
+
+        screen = AcceptScreen(self._workbench, choices_in_result(self._workbench.editing))
+        case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
+
+        def leave(accepted: bool | None) -> None:
+            self._accepted = (case, at) if accepted and at else None
+            self.follow()
+
+        self.app.push_screen(screen, leave)
+
+    def action_relax(self) -> None:
+        case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
+        if case is None or at is None:
+            return
+        if at.kind != "argument":
+            metric = judging_metric(self._scored.shown, at) if self._scored else None
+            self.post_message(self.MetricAsked(metric or ""))
+            return
+        from evaltui.tui.dialogs.relax import RelaxScreen
+        from evaltui.workbench.result.relaxing import Relaxing
+
+        bench = self._workbench
+        relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, case, at, bench.say)
+
+        def go_on() -> None:
+            self.step_difference(1)
+
+        self.app.push_screen(RelaxScreen(bench, relaxing, go_on))
+
+    def action_result_to_case(self) -> None:
+        """Where a log is long, reading it takes its time."""
+        case = self._workbench.navigation.selection.case
+        if case is not None:
+            self.run_worker(self._make_case(case), group="make a case", exclusive=True)
+
+    async def _make_case(self, case: CaseId) -> None:
+        from evaltui.tui.chat.save_case import SaveCaseScreen
+
+        try:
+            origin = await self._workbench.chat.origin(case)
+            screen = SaveCaseScreen(self._workbench, origin.last_run())
+        except (OSError, ValueError) as error:
+            self._workbench.say(f"Cannot save as case: {error}")
+            return
+        if self.screen.is_active:
+            # Else something else is being done by now.
+            self.app.push_screen(screen, self._case_made)
+
+    def _case_made(self, made: bool | None) -> None:
+        if made:
+            self.post_message(self.CaseMade())
+
+    def action_toggle_fold(self) -> None:
+        self._workbench.navigation.toggle_equal_calls()
+
+    def copied_json(self) -> Copied | None:
+        case = self._workbench.navigation.selection.case
+        scored = self._workbench.outcomes.get(case)
+        if scored is None:
+            return None
+        return Copied(f"the result of {scored.result.eval_id} as JSON", result_as_json(scored.result))

@@ -1,0 +1,303 @@
+"""Kept runs: opened, named, resumed, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from textual import events, on
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import SelectionError
+from evaltui.runs.history import name_run
+from evaltui.runs.listing import RunRow
+from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.compare.screen import ComparisonScreen
+from evaltui.tui.dialogs.framed import RUNS, FramedScreen
+from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.runs.page import Columns, run_line, runs_head, write_run, write_side
+from evaltui.tui.runs.plot import PLOT_ROWS, SIDE, RunPlot, write_figures, write_plot
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
+from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.runs.run_list import RunList
+from evaltui.workbench.workbench import Workbench
+
+# The width from which on the failures of the current run stand at the right.
+_WITH_SIDE = 140
+_WIDEST = 400
+# Seconds.
+_TICK = 1.0
+
+
+class Wanted(NamedTuple):
+    """A run to be shown, and in it a case; or a run to go on with."""
+
+    path: Path
+    """File of the run."""
+    title: str
+    case: CaseId | None = None
+    """The case to show; None for the run as a whole."""
+    eval_set_id: str = ""
+    """Set of the case."""
+    resumes: bool = False
+    """Whether the run is resumed."""
+
+
+class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
+    """Returns what the user wants to see; no key of the main screen works until then."""
+
+    BINDINGS = bindings(Scope.RUNS)
+    AUTO_FOCUS = "#runs-rows"
+    tab, scope = RUNS, Scope.RUNS
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__(workbench)
+        self._runs = RunList(lambda: workbench.agent.store, lambda: self.follow() if self.is_here else None)
+        self._loaded_for: object = None
+        self._plot = RunPlot.RATE
+
+    def parts(self) -> Iterator[Widget]:
+        table = Vertical(
+            DrawnLine(lambda width: [("   ", ""), *runs_head(self.rows.columns)], id="runs-head"),
+            RunRows(self.workbench, self._runs, id="runs-rows"),
+            PageLines(self._write_run, can_focus=False, id="runs-details"),
+        )
+        yield PageLines(self._write_plot, can_focus=False, indent=0, widest=_WIDEST, id="runs-plot")
+        yield Horizontal(table, PageLines(self._write_side, can_focus=False, id="runs-side"), id="runs-body")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.action_reload()
+        self.set_interval(_TICK, self._look_again)
+
+    async def on_unmount(self) -> None:
+        await self._runs.close()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.set_class(event.size.width >= _WITH_SIDE, "-wide")
+        # What is as high as its room is written once that is known.
+        self.call_after_refresh(self.draw_around)
+
+    def _look_again(self) -> None:
+        """Moments pass, and runs go on or begin."""
+        if self.workbench.runs_now != self._loaded_for:
+            self.action_reload()
+        else:
+            self._runs.read_again()
+        self.rows.refresh()
+
+    def follow(self) -> None:
+        self.rows.follow()
+        self.draw_around()
+
+    @on(CursorLines.Moved)
+    def draw_around(self) -> None:
+        self.query_one("#runs-plot").display = len(self._runs.paths or ()) > 1
+        for page in self.query(PageLines):
+            page.write_page()
+        self.draw_frame()
+
+    @property
+    def rows(self) -> RunRows:
+        return self.query_one(RunRows)
+
+    @property
+    def _base(self) -> RunRow | None:
+        base = self.workbench.outcomes.base_run
+        return self._runs.row(base) if base else None
+
+    def where(self) -> Line:
+        paths = self._runs.paths
+        if paths is None:
+            return []
+        count: Line = [(counted(len(paths), "run"), "muted")]
+        base = self._base
+        return [("base ● ", "muted"), (visible(base.title), ""), ("   ", ""), *count] if base else count
+
+    def other_tab(self) -> None:
+        self.action_compare()
+
+    def _write_plot(self, page: Page) -> None:
+        """A figure of the last runs, the newest at the right, the current one in the accent."""
+        most = max(1, (page.width - SIDE) // 2)
+        rows = [row for path in (self._runs.paths or ())[:most] if (row := self._runs.row(path))]
+        current = self.rows.current
+        height = min(PLOT_ROWS + 1, self.query_one("#runs-plot").size.height)
+        shown = self._runs.row(current) if current else None
+        if self._plot is RunPlot.RATE:
+            sets = {case.path for case in self.workbench.sets.every_case()}
+            write_plot(page, height, rows, shown, self._base, sets)
+        else:
+            write_figures(page, height, rows, shown, self._base, self._plot)
+
+    def _write_side(self, page: Page) -> None:
+        path = self.rows.current
+        if self.size.width < _WITH_SIDE or path is None or (row := self._runs.row(path)) is None:
+            return
+        height = self.query_one("#runs-side").size.height
+        write_side(page, row, None if row.problem else self._runs.failures_of(row), height)
+
+    def _write_run(self, page: Page) -> None:
+        path = self.rows.current
+        if path is not None and (row := self._runs.row(path)) is not None:
+            write_run(page, row)
+
+    # Actions
+
+    def action_plot_runs(self) -> None:
+        if not self.query_one("#runs-plot").display:
+            self.workbench.say("A plot needs at least 2 runs")
+            return
+        self._plot = self._plot.following
+        self.draw_around()
+        self.workbench.say(f"Plot of the {self._plot}")
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_reload(self) -> None:
+        self._loaded_for = self.workbench.runs_now
+        self.run_worker(self._runs.load(), group="load", exclusive=True)
+
+    @on(CursorLines.Opened)
+    def action_open_row(self) -> None:
+        if (row := self._readable_run()) is None:
+            return
+        if reason := self.workbench.outcomes.refuses_to_open():
+            self.workbench.say(reason)
+        else:
+            self.dismiss(Wanted(row.path, row.title))
+
+    def action_set_base(self) -> None:
+        if (row := self._readable_run()) is not None:
+            self.workbench.outcomes.mark_base(row.path)
+            self.rows.refresh()
+            self.draw_around()
+
+    def action_compare(self) -> None:
+        if (path := self.rows.current) is None:
+            self.workbench.say("No runs yet")
+            return
+        sides = self._runs.sides_of(path, self.workbench.outcomes.base_run)
+        if isinstance(sides, str):
+            self.workbench.say(sides)
+            return
+
+        def show(chosen: tuple[Path, str, CaseId, str]) -> None:
+            self.dismiss(Wanted(*chosen))
+
+        ask(self, ComparisonScreen(self.workbench, sides), show)
+
+    def action_name_run(self) -> None:
+        if (row := self._readable_run()) is None:
+            return
+
+        def check(text: str) -> str | None:
+            return None if text.strip() else "Name is empty"
+
+        hint = "For `evaltui compare` and `--baseline`; each name belongs to one run"
+        ask(
+            self,
+            PromptScreen(f"{key_of('name_run')} Name", row.name, check, hint, row.title),
+            partial(self._give_name, row),
+        )
+
+    def action_resume_run(self) -> None:
+        if (row := self._readable_run()) is None:
+            return
+        if row.is_of_adk:
+            self.workbench.say("ADK result files cannot be resumed")
+        elif row.ending == "going on":
+            self.workbench.say("Run in progress")
+        elif reason := self.workbench.runs.refuses_to_run():
+            self.workbench.say(reason)
+        else:
+            self.dismiss(Wanted(row.path, row.title, resumes=True))
+
+    def _readable_run(self) -> RunRow | None:
+        """The selected run; None with a notice where there is none or it cannot be read."""
+        path = self.rows.current
+        row = self._runs.row(path) if path else None
+        if row is None:
+            self.workbench.say("No runs yet" if path is None else "Reading the run…")
+        elif row.problem:
+            self.workbench.say(f"Run log unreadable: {row.problem}")
+        else:
+            return row
+        return None
+
+    def _give_name(self, row: RunRow, name: str) -> None:
+        try:
+            name_run(self.workbench.agent.store, row.id, name.strip())
+        except (SelectionError, OSError) as error:
+            self.workbench.say(str(error))
+            return
+        self.workbench.outcomes.runs_changed()
+        self.action_reload()
+
+
+class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """A line per run, read when it is drawn; the keys are those of the screen."""
+
+    def __init__(self, workbench: Workbench, runs: RunList, *, id: str) -> None:
+        super().__init__(id=id)
+        self.columns = Columns.fitting(0, ())
+        self.workbench = workbench
+        self._runs = runs
+        self._at: Path | None = None
+
+    @property
+    def current(self) -> Path | None:
+        paths = self._runs.paths
+        return paths[self.cursor] if paths and self.cursor < len(paths) else None
+
+    def follow(self) -> None:
+        """Show what is known by now; the cursor stays with its run."""
+        paths = self._runs.paths or ()
+        first = self.scroll_offset.y
+        seen = (self._runs.row(path) for path in paths[first : first + self.size.height])
+        self.columns = Columns.fitting(self.line_width - 3, [row for row in seen if row])
+        self.lines_changed(max(1, len(paths)))
+        if self._at in paths:
+            self.cursor = paths.index(self._at)
+        self.cursor = min(self.cursor, self.line_count - 1)
+        self._at = self.current
+
+    def on_mount(self) -> None:
+        self.follow()
+
+    on_resize = on_mount
+
+    def line(self, number: int) -> Line:
+        paths = self._runs.paths
+        if not paths:
+            text = (
+                "Loading runs…"
+                if paths is None
+                else f"No runs yet   {key_of('close')} back   {key_of('run')} run case"
+            )
+            return [("  ", ""), (text, "muted")]
+        path, here = paths[number], number == self.cursor
+        marker = ("▌" if here else " ", "bold accent")
+        base = ("●" if path == self.workbench.outcomes.base_run else " ", "bold accent")
+        row = self._runs.row(path)
+        if row is None:
+            return [marker, base, (" …  ", "muted"), (visible(path.name), "muted")]
+        changed = self._runs.changed_in(path)
+        return [marker, base, (" ", ""), *run_line(row, self.columns, datetime.now(UTC), changed)]
+
+    def move_to(self, number: int) -> None:
+        super().move_to(number)
+        self._at = self.current

@@ -1,1 +1,0 @@
-"""Whole screens, made of panes."""

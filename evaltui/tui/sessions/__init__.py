@@ -1,0 +1,1 @@
+"""Sessions that are received or imported."""

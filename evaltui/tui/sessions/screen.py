@@ -1,0 +1,270 @@
+"""Sessions that agents send: a list that grows as they complete, opened as runs and saved as cases."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from textual import on, work
+from textual.widget import Widget
+
+from evaltui.runs.sessions import ScoredSession
+from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
+from evaltui.tui.runs.screen import Wanted
+from evaltui.tui.sessions.page import session_line, trajectory_line, write_address, write_session
+from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.trace.new_trajectories import NewTrajectory
+from evaltui.workbench.trace.sessions import transcript_of
+from evaltui.workbench.workbench import Workbench
+
+_NO_SESSIONS = "No sessions yet"
+_NO_TRAJECTORIES = "Cases have all trajectories of the sessions"
+
+
+class Left(NamedTuple):
+    """Why the list was left."""
+
+    wanted: Wanted | None
+    """The session to be shown; None for the case that was made of one."""
+
+
+class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
+    """Listens when it is opened. No key of the main screen works until it is left; listening goes on."""
+
+    BINDINGS = bindings(Scope.SESSIONS)
+    AUTO_FOCUS = "#sessions-rows"
+    tab, scope = SESSIONS, Scope.SESSIONS
+    tabs = ((SESSIONS, "T", "Sessions"), (TRAJECTORIES, "n", "New trajectories"))
+
+    def parts(self) -> Iterator[Widget]:
+        yield SessionRows(self.workbench, id="sessions-rows")
+        rows = TrajectoryRows(self.workbench, id="trajectories-rows")
+        rows.display = False
+        yield rows
+        yield PageLines(self._write, can_focus=False, id="sessions-details")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.workbench.received.start()
+        self.workbench.subscribe(self.follow)
+        self._read_cases()
+
+    def _read_cases(self) -> None:
+        self._listed = self.workbench.sets.listed
+        self._read()
+
+    @work(group="cases", exclusive=True)
+    async def _read(self) -> None:
+        await self.workbench.received.read_cases()
+
+    def on_unmount(self) -> None:
+        self.workbench.unsubscribe(self.follow)
+
+    @property
+    def rows(self) -> SessionRows:
+        return self.query_one(SessionRows)
+
+    @property
+    def trajectories(self) -> TrajectoryRows:
+        return self.query_one(TrajectoryRows)
+
+    @property
+    def on_top(self) -> str:
+        return TRAJECTORIES if self.trajectories.display else SESSIONS
+
+    @property
+    def session(self) -> ScoredSession | None:
+        """The one that the cursor is on; of a trajectory its example."""
+        if self.on_top == SESSIONS:
+            return self.rows.current
+        trajectory = self.trajectories.current
+        return trajectory.example if trajectory else None
+
+    def follow(self) -> None:
+        # What is read beside the screen may be there only when the rows are gone, as the program ends.
+        if len(self.query(SessionRows)) and len(self.query(TrajectoryRows)):
+            if self._listed is not self.workbench.sets.listed:
+                self._read_cases()
+            self.rows.follow()
+            self.trajectories.follow()
+            self.draw_around()
+
+    @on(CursorLines.Moved)
+    def draw_around(self) -> None:
+        self.query_one("#sessions-details", PageLines).write_page()
+        self.draw_frame()
+
+    def where(self) -> Line:
+        received = self.workbench.received
+        state = f"listening on {received.url}" if received.url else "not listening"
+        return [(state, "" if received.url else "warning"), ("   ", ""), *self._count()]
+
+    def _count(self) -> Line:
+        sessions = (counted(len(self.workbench.received.sessions), "session"), "muted")
+        new = len(self.workbench.received.new_trajectories)
+        if not new:
+            return [sessions]
+        said = f"{counted(new, 'trajectory', 'trajectories')} that no case has"
+        return [sessions, ("   ", ""), (said, "warning")]
+
+    def other_tab(self) -> None:
+        self.action_toggle_trajectories()
+
+    def _write(self, page: Page) -> None:
+        received = self.workbench.received
+        if (session := self.session) is not None:
+            write_session(page, session, received.new_patterns(session), self.workbench.agent.secrets)
+        elif not received.is_on or received.url:
+            write_address(page, received.url, received.problem)
+
+    # Actions
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_toggle_trajectories(self) -> None:
+        rows, others = self.rows, self.trajectories
+        rows.display, others.display = others.display, rows.display
+        (others if others.display else rows).focus()
+        self.draw_around()
+
+    async def action_toggle_listening(self) -> None:
+        if self.workbench.received.is_on:
+            await self.workbench.received.stop()
+        else:
+            self.workbench.received.start()
+
+    @on(CursorLines.Opened)
+    def action_open_row(self) -> None:
+        session = self.session
+        if session is None:
+            self.workbench.say(self._nothing())
+        elif session.log is None or session.case is None or session.result is None:
+            save = key_of("session_to_case")
+            self.workbench.say(f"{session.problem or 'Not stored'}: no result to show   {save} save as case")
+        elif reason := self.workbench.outcomes.refuses_to_open():
+            self.workbench.say(reason)
+        else:
+            title = f"session {visible(session.id)}"
+            self.dismiss(Left(Wanted(session.log, title, session.case, session.result.eval_set_id)))
+
+    def action_session_to_case(self) -> None:
+        from evaltui.tui.chat.save_case import SaveCaseScreen
+
+        session = self.session
+        if session is None:
+            self.workbench.say(self._nothing())
+            return
+        try:
+            screen = SaveCaseScreen(self.workbench, transcript_of(session))
+        except ValueError as error:
+            self.workbench.say(f"Cannot save as case: {error}")
+            return
+        self.app.push_screen(screen, self._saved)
+
+    def _nothing(self) -> str:
+        return self.rows.nothing if self.on_top == SESSIONS else self.trajectories.nothing
+
+    def _saved(self, saved: bool | None) -> None:
+        if saved and self.on_top == SESSIONS:
+            self.dismiss(Left(None))
+        elif saved:
+            # The next one may be saved as well.
+            self._read_cases()
+
+
+class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
+    """A line for each of what changes while it is looked at; the cursor stays with its own."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self.received = workbench.received
+        self.agent = workbench.agent
+        self._at: object = None
+
+    @property
+    @abstractmethod
+    def nothing(self) -> str:
+        """Why there are no lines."""
+
+    @abstractmethod
+    def keys(self) -> Sequence[object]:
+        """What the lines are told from each other by."""
+
+    @abstractmethod
+    def row(self, number: int) -> Line:
+        """A line without the mark of the cursor."""
+
+    def follow(self) -> None:
+        keys = self.keys()
+        self.lines_changed(max(1, len(keys)))
+        if self._at in keys:
+            self.cursor = keys.index(self._at)
+        self.cursor = min(self.cursor, self.line_count - 1)
+        self.refresh()
+
+    def on_mount(self) -> None:
+        self.follow()
+
+    def line(self, number: int) -> Line:
+        if number >= len(self.keys()):
+            return [("  ", ""), (f"{self.nothing}   {key_of('close')} back", "muted")]
+        marker = ("▌" if number == self.cursor else " ", "bold accent")
+        return [marker, (" ", ""), *self.row(number)]
+
+    def move_to(self, number: int) -> None:
+        super().move_to(number)
+        keys = self.keys()
+        self._at = keys[self.cursor] if self.cursor < len(keys) else None
+
+
+class SessionRows(_Rows, inherit_bindings=False):
+    """The sessions, the newest first."""
+
+    @property
+    def nothing(self) -> str:
+        return _NO_SESSIONS
+
+    @property
+    def current(self) -> ScoredSession | None:
+        sessions = self.received.sessions
+        return sessions[self.cursor] if self.cursor < len(sessions) else None
+
+    def keys(self) -> Sequence[object]:
+        return [one.id for one in self.received.sessions]
+
+    def row(self, number: int) -> Line:
+        session = self.received.sessions[number]
+        is_new = bool(self.received.new_patterns(session))
+        is_outdated = self.received.is_outdated(session)
+        return session_line(
+            session, self.line_width, self.agent.secrets, is_new=is_new, is_outdated=is_outdated
+        )
+
+
+class TrajectoryRows(_Rows, inherit_bindings=False):
+    """The trajectories that no case has, the most frequent first."""
+
+    @property
+    def nothing(self) -> str:
+        return _NO_TRAJECTORIES if self.received.sessions else _NO_SESSIONS
+
+    @property
+    def current(self) -> NewTrajectory | None:
+        found = self.received.new_trajectories
+        return found[self.cursor] if self.cursor < len(found) else None
+
+    def keys(self) -> Sequence[object]:
+        return [one.calls for one in self.received.new_trajectories]
+
+    def row(self, number: int) -> Line:
+        return trajectory_line(self.received.new_trajectories[number])

@@ -1,0 +1,1 @@
+"""Agents to open, and an agent without cases."""

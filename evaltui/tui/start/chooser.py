@@ -1,0 +1,306 @@
+"""What comes before the workbench: a folder that holds several agents, or none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+from typing import ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from evaltui.files.agent_source import AgentFacts, agent_facts
+from evaltui.files.folders import short_path
+from evaltui.files.run_settings import SettingsError, run_settings
+from evaltui.files.settings import recent_agents
+from evaltui.files.templates import KINDS, refuses_starter
+from evaltui.text.figures import counted, some_of
+from evaltui.text.lines import Line, both_ends, pad
+from evaltui.text.outcomes import counts
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
+from evaltui.tui.widgets.choices import ChoiceList
+from evaltui.tui.widgets.lines import ActionLine, DrawnLine
+from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.state import READ_ONLY, Opening
+
+_TUI = Path(__file__).parents[1]
+_MOST_FOUND = 3
+_LOOKED_FOR = "agent.py, __init__.py or root_agent.yaml with root_agent or app"
+
+
+class Choice(NamedTuple):
+    """A line of the list."""
+
+    line: Callable[[int, bool], Line]
+    """Draws it in so many cells, as the current one or not."""
+    action: str
+    """The action that it stands for; "" for opening `path`."""
+    path: Path | None = None
+
+
+class ChooserApp(ActionApp[Opening]):
+    """Runs before the workbench and returns what is to be opened, None for nothing."""
+
+    TITLE = "evaltui"
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
+        _TUI / "app.tcss",
+        _TUI / "widgets" / "fields.tcss",
+        _TUI / "dialogs" / "prompt.tcss",
+        *(_TUI / "start" / f"{name}.tcss" for name in ("chooser", "starter")),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, folder: Path, agents: Sequence[str], *, read_only: bool = False) -> None:
+        super().__init__()
+        self._folder = folder
+        self._agents = agents
+        self._read_only = read_only
+
+    def get_default_screen(self) -> ChooserScreen:
+        return ChooserScreen(self._folder, self._agents, read_only=self._read_only)
+
+
+class ChooserScreen(ActionScreen[None], inherit_bindings=False):
+    """Lists the agents of a folder; of a folder without any, what can be done about that."""
+
+    BINDINGS = bindings(Scope.CHOOSER)
+    AUTO_FOCUS = "#agents"
+
+    def __init__(self, folder: Path, agents: Sequence[str], *, read_only: bool = False) -> None:
+        super().__init__()
+        self._folder = folder
+        self._agents = agents
+        self._read_only = read_only
+        self._facts: dict[str, AgentFacts] = {}
+        self._outcomes: dict[str, Line] = {}
+        recent = [] if agents or read_only else recent_agents()
+        self._recent = [one for one in recent if one != folder.resolve()]
+        self._message = ""
+        self._choices = [*self._agent_choices(), *self._ways(), *map(_recent_choice, self._recent)]
+
+    def compose(self) -> ComposeResult:
+        yield DrawnLine(self._header, id="chooser-header")
+        with Vertical(id="chooser"):
+            yield PageLines(self._write, can_focus=False, id="chooser-page")
+            yield ChoiceList(len(self._choices), self._line, id="agents")
+        yield DrawnLine(lambda width: [(f" {self._message}", "warning")], id="chooser-status")
+        yield ChooserKeys(self._actions())
+
+    def on_mount(self) -> None:
+        self.query_one("#chooser").border_title = "Agents" if self._agents else "Start"
+        self.run_worker(self._look_at_agents())
+
+    def on_resize(self) -> None:
+        self.query_one(ChoiceList).draw()
+
+    def _header(self, width: int) -> Line:
+        agents = counted(len(self._agents), "agent") if self._agents else "no agent"
+        left: Line = [(" evaltui", "bold accent"), (f"  {visible(short_path(self._folder))}", "muted")]
+        return both_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
+
+    def _actions(self) -> list[str]:
+        ways = [choice.action for choice in self._ways()]
+        return ["open_row", *ways, "leave"]
+
+    # The page above the list
+
+    def _write(self, page: Page) -> None:
+        page.lines.append([])
+        if self._agents:
+            page.text([("Which agent?", "bold"), ("  One is opened at a time.", "muted")])
+        else:
+            page.text([("! ", "bold warning"), (f"No agent in {visible(short_path(self._folder))}", "bold")])
+            page.lines.append([])
+            page.labelled("looked for", [(_LOOKED_FOR, "")])
+            page.labelled("found", [(_found_in(self._folder), "")])
+        page.section(("Open" if self._agents else "Next", "bold"))
+
+    # The list
+
+    def _agent_choices(self) -> list[Choice]:
+        def choice(name: str) -> Choice:
+            def line(width: int, is_current: bool) -> Line:
+                return self._agent_line(name, width)
+
+            return Choice(line, "", self._folder / name)
+
+        return [choice(name) for name in self._agents]
+
+    def _agent_line(self, name: str, width: int) -> Line:
+        longest = min(30, max(map(len, self._agents)))
+        line: Line = [(pad(visible(_end_of(name, longest)), longest), "bold")]
+        facts = self._facts.get(name)
+        if facts is not None and facts.problem:
+            line.append((f"  ! {visible(facts.problem)}", "error"))
+        elif facts is not None:
+            sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
+            frameworks = max(len(one.framework) for one in self._facts.values())
+            models = max(len(one.model) for one in self._facts.values())
+            line += [
+                ("  ", ""),
+                (pad(facts.framework, frameworks), "muted"),
+                (pad(f"  {visible(facts.model)}", min(24, models) + 2) if models else "", "muted"),
+                (f"  {sets}", "muted"),
+            ]
+        return both_ends(line, self._outcomes.get(name, []), width)
+
+    def _ways(self) -> list[Choice]:
+        """What can be done instead of opening an agent that is listed."""
+        ways = [
+            ("create_starter", "Agent, 3 eval cases, config; runs offline"),
+            ("open_demo", "The loop in a minute, in a temporary folder"),
+            ("open_folder", "An agent, or a folder of agents"),
+        ]
+        ways = ways[-1:] if self._agents else ways
+
+        def choice(action: str, remark: str) -> Choice:
+            def line(width: int, is_current: bool) -> Line:
+                key, title = key_name(BY_ID[action].keys[0]), BY_ID[action].title
+                return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
+
+            return Choice(line, action)
+
+        return [choice(*way) for way in ways]
+
+    def _line(self, number: int, is_current: bool) -> Line:
+        width = max(20, self.query_one("#chooser").size.width - 4)
+        marker = ("▌ " if is_current else "  ", "bold accent")
+        return [marker, *self._choices[number].line(width, is_current)]
+
+    async def _look_at_agents(self) -> None:
+        """What is known of each agent, after the list is on the screen."""
+        choices = self.query_one(ChoiceList)
+        for name in self._agents:
+            self._facts[name] = await asyncio.to_thread(agent_facts, self._folder / name)
+            choices.draw()
+        for name in self._agents:
+            self._outcomes[name] = await asyncio.to_thread(_last_outcome, self._folder / name)
+            choices.draw()
+
+    # Actions
+
+    def refusal(self, action_id: str) -> str | None:
+        # Whoever may look at one folder need not be shown every other.
+        if self._read_only and (BY_ID[action_id].acts or action_id == "open_folder"):
+            return READ_ONLY
+        if action_id != "create_starter":
+            return None
+        if self._agents:
+            return "This folder holds agents already. Name a folder of its own: evaltui new DIR"
+        reasons = [refuses_starter(self._folder, kind) for kind in KINDS]
+        return reasons[0] if all(reasons) else None
+
+    def refuse(self, action_id: str) -> None:
+        self._message = visible(self.refusal(action_id) or "")
+        self.query_one("#chooser-status").refresh()
+
+    def follow(self) -> None:
+        self.query_one(ChooserKeys).refresh()
+
+    def on_screen_suspend(self) -> None:
+        self.query_one(ChooserKeys).refresh()
+
+    def action_leave(self) -> None:
+        self.app.exit()
+
+    @on(ChoiceList.OptionSelected)
+    async def action_open_row(self) -> None:
+        choice = self._choices[self.query_one(ChoiceList).current]
+        if choice.path is not None:
+            self.app.exit(Opening(choice.path))
+        else:
+            await self.run_action(choice.action)
+
+    def action_create_starter(self) -> None:
+        from evaltui.tui.start.starter import StarterScreen
+
+        def created(is_created: bool | None) -> None:
+            if is_created:
+                self.app.exit(Opening(self._folder, starter=True))
+
+        self.app.push_screen(StarterScreen(self._folder), created)
+
+    def action_open_demo(self) -> None:
+        self.app.exit(Opening(self._folder, demo=True))
+
+    def action_open_folder(self) -> None:
+        from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
+
+        def named(text: str | None) -> None:
+            if text is not None:
+                self.app.exit(Opening(_path_of(text)))
+
+        hint = "Path, relative to the current folder"
+        self.app.push_screen(PromptScreen(dialog_name("open_folder"), "", _no_folder, hint), named)
+
+
+class ChooserKeys(ActionLine):
+    """The footer."""
+
+    def __init__(self, actions: Sequence[str]) -> None:
+        super().__init__()
+        self._actions = actions
+
+    def parts(self, width: int) -> list[tuple[str, Line]]:
+        if self.screen is not self.app.screen:
+            return []
+        return [
+            (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
+            for one in self._actions
+        ]
+
+
+def _end_of(name: str, width: int) -> str:
+    """As much of the end of a path as `width` cells hold, in whole parts; at least the last one."""
+    parts = name.split("/")
+    ends = (name if not first else f"…/{'/'.join(parts[first:])}" for first in range(len(parts)))
+    return next((end for end in ends if len(end) <= width), f"…/{parts[-1]}")
+
+
+def _recent_choice(path: Path) -> Choice:
+    def line(width: int, is_current: bool) -> Line:
+        return [("    ", ""), (pad("Recent agent", 24), "muted"), (f"  {visible(short_path(path))}", "")]
+
+    return Choice(line, "", path)
+
+
+def _found_in(folder: Path) -> str:
+    """What a folder holds instead of an agent, in a few words."""
+    try:
+        names = sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))
+    except OSError as error:
+        return visible(f"unreadable: {error.strerror or error}")
+    if not names:
+        return "nothing; the folder is empty"
+    code = [name for name in names if name.endswith(".py")]
+    shown = code or names
+    what = counted(len(code), "Python file") if code else counted(len(names), "entry", "entries")
+    return visible(f"{what}: {some_of(shown, _MOST_FOUND)}")
+
+
+def _last_outcome(agent_dir: Path) -> Line:
+    """How the cases of the last run came out; empty where none is known."""
+    from evaltui.runs.listing import read_row, stored_runs
+    from evaltui.runs.store import RunStore
+
+    try:
+        store = RunStore.of(agent_dir, run_settings(agent_dir))
+    except SettingsError:
+        return []
+    runs = stored_runs(store)
+    return counts(read_row(runs[0]).totals.counts) if runs else []
+
+
+def _path_of(text: str) -> Path:
+    return Path(text.strip()).expanduser()
+
+
+def _no_folder(text: str) -> str | None:
+    """Why a folder cannot be opened; None where it can."""
+    return None if text.strip() and _path_of(text).exists() else "No such file or folder"

@@ -1,0 +1,216 @@
+"""The trace: the time axis, a span as a row, and below the rows where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
+from evaltui.core.trace.spans import Span, SpanKind, SpanTree
+from evaltui.core.trace.time_spent import TimeSpent
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
+from evaltui.text.lines import Line, both_ends, cells, pad
+from evaltui.text.lines import Span as Text
+from evaltui.text.lines import cut as cut_line
+from evaltui.text.outcomes import GLYPHS, ROLES
+from evaltui.text.plots import bar, column_plot, waterfall_bar
+from evaltui.tui.widgets.writer import Page
+
+if TYPE_CHECKING:
+    from evaltui.runs.history import CaseHistory
+
+_GUTTER = 3
+_LABEL = 6
+_DURATION, _BETWEEN = 7, 2
+# Times are a picture where there is room for it.
+WITH_BARS = 90
+# Cells of the shortest bar that says something, and the spans of a long trace that its columns are made for.
+_LEAST_BAR, _MOST_MEASURED = 12, 1_000
+# Seconds: of a span that is long, and of a case whose quarters can be told apart.
+_LONG, _LEAST_WHOLE = 0.5, 0.004
+_MOST_INDENT = 6
+# Cells that no row has.
+_UNCUT = 10_000
+_MARKS: Mapping[str, Text] = {
+    "changed": ("≠", "error"),
+    "moved": ("↕", "error"),
+    "extra": ("+", "error"),
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of the rows of a trace; all widths are in cells."""
+
+    scale: Scale
+    left: int
+    """Width of the widest call with its arguments, model or agent."""
+    tokens: int
+    """Width of the column of tokens; 0 where none are known."""
+
+    @classmethod
+    def of(cls, tree: SpanTree) -> Columns:
+        measured = tree.spans[:_MOST_MEASURED]
+        left = max((cells(_left(span, "", 0)) for span in measured if span.kind in TIMED), default=0)
+        tokens = max((len(_tokens(span)) for span in measured), default=0)
+        return cls(Scale.of(tree.spans, tree.turns), left, max(tokens, len("tokens")) if tokens else 0)
+
+    def bar(self, width: int) -> int:
+        """Width of the bars in rows of `width`: a third of them, but no more than arguments leave; 0 for no
+        bars."""
+        room = width - _GUTTER - self.left - self.tokens - _DURATION - 3 * _BETWEEN
+        return 0 if width < WITH_BARS or room < _LEAST_BAR else min(width // 3, room)
+
+
+def axis_line(columns: Columns, width: int) -> Line:
+    """What the columns of the rows are, and the times of the hairlines, where they can be told apart."""
+    room = columns.bar(width)
+    whole = columns.scale.end - columns.scale.begin
+    labels = ["0", *(show_duration(whole * quarter / 4) for quarter in (1, 2, 3))]
+    marks = ""
+    if whole >= _LEAST_WHOLE and len(set(labels)) == len(labels):
+        for quarter, label in enumerate(labels):
+            marks = pad(marks, room * quarter // 4) + label
+    right: Line = [("tokens".rjust(columns.tokens), "faint")] if columns.tokens else []
+    right += [(" " * _BETWEEN, ""), (pad(marks, room), "faint")] if room else []
+    return both_ends([], [*right, (f"{'time':>{_DURATION + _BETWEEN}}", "faint")], width, least=0)
+
+
+def span_line(
+    span: Span,
+    columns: Columns,
+    width: int,
+    *,
+    folded: bool,
+    op: str = "",
+    status: str = "",
+    is_live: bool = False,
+    named: bool = True,
+) -> Line:
+    """A span as a row. `op` says how a call differs, `status` what came of a turn, `is_live` whether what is
+    not over may still end, `named` whether the name of a model is shown."""
+    right = _right(span, columns, width, "…" if is_live else UNKNOWN)
+    room = width - cells(right) - 1
+    left = cut_line([*_gutter(span, folded, op), *_left(span, status, room - _GUTTER, named=named)], room)
+    return [*left, (" " * (width - cells(left) - cells(right)), ""), *right]
+
+
+def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, named: bool = True) -> str:
+    """What its row says where that is cut there; "" where all of it is seen."""
+    room = width - cells(_right(span, columns, width, UNKNOWN)) - 1 - _GUTTER
+    full = _left(span, status, _UNCUT, named=named)
+    return "".join(text for text, _ in full).strip() if cells(full) > room else ""
+
+
+def _gutter(span: Span, folded: bool, op: str) -> Line:
+    """How a call differs, and whether what is in it is folded away."""
+    fold = "▸" if folded else "▾" if span.kind == "turn" and span.children else ""
+    marks: Line = [_MARKS[op]] if op in _MARKS else []
+    marks += [(fold, "muted")] if fold else []
+    return [*marks, (" " * (_GUTTER - cells(marks)), "")]
+
+
+def _left(span: Span, status: str, room: int, *, named: bool = True) -> Line:
+    if span.kind == "turn":
+        return _turn(span, status)
+    indent: Text = ("  " * min(_MOST_INDENT, span.depth - 1), "")
+    role = "error" if span.failed and span.kind == "agent" else KIND_ROLES.get(span.kind, "muted")
+    kind: Text = (pad(span.kind, max(_LABEL, len(span.kind) + 1)), role)
+    if span.kind == "error":
+        kind = (pad("! error", _LABEL + 2), "error")
+    return [indent, kind, *what_line(span, room - cells([indent, kind]), named=named)]
+
+
+def _turn(span: Span, status: str) -> Line:
+    number = "Start" if span.turn is None else f"Turn {span.turn + 1}"
+    line: Line = [(number, "bold error" if span.failed else "bold")]
+    if status:
+        line += [(" ", ""), (GLYPHS[status], ROLES[status])]
+    message = span.events[0].content if span.events and span.events[0].kind == "user" else None
+    return [*line, ("  ", ""), (short(text_of(message)), "muted")]
+
+
+def _tokens(span: Span) -> str:
+    if span.kind == "agent" and span.tokens:
+        return show_number(span.tokens)
+    return tokens_of(span.usage) if span.kind == "model" else ""
+
+
+def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
+    """Tokens, bar and time; `unknown` stands for the time of what has no end."""
+    if span.kind not in TIMED and span.kind != "turn":
+        return []
+    shown = unknown if span.is_open else show_duration(span.seconds)
+    time = f"{shown:>{_DURATION + _BETWEEN}}"
+    took: Text = (time, "bold" if span.seconds >= _LONG else "muted")
+    if span.kind == "turn":
+        return [took]
+    if width < WITH_BARS:
+        return [(_tokens(span), "muted"), took]
+    right: Line = [(_tokens(span).rjust(columns.tokens), "muted")]
+    if room := columns.bar(width):
+        role = "error" if span.failed else TIMED[span.kind]
+        begin, end = columns.scale
+        drawn = waterfall_bar(span.begin - begin, span.end - begin, end - begin, room, role)
+        right += [(" " * _BETWEEN, ""), *drawn]
+    return [*right, took]
+
+
+# Below the rows
+
+# Lines of the times, and of the plot of the last runs with its heading.
+TIMES_ROWS, PLOT_ROWS = 5, 6
+_MOST_PLOT = 8
+_MOST_RUNS = 40
+
+
+def write_time_spent(
+    page: Page, spent: TimeSpent, tokens: int, unknown: Collection[SpanKind] = frozenset()
+) -> None:
+    """A bar for each of model, tool, agent and what there was of throttling and waiting; none for what is
+    `unknown`."""
+    page.section(("Where the time went", "bold"))
+    facts: list[tuple[str, float, str]] = [
+        ("model", spent.model, counted(spent.model_calls, "call")),
+        ("tool", spent.tool, counted(spent.tool_calls, "call")),
+        ("agent", spent.agent, "overhead"),
+    ]
+    if spent.throttled:
+        facts.append(("throttled", spent.throttled, "waiting for limits"))
+    if show_duration(spent.waiting) != show_duration(0):
+        facts.append(("waiting", spent.waiting, "before and after the agent"))
+    room = max(8, page.width * 3 // 10)
+    for kind, seconds, what in facts:
+        share = seconds / spent.whole if spent.whole else 0.0
+        is_unknown = kind in unknown
+        what = f"calls {UNKNOWN}" if is_unknown else what
+        left: Line = [("   ", ""), (pad(kind, 9), TIMED.get(kind, "muted"))]
+        left += [(f"{UNKNOWN if is_unknown else show_duration(seconds):>{_DURATION}}", "bold"), ("  ", "")]
+        left += [*bar(share, room, TIMED.get(kind, "muted")), (f"  {what}", "muted")]
+        page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
+
+
+def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
+    """A column for each of the last runs of the case, as high as it took, by outcome."""
+    points = [point for point in past.points if point.summary.seconds is not None][-_MOST_RUNS:]
+    seconds = [point.summary.seconds or 0.0 for point in points]
+    if len(points) < 2:
+        return
+    page.section((f"This case, last {counted(len(points), 'run')}", "bold"))
+    longest = max(max(seconds), 1e-9)
+    roles = [ROLES[point.summary.status] for point in points]
+    p50, p95 = (show_duration(_quantile(seconds, share)) for share in (0.5, 0.95))
+    facts: list[Line] = [
+        [(show_duration(seconds[-1]), "bold")],
+        [("last run", "muted")],
+        [(f"p50 {p50}   p95 {p95}", "muted")],
+    ]
+    shares = [one / longest for one in seconds]
+    plot = column_plot(shares, roles, page.width - 30, min(_MOST_PLOT, height), top=show_duration(longest))
+    for number, line in enumerate(plot):
+        page.ends(line, facts[number] if number < len(facts) else [])
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, round(share * (len(values) - 1)))]

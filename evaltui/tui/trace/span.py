@@ -1,0 +1,376 @@
+"""A span in full: event, request, response, what was expected, graph and source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import CallDiff, TurnResult
+from evaltui.core.trace.graph import AgentUse, Graph
+from evaltui.core.trace.model_calls import STAND_IN
+from evaltui.core.trace.span_lines import came_of, part_of, tokens_of
+from evaltui.core.trace.spans import Request, Span
+from evaltui.files.agent_source import SourcePlace, source_lines
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
+from evaltui.text.lines import Line
+from evaltui.text.syntax import arguments_line, code
+from evaltui.text.values import visible, visible_block
+from evaltui.tui.widgets.writer import Page, write_code, write_json
+
+_MAX_VALUE = 160
+# More of what was there before is read in the log.
+_MOST_CONTENTS = 200
+_SOURCE_LINES = 60
+
+
+def write_head(page: Page, span: Span, call: int) -> None:
+    """What it is and how long it took; `call` is which model call of its turn it is, from 1, or 0."""
+    named = _name_of(span)
+    left: Line = [(span.kind, _KIND_ROLES.get(span.kind, "muted"))]
+    left += [(" ", ""), (visible(named), "bold")] if named else []
+    turn = "" if span.turn is None else f"turn {span.turn + 1}"
+    if turn and call:
+        turn = f"call {call} of {turn}"
+    left += [(f"  {turn}", "muted")] if turn and span.kind != "turn" else []
+    throttled = f"throttled {show_duration(span.throttled)}, " if span.throttled else ""
+    page.ends(left, [(throttled + (UNKNOWN if span.is_open else show_duration(span.seconds)), "muted")])
+    facts = _facts(span)
+    if facts:
+        page.blank()
+    for label, value in facts:
+        page.labelled(label, [(value, "")])
+
+
+_KIND_ROLES = {"model": "model", "tool": "tool", "agent": "agent", "error": "error", "state": "warning"}
+
+
+def _name_of(span: Span) -> str:
+    match span.kind:
+        case "agent":
+            return span.agent
+        case "turn":
+            return "Start" if span.turn is None else str(span.turn + 1)
+        case "tool":
+            called = part_of(span.event("tool_call"), "function_call")
+            return str((called or part_of(span.event("tool_result"), "function_response")).get("name", ""))
+        case "model":
+            event = span.event("model_request") or span.event("model_response")
+            return str((event.data if event else {}).get("model") or "")
+        case "output":
+            return str(span.events[0].data.get("node") or "")
+    return ""
+
+
+def _facts(span: Span) -> list[tuple[str, str]]:
+    usage = span.usage or {}
+    parts = [
+        ("prompt_token_count", "in"),
+        ("cached_content_token_count", "cached"),
+        ("candidates_token_count", "out"),
+        ("thoughts_token_count", "thoughts"),
+    ]
+    tokens = "   ".join(f"{show_number(usage[name])} {word}" for name, word in parts if usage.get(name))
+    if span.kind == "agent" and span.tokens:
+        tokens = show_number(span.tokens)
+    answered = span.event("model_response")
+    came = came_of(answered.content) if answered is not None and answered.content else ""
+    facts = [
+        ("agent", visible(span.agent) if span.kind != "agent" else ""),
+        ("tokens", tokens),
+        ("came", visible(came)),
+        ("recording", _recording(span)),
+    ]
+    return [(label, value) for label, value in facts if value]
+
+
+def _recording(span: Span) -> str:
+    """Where the response came from; "" where nothing says so."""
+    data = {key: value for event in span.events for key, value in event.data.items()}
+    if data.get("replayed"):
+        return "replayed"
+    if data.get("missed"):
+        return "not in the recording"
+    if data.get("stubbed"):
+        return f"stub from the {visible(str(data['stubbed']))}"
+    if span.kind != "model" or not span.event("model_request"):
+        return ""
+    return "scripted, offline" if _name_of(span).startswith(STAND_IN) else "live"
+
+
+def write_events(page: Page, events: Sequence[Event]) -> None:
+    """One after the other; where there are several, each with its kind above it."""
+    for event in events:
+        if len(events) > 1:
+            page.section((event.kind.replace("_", " ").capitalize(), "bold"))
+        write_event(page, event)
+    if not events:
+        page.text([("No event of its own; only what ran in it is known", "muted")])
+
+
+def write_response(page: Page, span: Span) -> None:
+    """What a model or a tool has answered: texts to read, values in colour."""
+    answers = [event for event in span.events if event.kind in ("model_response", "tool_result", "error")]
+    if not answers:
+        known = span.kind in ("model", "tool")
+        page.text([("No response yet" if known else "Only models and tools have a response", "muted")])
+    for event in answers:
+        if event.data.get("unrecorded"):
+            page.text([("Not in the trace", "muted")])
+        for title, text in _titled_texts(event):
+            page.section((title, "bold"))
+            write_code(page, text, "pytb" if title == "Error" else "markdown", 1)
+        for part in (event.content or {}).get("parts") or ():
+            _write_value_of(page, part)
+
+
+def _write_value_of(page: Page, part: Json) -> None:
+    if call := part.get("function_call"):
+        page.section(("Call ", "bold"), (visible(str(call.get("name", ""))), "bold"))
+        write_json(page, call.get("args") or {}, 1)
+    elif returned := part.get("function_response"):
+        page.section(("Response", "bold"))
+        if "response" in returned:
+            write_json(page, returned["response"], 1)
+        else:
+            page.text([("Not in the trace", "muted")])
+    elif not part.get("text"):
+        page.section((visible(", ".join(part)), "bold"))
+        write_json(page, part, 1)
+
+
+def write_event(page: Page, event: Event) -> None:
+    """When and how long, its texts as they are meant to be read, then all of it as JSON."""
+    facts = {
+        "agent": visible(event.agent),
+        "branch": visible(event.branch),
+        "at": f"{show_duration(event.t)} after the start",
+        "took": "" if event.duration is None else show_duration(event.duration),
+        "tokens": tokens_of(event.usage),
+        "tool call": "inside a tool call" if event.data.get("nested") else "",
+        "note": "may contain thoughts, which the trace does not mark"
+        if event.data.get("may_hold_thoughts")
+        else "",
+    }
+    for label, value in facts.items():
+        if value:
+            page.labelled(label, [(value, "")])
+    for title, text in _titled_texts(event):
+        page.section((title, "bold"))
+        write_code(page, text, "pytb" if title == "Error" else "markdown", 1)
+    if event.kind == "output":
+        page.section(("Output", "bold"))
+        write_json(page, event.data.get("output"), 1)
+    page.section(("JSON", "bold"))
+    write_json(page, event.to_json(), 1)
+
+
+def _titled_texts(event: Event) -> list[tuple[str, str]]:
+    parts: list[dict[str, Any]] = (event.content or {}).get("parts") or []
+    texts = [("Thought" if part.get("thought") else "Text", str(part.get("text") or "")) for part in parts]
+    # In ADK it may be a whole content, which the JSON shows.
+    instruction = event.data.get("system_instruction")
+    texts += [("Instruction", instruction if isinstance(instruction, str) else "")]
+    texts += [("Error", str(event.data.get("traceback") or event.data.get("message") or ""))]
+    return [(title, text) for title, text in texts if text]
+
+
+NO_REQUEST = "No request known: this framework, or this agent, reports none"
+
+
+def write_request(page: Page, request: Request | None) -> None:
+    """What is new since the request before, then instruction, tools and config, then the full text."""
+    if request is None:
+        page.text([(NO_REQUEST, "muted")])
+        return
+    page.labelled("model", [(visible(request.model), "")])
+    for change in request.changes:
+        page.labelled("changed", [(visible(change), "warning")])
+    if request.unrecorded:
+        page.labelled("not all", [(visible(request.unrecorded), "error")])
+    if not request.is_first:
+        page.section(("New since the previous request", "bold"))
+        for content in request.contents[request.new :]:
+            _write_content(page, content, [(" + ", "success")])
+    page.section(("System instruction", "bold"))
+    if request.system_instruction:
+        write_code(page, request.system_instruction, "markdown", 1)
+    else:
+        page.block([("none", "muted")], 1)
+    _write_tools(page, request)
+    if request.config:
+        page.section(("Config", "bold"))
+        write_json(page, request.config, 1)
+    _write_contents(page, request)
+    _write_schemas(page, request)
+
+
+def _write_contents(page: Page, request: Request) -> None:
+    page.section(("Contents", "bold"), ("  + new", "muted"))
+    left_out = max(0, len(request.contents) - _MOST_CONTENTS)
+    if left_out:
+        page.row((f"   … {counted(left_out, 'earlier content')}", "muted"))
+    for number, content in enumerate(request.contents[left_out:], left_out):
+        is_new = number >= request.new
+        _write_content(page, content, [(" + ", "success")] if is_new else [("   ", "")], is_new=is_new)
+
+
+def _write_content(page: Page, content: Json, mark: Line, *, is_new: bool = True) -> None:
+    role = visible(str(content.get("role") or "user"))
+    for part in content.get("parts") or ():
+        page.text(_part(part, "" if is_new else "muted"), [*mark, (f"{role:<7}", "muted")])
+
+
+def _part(part: Json, role: str) -> Line:
+    if part.get("text"):
+        text = visible_block(str(part["text"]))
+        return [("(thought) ", "muted"), (text, role)] if part.get("thought") else [(text, role)]
+    if call := part.get("function_call"):
+        name = visible(str(call.get("name")))
+        return [("→ ", "tool"), (name, f"bold {role}".strip()), *arguments_line(call.get("args"), _MAX_VALUE)]
+    if result := part.get("function_response"):
+        name = visible(str(result.get("name")))
+        response = result.get("response")
+        shown = response if isinstance(response, dict) else {"result": response}
+        values = arguments_line(shown, _MAX_VALUE) if "response" in result else [(f" {UNKNOWN}", "muted")]
+        return [("← ", "muted"), (name, f"bold {role}".strip()), *values]
+    return [(f"({visible(', '.join(part))})", "muted")]
+
+
+def _write_tools(page: Page, request: Request) -> None:
+    """Each tool as it is called: `set_light(location, status)`."""
+    page.section(("Tools", "bold"))
+    if not request.tools:
+        page.row((" none", "muted"))
+    for tool in request.tools:
+        schema = tool.get("parameters_json_schema") or tool.get("parameters") or {}
+        names = ", ".join(map(str, schema.get("properties") or {})) if isinstance(schema, dict) else ""
+        name = visible(str(tool.get("name") or "?"))
+        page.hanging(
+            [(f" {name}", "function"), ("(", "comment"), (visible(names), "key"), (")", "comment")], 4
+        )
+
+
+def _write_schemas(page: Page, request: Request) -> None:
+    for tool in request.tools:
+        page.section((f"Tool {visible(str(tool.get('name') or '?'))}", "bold"))
+        if description := visible_block(str(tool.get("description") or "")):
+            page.block([(description, "muted")], 1)
+        if schema := tool.get("parameters_json_schema") or tool.get("parameters"):
+            write_json(page, schema, 1)
+
+
+def expected_call(turn: TurnResult, number: int) -> CallDiff | None:
+    """How a call of a turn, from 0, compares to what is expected."""
+    made = [row for row in turn.calls if row.actual is not None]
+    return made[number] if number < len(made) else None
+
+
+_OPS = {
+    "same": ("=", "muted", "as expected"),
+    "changed": ("≠", "error", "argument differs"),
+    "moved": ("↕", "error", "out of order"),
+    "extra": ("+", "error", "unexpected call"),
+    "missing": ("−", "error", "missing"),
+}
+
+
+def write_expected(page: Page, span: Span, turn: TurnResult | None) -> None:
+    """The expected side: of a call its expected arguments, of everything else what its turn expects."""
+    if turn is None:
+        page.text([("Nothing expected here", "muted")])
+        return
+    row = expected_call(turn, span.call) if span.call is not None else None
+    if row is not None:
+        _write_expected_call(page, row)
+        return
+    page.section(("Calls", "bold"), (f"  {turn.expectation}", "muted"))
+    for one in turn.calls:
+        glyph, role, word = _OPS[one.op]
+        call = one.expected or one.actual
+        name = visible(call.name) if call else "?"
+        page.ends(
+            [(f" {glyph} ", role), (name, "bold"), *arguments_line(call.args if call else {}, 60)],
+            [(word, "muted")],
+        )
+    page.section(("Response", "bold"))
+    if turn.response.expected is None:
+        page.row((" not checked", "muted"))
+    else:
+        write_code(page, turn.response.expected, "markdown", 1)
+
+
+def _write_expected_call(page: Page, row: CallDiff) -> None:
+    glyph, role, word = _OPS[row.op]
+    page.row((f"{glyph} {word}", role))
+    for title, call, tint in (("Expected", row.expected, "success"), ("Actual", row.actual, "error")):
+        page.section((title, f"bold {tint}" if row.op != "same" else "bold"))
+        if call is None:
+            page.row((" no call", "muted"))
+        else:
+            page.row((f" {visible(call.name)}", "bold"))
+            write_json(page, call.args, 1)
+
+
+def write_source(page: Page, place: SourcePlace | None, shown: str, key: str) -> None:
+    """The file around a place; `shown` is `agent.py:12`, `key` opens it."""
+    lines = source_lines(place, _SOURCE_LINES) if place else []
+    if place is None or not lines:
+        page.text([("No source found in the agent's folder", "muted")])
+        return
+    page.ends([(visible(shown), "underline function")], [(key, "bold accent"), (" open", "muted")])
+    page.blank()
+    width = len(str(lines[-1][0]))
+    coloured = code("\n".join(text for _, text in lines), "python")
+    for (number, _), line in zip(lines, coloured, strict=False):
+        is_place = number == place.line
+        mark: Line = [("▌" if is_place else " ", "bold accent"), (f"{number:>{width}}  ", "muted")]
+        page.row(*mark, *line)
+
+
+_SYMBOLS = {"agent": "", "tool": "→ ", "transfer": "⇄ "}
+
+
+def write_graph(page: Page, graph: Graph) -> None:
+    if not graph.agents:
+        page.text([("No agent is known in this turn", "muted")])
+        return
+    page.section(("Agents and tools", "bold"), ("  numbers: steps of the path", "muted"))
+    for agent in graph.agents:
+        page.blank()
+        _write_agent(page, agent)
+    page.section(("Path", "bold"))
+    for step in graph.path:
+        name: Line = [
+            (_SYMBOLS[step.kind], "muted"),
+            (visible(step.name), "bold" if step.kind == "agent" else ""),
+        ]
+        by: Line = [] if step.kind == "agent" else [(f"   by {visible(step.agent)}", "muted")]
+        page.row((f"  {step.place:>3}  ", "bold accent"), ("  " * step.depth, ""), *name, *by)
+
+
+def _write_agent(page: Page, agent: AgentUse) -> None:
+    where = f"  inside {visible(agent.inside)}" if agent.inside else ""
+    calls = f"  {counted(agent.model_calls, 'model call')}" if agent.model_calls else ""
+    page.row(
+        ("  ", ""), (visible(agent.name), "bold"), (where, "muted"), (calls, "muted"), _steps(agent.steps)
+    )
+    lines: list[Line] = [
+        [
+            (visible(tool.name), "error" if tool.failed else "" if tool.steps else "muted"),
+            _steps(tool.steps) if tool.steps else ("  not called", "muted"),
+        ]
+        for tool in agent.tools
+    ]
+    lines += [
+        [("⇄ ", "muted"), (visible(name), "bold"), ("  took over", "muted"), _steps((place,))]
+        for name, place in agent.handed_over
+    ]
+    for number, line in enumerate(lines):
+        branch = "└─ " if number == len(lines) - 1 else "├─ "
+        page.row(("  ", ""), (branch, "muted"), *line)
+
+
+def _steps(places: Sequence[int]) -> tuple[str, str]:
+    shown = ", ".join(str(place) for place in places[:12])
+    return (f"  {shown}{', …' if len(places) > 12 else ''}", "bold accent")

@@ -1,0 +1,427 @@
+"""The trace pane: every span of the selected case, nested, with its duration."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+from textual.widget import Widget
+
+from evaltui.core.compare.turn_verdicts import turn_status
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.trace.span_lines import model_of
+from evaltui.core.trace.spans import Span
+from evaltui.core.trace.time_spent import time_spent
+from evaltui.files.agent_source import SourcePlace
+from evaltui.text.figures import counted, show_duration
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line
+from evaltui.text.outcomes import NOT_RUN
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.inspector import Inspected, Inspector, Room
+from evaltui.tui.pane import Beside, Copied, Pane
+from evaltui.tui.trace.inspected import FIRST_TAB, InspectedSpan, source_of
+from evaltui.tui.trace.page import (
+    PLOT_ROWS,
+    TIMES_ROWS,
+    WITH_BARS,
+    Columns,
+    axis_line,
+    cut_text,
+    span_line,
+    write_last_runs,
+    write_time_spent,
+)
+from evaltui.tui.trace.parts import Summary
+from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.chat.trace import ChatPlace, ChatTrace
+from evaltui.workbench.state import CaseOutcome, Selection
+from evaltui.workbench.trace.traces import GAP, Outline, Trace
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.runs.history import CaseHistory
+
+# A hundred thousand events take a second to become spans: the screen goes on meanwhile.
+_MOST_AT_ONCE = 4_000
+_ROOM = Room(from_width=122, least=42, most=60, from_height=32)
+_DIFFERS = ("changed", "moved", "extra")
+
+
+class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
+    """One row per span, however many there are: a row is made into text when it is drawn."""
+
+    BINDINGS = bindings(Scope.TRACE)
+
+    class Moved(Message):
+        """The user has gone to another span of the chat."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._outline = Outline()
+        self._of_chat = ChatTrace()
+        self._remark = "Loading eval sets…"
+        self._case: CaseId | None = None
+        self._trace: Trace | None = None
+        self._shown = Selection()
+        self._looks_for_error = False
+        self._wanted: tuple[int, int | None] | None = None
+        self._drawn: tuple[object, ...] = ()
+        self._columns = Columns.of(self._outline.tree)
+        self._axis = DrawnLine(self._draw_axis, id="trace-axis")
+        self._summary = Summary(self._write_summary, can_focus=False, id="trace-summary")
+        self._inspector = Inspector(workbench, self, self._look, _ROOM, id="trace-inspector")
+
+    def above(self) -> Widget:
+        return self._axis
+
+    def below(self) -> Widget:
+        return self._summary
+
+    def beside(self) -> Beside:
+        return self._inspector
+
+    def left(self) -> bool:
+        self._inspector.left()
+        return True
+
+    @property
+    def entry(self) -> Widget:
+        return self._inspector.lines if self._inspector.in_place else self
+
+    def heading(self) -> Line:
+        trace, tree = self._trace, self._outline.tree
+        if trace is None or not tree.events:
+            return []
+        facts = [
+            f"{trace.run.name}{' (stale)' if self._is_stale else ''}",
+            counted(tree.events + trace.left_out, "event"),
+        ]
+        if trace.repeats > 1:
+            facts.insert(1, f"repeat {trace.repeat + 1} of {trace.repeats}")
+        if tokens := tree.tokens:
+            facts.append(counted(tokens, "token"))
+        facts.append(show_duration(sum(turn.seconds for turn in tree.turns)))
+        where: Line = [(f"{visible(self._case.eval_id)}   ", "muted")] if self._case else []
+        return [*where, *((f"{fact}   ", "muted") for fact in facts[:-1]), (facts[-1], "")]
+
+    # Following the workbench
+
+    def _followed(self) -> tuple[CaseId | None, Trace | None]:
+        """What the trace is of: the selected case, or the chat, and what of it is known by now."""
+        if self._workbench.navigation.trace_of_chat:
+            chat = self._workbench.chat
+            return None, self._of_chat.follow(chat.transcript, live=chat.answering)
+        case = self._workbench.navigation.selection.case
+        return case, self._workbench.outcomes.trace(case) if case else None
+
+    def follow(self) -> None:
+        case, trace = self._followed()
+        if (
+            trace is None
+            and case is not None
+            and case == self._case
+            and self._workbench.outcomes.status(case) != NOT_RUN
+        ):
+            # Its log is being read: what could be seen while it ran is what will be in there.
+            return
+        if self._is_another(case, trace):
+            self._outline = Outline()
+            self.line_count = 0
+        self._case, self._trace = case, trace
+        current = self._current()
+        if trace is not None:
+            known = self._outline.tree.events
+            self._outline.add(trace.events[known : known + _MOST_AT_ONCE])
+            if self._outline.tree.events < len(trace.events):
+                self.call_later(self.follow)
+        if self._outline.search != self._workbench.navigation.trace_search:
+            self._outline.set_search(self._workbench.navigation.trace_search)
+        self._remark = self._remark_now(case, trace)
+        drawn = self._outline.tree.events, self._remark, self._outline.search, self._scored(), self._is_stale
+        if self.line_count == 0 or drawn != self._drawn:
+            self._drawn = drawn
+            self._columns = Columns.of(self._outline.tree)
+            self._draw_rows(current, is_live=bool(trace and trace.live))
+        self._go_to_selection()
+        self._go_to_wanted()
+        self._share_height()
+        self._inspector.follow()
+
+    def _draw_rows(self, current: Span | None, *, is_live: bool) -> None:
+        fresh = self.line_count == 0
+        at_end = self.cursor >= self.line_count - 1
+        self.lines_changed(len(self._outline.rows) + bool(self._remark))
+        if fresh and not is_live:
+            self.start_at(0)
+            self._looks_for_error = True
+        elif current is not None and not (is_live and at_end):
+            self.cursor = min(self._outline.row_of(current.number) or 0, max(0, self.line_count - 1))
+
+        if self._looks_for_error and not self.cursor and self._outline.tree.first_error is not None:
+            self._looks_for_error = False
+            self.start_at(self._outline.row_of(self._outline.tree.first_error) or 0)
+
+    def _is_another(self, case: CaseId | None, trace: Trace | None) -> bool:
+        if trace is None or self._trace is None or case != self._case:
+            return True
+        before = self._trace
+        same = (trace.run, trace.repeat, trace.chat) == (before.run, before.repeat, before.chat)
+        # A case that is tried again after a crash begins anew.
+        return not same or len(trace.events) < self._outline.tree.events
+
+    def _remark_now(self, case: CaseId | None, trace: Trace | None) -> str:
+        if trace is None:
+            if case is None:
+                return "No case selected"
+            status = self._workbench.outcomes.status(case)
+            return f"Not run   {key_of('run')}  Run case" if status == NOT_RUN else "Loading run log…"
+        if trace.events and not self._outline.rows:
+            return f"No match   {key_of('filter')} search   {key_of('clear_filter')} clear"
+        if trace.left_out:
+            return f"… and {counted(trace.left_out, 'more event')}, in the run log only"
+        if trace.live:
+            return "…"
+        nothing = "No messages yet" if trace.chat else "No events"
+        return trace.problem or ("" if trace.events else nothing)
+
+    def _go_to_selection(self) -> None:
+        """To the turn that was selected in the list of cases."""
+        selection = self._workbench.navigation.selection
+        if selection == self._shown or not self._outline.rows:
+            return
+        self._shown = selection
+        if selection.turn is None or self._workbench.navigation.trace_of_chat:
+            return
+        turns = self._outline.tree.turns
+        if turn := next((turn for turn in turns if turn.turn == selection.turn), None):
+            self._move_to_span(turn)
+
+    def show(self, turn: int, call: int | None) -> None:
+        """Go to a call that the agent made in a turn, both counted from 0; without one, to the turn."""
+        self._wanted = turn, call
+        self.follow()
+
+    def _go_to_wanted(self) -> None:
+        """As soon as it is there: the log may still be being read."""
+        tree = self._outline.tree
+        if self._wanted is None or self._trace is None or tree.events < len(self._trace.events):
+            return
+        (turn, call), self._wanted = self._wanted, None
+        span = None if call is None else tree.call(turn, call)
+        span = span or next((one for one in tree.turns if one.turn == turn), None)
+        if span is not None:
+            self._looks_for_error = False
+            self._move_to_span(span)
+
+    def _move_to_span(self, span: Span) -> None:
+        row = self._outline.row_of(span.number)
+        self.lines_changed(len(self._outline.rows) + bool(self._remark))
+        if row is not None:
+            self.move_to(row)
+
+    # Drawing
+
+    def line(self, number: int) -> Line:
+        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
+        if number < len(self._outline.rows) and self._outline.rows[number] == GAP:
+            return []
+        if number >= len(self._outline.rows):
+            role = "bold accent" if self._remark == "…" else "muted"
+            return [marker, (visible(self._remark), role)]
+        span = self._outline.span(number)
+        is_folded = span.number in self._outline.folded and not self._outline.search
+        op, status = self._op(span), self._status(span)
+        width = self.line_width - 2
+        is_live = self._trace is not None and self._trace.live
+        drawn = span_line(
+            span,
+            self._columns,
+            width,
+            folded=is_folded,
+            op=op,
+            status=status,
+            is_live=is_live,
+            named=self._is_named(span),
+        )
+        return [marker, *drawn]
+
+    def _is_named(self, span: Span) -> bool:
+        """Whether another model was asked before, or none."""
+        spans = self._outline.tree.spans
+        before = next((spans[n] for n in range(span.number - 1, -1, -1) if spans[n].kind == "model"), None)
+        return before is None or model_of(before) != model_of(span)
+
+    def full_text(self, number: int) -> str:
+        rows = self._outline.rows
+        if number >= len(rows) or rows[number] == GAP:
+            return super().full_text(number)
+        span = self._outline.span(number)
+        width, status = self.line_width - 2, self._status(span)
+        return cut_text(span, self._columns, width, status, named=self._is_named(span))
+
+    def _draw_axis(self, width: int) -> Line:
+        return [(" ", ""), *axis_line(self._columns, self.line_width - 2)]
+
+    def _share_height(self) -> None:
+        """The rows leave what they do not need to the summary, where that is enough for it."""
+        rows = self._outline.rows
+        self._axis.display = bool(rows) and self.line_width - 2 >= WITH_BARS
+        frame = self.parent.size.height if isinstance(self.parent, Widget) else 0
+        room = frame - self._axis.display - self.line_count
+        shown = bool(rows) and room > TIMES_ROWS and not (self._trace and self._trace.live)
+        self.styles.height = self.line_count if shown else "1fr"
+        self._summary.display = shown
+        self._axis.refresh_changed()
+        if shown:
+            self._summary.follow(self._drawn, self._past())
+
+    def _past(self) -> CaseHistory | None:
+        return self._workbench.outcomes.history(self._case) if self._case else None
+
+    def _write_summary(self, page: Page) -> None:
+        tree = self._outline.tree
+        page.lines.append([])
+        write_time_spent(page, time_spent(tree.spans), tree.tokens, tree.unknown)
+        room = self._summary.size.height - len(page.lines) - 2
+        if (past := self._past()) is not None and room >= PLOT_ROWS - 2:
+            write_last_runs(page, past, room)
+
+    def _status(self, span: Span) -> str:
+        """What came of a turn; "" for what no metric says anything of."""
+        scored = self._scored()
+        if span.kind != "turn" or span.turn is None or scored is None or self._is_stale:
+            return ""
+        return turn_status(scored.result, span.turn) or ""
+
+    @property
+    def _is_stale(self) -> bool:
+        """Whether the trace is of something else than what would be run now."""
+        if self._case is None or self._scored() is None:
+            return False
+        now = self._workbench.outcomes.freshness(self._case)
+        return now is not None and now.is_stale
+
+    def _scored(self) -> CaseOutcome | None:
+        """The result of the run that is shown."""
+        scored = self._workbench.outcomes.get(self._case) if self._case else None
+        if scored is None or self._trace is None or self._trace.live:
+            return None
+        return scored if (scored.run, scored.repeat) == (self._trace.run, self._trace.repeat) else None
+
+    def _op(self, span: Span) -> str:
+        """How a call differs from what is expected."""
+        if span.call is None or span.turn is None or self._case is None or self._trace is None:
+            return ""
+        return self._workbench.outcomes.call_op(
+            self._case, self._trace.run, self._trace.repeat, span.turn, span.call
+        )
+
+    # Keys
+
+    def _current(self) -> Span | None:
+        rows = self._outline.rows
+        return self._outline.span(self.cursor) if self.cursor < len(rows) else None
+
+    def source(self) -> SourcePlace | None:
+        """Of the tool, the instruction of the agent whose model was asked, or where an error was raised."""
+        span = self._current()
+        return None if span is None else source_of(span, self._workbench.agent)
+
+    def copied(self) -> Copied | None:
+        span = self._current()
+        if span is None or not span.events:
+            return None
+        events = [event.to_json() for event in span.events]
+        return Copied(f"the {span.kind}", json.dumps(events, indent=2, ensure_ascii=False))
+
+    def open_current(self) -> None:
+        self.action_open_details()
+
+    def move_to(self, number: int) -> None:
+        """To a row, over the gap before a turn."""
+        rows = self._outline.rows
+        if 0 <= number < len(rows) and rows[number] == GAP:
+            number += 1 if number >= self.cursor else -1
+        super().move_to(number)
+        self._inspector.follow()
+        if self.has_focus and self._trace is not None and self._trace.chat:
+            self.post_message(self.Moved())
+
+    def chat_place(self) -> ChatPlace | None:
+        """What of the chat the current span is; None in the trace of a case."""
+        span = self._current()
+        if span is None or self._trace is None or not self._trace.chat:
+            return None
+        return self._of_chat.place_of(self._outline.tree.spans, span)
+
+    def show_place(self, place: ChatPlace) -> None:
+        """Goes to the span of something that happened in the chat."""
+        self.follow()
+        if (span := self._of_chat.span_of(self._outline.tree.spans, place)) is not None:
+            self._looks_for_error = False
+            self._move_to_span(span)
+
+    def on_focus(self) -> None:
+        super().on_focus()
+        self._inspector.left()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._share_height()
+
+    def step_difference(self, step: int) -> None:
+        """Goes to the next call that is not as expected, or back; after the last one to the first."""
+        spans, current = self._outline.tree.spans, self._current()
+        found = [span for span in spans if self._op(span) in _DIFFERS]
+        if not found:
+            self._workbench.say("No difference in the trace")
+            return
+        at = -1 if current is None else current.number
+        after = [span for span in found[::step] if (span.number - at) * step > 0]
+        if not after:
+            self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
+        self._move_to_span((after or found[::step])[0])
+
+    def action_toggle_fold(self) -> None:
+        """Folds what ran in a span away; of a span with nothing in it, what it ran in."""
+        span = self._current()
+        if span is not None and not span.children and span.parent is not None:
+            span = self._outline.tree.spans[span.parent]
+        if span is not None:
+            self._fold(span, folded=span.number not in self._outline.folded)
+
+    def _fold(self, span: Span, *, folded: bool) -> None:
+        if not span.children or folded == (span.number in self._outline.folded):
+            return
+        self._outline.toggle(span.number)
+        self._move_to_span(span)
+
+    def action_open_details(self) -> None:
+        self._inspector.open()
+
+    def action_next_tab(self) -> None:
+        self._inspector.step(1)
+
+    def action_previous_tab(self) -> None:
+        self._inspector.step(-1)
+
+    def _look(self) -> Inspected | None:
+        """What the inspector shows of the current span."""
+        span, trace = self._current(), self._trace
+        if span is None or trace is None:
+            return None
+        scored = self._scored()
+        turns = scored.shown.turns if scored else ()
+        turn = turns[span.turn] if span.turn is not None and span.turn < len(turns) else None
+        shown = InspectedSpan(
+            self._workbench, self._outline.tree.spans, span, turn, self.source, bool(trace.chat)
+        )
+        what = self._case, trace.run, trace.repeat, trace.chat, span.number
+        state = len(span.events), span.end, self._workbench.outcomes.results.version
+        first = "Expected" if self._op(span) in _DIFFERS else FIRST_TAB.get(span.kind, "Event")
+        return Inspected(what, state, shown.tabs(), first)

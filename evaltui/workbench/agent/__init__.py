@@ -1,0 +1,1 @@
+"""The agent: its state, and what becomes of it when files change."""

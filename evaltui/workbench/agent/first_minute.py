@@ -1,0 +1,128 @@
+"""An agent without eval cases, and one that cannot be loaded: what is known of it, and the way on."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaltui.core.model.errors import NO_PYTHON
+from evaltui.files.folders import agent_folder
+from evaltui.files.interpreters import Interpreter
+from evaltui.text.values import nearest
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.cases.open_sets import OpenSets
+
+if TYPE_CHECKING:
+    from evaltui.core.model.errors import ErrorInfo
+    from evaltui.files.agent_source import SourcePlace
+    from evaltui.files.watching import Changed
+
+# Cases of a starter.
+_FEW = 3
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+
+
+def is_first_minute(sets: OpenSets) -> bool:
+    """Whether there is no case yet, nor a file that must be mended before it has some."""
+    if not sets.is_read or any(eval_set.cases for eval_set in sets.listed):
+        return False
+    return not any(sets.errors(eval_set) for eval_set in sets.listed)
+
+
+def has_few_cases(sets: OpenSets) -> bool:
+    """Whether there are no more cases than a starter has: who has more knows how a case is made."""
+    return sum(len(eval_set.cases) for eval_set in sets.listed) <= _FEW
+
+
+def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
+    """Where an agent that cannot be loaded is to be mended: the failing line, else its first file; None
+    without any, and where it is its Python or behind a network."""
+    if agent.address.url or error.type == NO_PYTHON:
+        return None
+    from evaltui.files.agent_source import SourcePlace, frame_place
+
+    agent_dir = agent.dir
+    if (place := frame_place(agent_dir, error.traceback)) is not None:
+        return place
+    files = (agent_dir,) if agent_dir.is_file() else (agent_dir / "agent.py", agent_dir / "__init__.py")
+    return next((SourcePlace(path, 1) for path in files if path.is_file()), None)
+
+
+class Missing(NamedTuple):
+    """A package that the agent imports and that is not installed."""
+
+    module: str
+    command: str
+    """Installs it, in a shell; "" where a file of the agent's was probably meant."""
+    meant: str
+    """The module of the agent's own that was probably meant; "" for none."""
+
+
+def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter) -> Missing | None:
+    """The package without which the agent cannot be imported; None where something else is wrong."""
+    found = _NO_MODULE.search(error.message)
+    if "needs google-adk" in error.message:
+        module = "google.adk"
+    elif error.type == "ModuleNotFoundError" and found:
+        module = found[1]
+    else:
+        return None
+    from evaltui.files.packages import install_command, package_of
+
+    folder = agent_folder(agent_dir).resolve()
+    top = module.split(".")[0]
+    own = [path.stem for path in folder.glob("*.py")]
+    meant = nearest(module.split(".")[-1], own) or ""
+    if meant or top == folder.name:
+        return Missing(module, "", meant)
+    package = package_of(module)
+    return Missing(module, install_command(folder, package, interpreter.path), "")
+
+
+class RetryOnSave:
+    """Imports the agent again after each save while it cannot be imported.
+
+    Nothing is done while `watch_mode` says that it is on: it does the same. `say` shows a sentence.
+    """
+
+    def __init__(self, agent: AgentState, watch_mode: Callable[[], bool], say: Callable[[str], None]) -> None:
+        self._agent = agent
+        self._watch_mode = watch_mode
+        self._say = say
+        self.is_watching = False
+        """Whether no save is missed."""
+        self._task: asyncio.Task[None] | None = None
+
+    def follow(self) -> None:
+        """Starts or ends looking at files, after any change of the workbench."""
+        wanted = self._agent.error is not None and not self._watch_mode()
+        if wanted and self._task is None:
+            self._task = asyncio.create_task(self._watch())
+        elif not wanted and self._task is not None:
+            self._task.cancel()
+            self._task = None
+            self.is_watching = False
+
+    def _on_ready(self) -> None:
+        self.is_watching = True
+
+    async def _watch(self) -> None:
+        # It builds on a library that the first frame does not wait for.
+        from evaltui.files.watching import WatchedFiles
+
+        async def saved(change: Changed) -> None:
+            if change.code:
+                self._agent.load_again()
+
+        try:
+            await WatchedFiles(self._agent.dir).follow(saved, self._on_ready)
+        except OSError as error:
+            self._say(f"Cannot watch the agent's folder: {error}. F5 retries")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])

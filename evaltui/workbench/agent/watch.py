@@ -1,0 +1,398 @@
+"""Watch mode: after a save as little is run as shows what has changed, and as soon as can be."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.files.agent_files import AgentFiles, used_files
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.cases.navigation import Navigation
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.files.saves import (
+    MOMENT,
+    DueCases,
+    Reaction,
+    ReactionStep,
+    SavedSets,
+    Waiting,
+    in_short,
+)
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.runs.run_controller import RunController
+from evaltui.workbench.state import READ_ONLY, CaseOutcome, Repeated, Run, Stage
+
+if TYPE_CHECKING:
+    from evaltui.core.model.events import Json
+    from evaltui.files.watching import Changed, WatchedFiles
+    from evaltui.runner.parent.starting import StartedHost
+
+# Seconds without another save before anything is run: after a single save since it was written and since it
+# was heard of, and where several come in a row.
+_QUIET = 0.03
+_QUIET_SINCE_HEARD = 0.01
+_QUIET_AFTER_SEVERAL = 0.15
+_IN_A_ROW = 0.3
+# What changes during so many runs in a row, or soon after them, is written by the agent itself.
+_OWN_WRITES = 5
+_SOON = 1.0
+_NOT_WRITTEN_BY_AGENTS = (".py", ".yaml", ".yml", ".toml", ".env")
+
+
+class Watch:
+    """Follows what is saved in the agent's folder, in the `given` files and folders, and where the modules
+    are that the agent imports.
+
+    `reload` looks again which sets there are, and `code_changed` is called when the agent's files have
+    changed. `changed` is called whenever something has changed here; `say` shows a sentence.
+    """
+
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        navigation: Navigation,
+        runs: RunController,
+        given: Sequence[str | Path],
+        reload: Callable[[], Awaitable[None]],
+        code_changed: Callable[[], None],
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.on = False
+        """Whether saves are followed."""
+        self.last: Reaction | None = None
+        """What the last save led to; None before the first one."""
+        self.repeated: Repeated | None = None
+        """How often cases are run; None for what their configs say."""
+        self._agent = agent
+        self._sets = sets
+        self._outcomes = outcomes
+        self._runs = runs
+        self._given = given
+        self._code_changed = code_changed
+        self._changed = changed
+        self._say = say
+        self._names = AgentFiles(agent.dir)
+        self._saved_sets = SavedSets(sets, outcomes, reload)
+        self._due = DueCases(sets, outcomes, navigation)
+        self._own_writes = _OwnWrites(say)
+        self._task: asyncio.Task[None] | None = None
+        self._reaction: asyncio.Task[None] | None = None
+        self._learning: asyncio.Task[None] | None = None
+        self._scoring: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+        self._modules: frozenset[Path] = frozenset()
+        self._opened: frozenset[Path] = frozenset()
+        self._files: WatchedFiles | None = None
+        self._saved_at = 0.0
+        self._heard_at = 0.0
+        # Whether the last save was one of several: where a formatter or an editor of many files writes, the
+        # next one will be, too.
+        self._several = False
+        self._waiting = Waiting()
+        # What that was made of: the stale cases, and the sets of which nothing can be run.
+        self._stale: tuple[frozenset[CaseId], frozenset[str]] | None = None
+
+    # On and off
+
+    def limit(self, is_included: Callable[[CaseId], bool]) -> None:
+        """Runs, from now on, only cases for which this holds."""
+        self._due.is_included = is_included
+
+    def switch(self) -> None:
+        """On, or off again; what runs by then goes on."""
+        if self.on:
+            self._end()
+        else:
+            self.start()
+        self._changed()
+
+    def start(self) -> None:
+        if self._agent.read_only:
+            self._say(READ_ONLY)
+        elif not self.on:
+            self.on = True
+            self._ready.clear()
+            self._task = asyncio.create_task(self._watch(self._task))
+
+    async def ready(self) -> None:
+        """Waits until no save is missed any more."""
+        await self._ready.wait()
+
+    async def stop(self) -> None:
+        """Ends it, and whatever it has started but a run."""
+        self._end()
+        if tasks := self._tasks():
+            await asyncio.wait(tasks)
+
+    def _end(self) -> None:
+        self.on = self._agent.followed = False
+        for task in self._tasks():
+            task.cancel()
+        if self.last is not None and self.last.step not in (ReactionStep.DONE, ReactionStep.BROKEN):
+            # Nobody will tell how it went on.
+            self.last = None
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        tasks = (self._task, self._reaction, self._learning, self._scoring)
+        return [task for task in tasks if task is not None]
+
+    async def _watch(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        # It builds on a library that the first frame does not wait for.
+        from evaltui.files.watching import WatchedFiles
+
+        is_remote = bool(self._agent.address.url)
+        self._files = WatchedFiles(self._agent.dir, self._given, only_env=is_remote)
+        self._files.modules = self._modules | self._opened
+        try:
+            await self._agent.compare_files()
+            self._agent.followed = self.on
+            await self._saved_sets.look_at(self._sets.listed)
+            await self._files.follow(self._on_save, self._on_ready)
+        except Exception as error:  # whatever it is, the workbench goes on and says so
+            self.on = self._agent.followed = False
+            self._ready.set()
+            self._say(f"Watch mode ended: {type(error).__name__}: {error}")
+
+    def _on_ready(self) -> None:
+        self._ready.set()
+        self._learning = asyncio.create_task(self._import_agent())
+        self._changed()
+
+    async def _import_agent(self) -> None:
+        """Finds out what the agent imports, and whether it can be imported at all."""
+        from evaltui.runner.errors import AgentBrokenError
+
+        code = self._agent.code_version
+        started = self._agent.start_host()
+        try:
+            info = await started.loading
+            # What has been saved since then speaks for itself.
+            if self._agent.code_version == code:
+                self._on_imported(started, info)
+        except AgentBrokenError as broken:
+            if self._agent.code_version == code:
+                self._agent.failed(broken.error)
+        finally:
+            await started.end()
+            self._agent.keep_host_warm()
+
+    def _on_imported(self, started: StartedHost, info: Json) -> None:
+        # Those from elsewhere are watched as well.
+        self._modules = started.host.files
+        if self._files is not None:
+            self._files.modules = self._modules | self._opened
+        self._agent.imported(info)
+
+    def follow_opened(self, files: frozenset[Path]) -> None:
+        """Watches the files that a run has read, too, as far as they are of the project."""
+        self._opened = files = frozenset(used_files(self._agent.dir, files).values())
+        if self._files is not None:
+            self._files.modules = self._modules | files
+
+    # What was saved
+
+    async def _on_save(self, change: Changed) -> None:
+        run = self._runs.current
+        is_of_run = run is not None and (run.ended is None or time.monotonic() - run.ended <= _SOON)
+        names = [name for name in change.code if not (is_of_run and self._agent.writes(name))]
+        code = self._own_writes.without_own(names, run)
+        due = await self._take_over_sets(change) if change.sets else frozenset()
+        if not code and not due:
+            return
+        now = time.monotonic()
+        in_a_row = now - self._heard_at < _IN_A_ROW
+        is_single = not (in_a_row or self._several)
+        self._several = in_a_row
+        self._heard_at, self._saved_at = now, change.saved
+        self._due.cases |= due
+        if code:
+            self._due.files |= dict.fromkeys(code)
+            self._agent.code_changed(code)
+            self._code_changed()
+        before = self._reaction
+        if before is not None:
+            before.cancel()
+        self._reaction = asyncio.create_task(self._react(change, before, is_single=is_single))
+
+    async def _take_over_sets(self, change: Changed) -> frozenset[CaseId]:
+        """Takes over what others have written, and scores again what that concerns; the cases to run."""
+        results = self._outcomes.results
+        before = {case: scored for path in results.paths() for case, scored in results.of(path)}
+        taken = await self._saved_sets.take_over(change.sets)
+        names = tuple(map(self._names.name, change.sets))
+        if taken.due:
+            self._due.set_files |= dict.fromkeys(names)
+        is_only_scored = taken.from_outside and not taken.due and not self._due.files
+        reaction = Reaction(names, ReactionStep.SCORING) if is_only_scored else None
+        if reaction is not None:
+            self._show(reaction)
+        for path in taken.paths:
+            await asyncio.to_thread(self._sets.open, path)
+        # It may take long, and later saves must be heard meanwhile.
+        self._scoring = asyncio.create_task(self._score(taken.paths, before, reaction, change.saved))
+        return taken.due
+
+    async def _score(
+        self,
+        paths: Sequence[Path],
+        before: Mapping[CaseId, CaseOutcome],
+        reaction: Reaction | None,
+        saved: float,
+    ) -> None:
+        """Scores results again; where nothing else has been shown meanwhile, shows how many."""
+        await self._outcomes.rescored(paths)
+        if reaction is not None and self.last is reaction:
+            rescored = sum(_was_rescored(one, self._outcomes.get(case)) for case, one in before.items())
+            seconds = time.time() - saved
+            self._show(
+                replace(reaction, step=ReactionStep.DONE, rescored=rescored, seconds=seconds, at=time.time())
+            )
+
+    # What follows
+
+    async def _react(self, change: Changed, before: asyncio.Task[None] | None, *, is_single: bool) -> None:
+        """Imports the agent anew, then runs what is to be run; a later save cancels this."""
+        from evaltui.runner.errors import AgentBrokenError
+
+        single = max(_QUIET - (time.time() - change.saved), _QUIET_SINCE_HEARD)
+        quiet_until = self._heard_at + (single if is_single else _QUIET_AFTER_SEVERAL)
+        self._show(Reaction(self._due.names, ReactionStep.IMPORTING))
+        # A host is used once: the one that is ready is for the last of several saves.
+        started = self._agent.start_host() if is_single else None
+        try:
+            if before is not None:
+                await asyncio.wait([before])
+            await self._end_older_run()
+            await asyncio.sleep(quiet_until - time.monotonic())
+            if change.saved_again():
+                await asyncio.sleep(_QUIET_AFTER_SEVERAL)
+            if started is None:
+                started = self._agent.start_host()
+            try:
+                self._on_imported(started, await started.loading)
+            except AgentBrokenError as broken:
+                await asyncio.sleep(MOMENT)
+                self._agent.failed(broken.error)
+                seconds = time.time() - self._saved_at
+                self._show(Reaction(self._due.names, ReactionStep.BROKEN, seconds=seconds))
+                return
+            # Whatever was started meanwhile runs the new code already.
+            await self._runs.finished()
+            handed_over, started = started, None
+            await self._run(handed_over)
+        finally:
+            if started is not None:
+                await started.end()
+                self._agent.keep_host_warm()
+
+    async def _end_older_run(self) -> None:
+        """Ends a run of what is no longer so; what it did not get to is still to be run."""
+        run, code = self._runs.current, self._agent.code_version
+        if run is None or run.over or (run.code == code and not run.selected & self._due.cases):
+            return
+        await self._runs.close()
+        self._due.cases |= run.selected - run.done
+
+    async def _run(self, started: StartedHost) -> None:
+        """Runs what is to be run; then what needs no model as long as the agent asks what it asked before."""
+        due, names = self._due, self._due.names
+        self._outcomes.leave_previous_run()
+        cases = due.to_run()
+        replays = self._agent.settings.record in ("auto", "replay")
+        replaying = due.free(replays=replays) - cases if due.files else set()
+        if replaying and not any(map(due.was_replayed, cases)):
+            # One of them shows whether the recordings still fit.
+            cases.add(min(replaying))
+        probes = [case for case in cases if due.was_replayed(case)]
+        if not cases:
+            await started.end()
+            due.clear()
+            self._show(Reaction(names, ReactionStep.DONE, seconds=time.time() - self._saved_at))
+            return
+        await self._run_cases(names, cases, started)
+        still_fits = not any(map(due.made_live_calls, probes))
+        rest = {case for case in replaying if self._outcomes.is_stale(case)}
+        run = self._runs.current
+        if rest and still_fits and run is not None and run.stage is Stage.FINISHED:
+            await self._run_cases(names, rest)
+        due.clear()
+
+    async def _run_cases(
+        self, names: tuple[str, ...], cases: Collection[CaseId], started: StartedHost | None = None
+    ) -> None:
+        calls = self._due.calls_of(cases)
+        title = f"{in_short(names)} changed"
+        run = self._runs.start(title, self._runs.chosen(cases), started, self.repeated)
+        reaction = Reaction(names, ReactionStep.RUNNING, run.number, len(cases), calls)
+        self._show(reaction)
+        await self._runs.finished()
+        last = run.last_verdict_at if run.stage is Stage.FINISHED else None
+        seconds = None if last is None else last - self._saved_at
+        self._show(replace(reaction, step=ReactionStep.DONE, seconds=seconds))
+
+    def _show(self, reaction: Reaction) -> None:
+        self.last = reaction
+        self._changed()
+
+    # What waits
+
+    def waiting(self) -> Waiting:
+        """The cases with a stale result that can be run, also of earlier sittings; none during a run."""
+        if self._runs.is_running:
+            return Waiting()
+        stale = self._outcomes.stale()
+        broken = frozenset(path for path in self._outcomes.results.paths() if self._sets.broken(path))
+        if self._stale is None or self._stale[0] is not stale or self._stale[1] != broken:
+            self._stale = stale, broken
+            cases = frozenset(case for case in stale if case.path not in broken) if broken else stale
+            self._waiting = Waiting(cases, self._due.calls_of(cases))
+        return self._waiting
+
+    def run_waiting(self) -> None:
+        """Runs what waits."""
+        self.run("stale cases", self.waiting().cases)
+
+    def run(self, title: str, cases: Collection[CaseId]) -> None:
+        """Runs cases as often as they are run after a save."""
+        self._runs.run_cases(title, cases, self.repeated)
+
+
+class _OwnWrites:
+    """What the agent writes while it works: that would make it run without end."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        # In which runs in a row a file has changed.
+        self._runs_of: dict[str, list[int]] = {}
+
+    def without_own(self, names: Sequence[str], run: Run | None) -> tuple[str, ...]:
+        """The files without those that the agent itself writes. `run` is the last one."""
+        if run is None or (run.ended is not None and time.monotonic() - run.ended > _SOON):
+            self._runs_of.clear()
+            return tuple(names)
+        kept = []
+        for name in names:
+            runs = self._runs_of.setdefault(name, [])
+            if runs[-1:] not in ([run.number], [run.number - 1]):
+                runs.clear()
+            if runs[-1:] != [run.number]:
+                runs.append(run.number)
+            if len(runs) < _OWN_WRITES or name.endswith(_NOT_WRITTEN_BY_AGENTS):
+                kept.append(name)
+            elif len(runs) == _OWN_WRITES:
+                self._say(f"{name} changes in every run, so its saves start no run")
+        return tuple(kept)
+
+
+def _was_rescored(before: CaseOutcome, now: CaseOutcome | None) -> bool:
+    return now is not None and now is not before and now.run == before.run

@@ -1,0 +1,1 @@
+"""The selected case and what edits it."""

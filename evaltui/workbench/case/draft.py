@@ -1,0 +1,367 @@
+"""The text that is typed into a field of the selected case, or of its file: one edit once it is applied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.editing.set import EditBuilder
+from evaltui.documents.recovery import Draft as StoredDraft
+from evaltui.files.folders import short_path
+from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.case.fields import CasePart, DraftPart, Field, FieldError, RowId
+from evaltui.workbench.case.file_text import file_field, replaced
+from evaltui.workbench.case.selected_case import SelectedCase
+from evaltui.workbench.cases.navigation import Navigation
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.state import Selection
+
+if TYPE_CHECKING:
+    from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.documents.case_file import CaseFile
+    from evaltui.documents.recovery import Recovered
+    from evaltui.workbench.case.steps import Step
+
+# Seconds after a key until its text is in the recovery file.
+_PAUSE = 0.4
+
+
+@dataclass
+class Draft:
+    """A text that is typed into a field and not in its case."""
+
+    case: CaseId
+    """Its eval_id is "" for the text of the whole file."""
+    row: RowId
+    """Row of the field; () for the JSON of the case."""
+    part: DraftPart
+    """Value or name of the row, or what it has as JSON."""
+    field: Field
+    """The field as the case has it now."""
+    text: str
+    base: str
+    """Text that the widget showed of the field before anything was typed."""
+    step: Step | None = None
+    """Step that applying becomes a part of: that which added the row, None for a row that was there. Once
+    applied, the step that it is."""
+    problem: str = ""
+    """Why the text cannot be applied; empty if it can."""
+    problem_at: tuple[int, int] | None = None
+    """Line and column of the problem in the text, 0-based; None where there is no one place."""
+    question: str = ""
+    """What is asked before the field is left; empty if nothing is asked."""
+    is_gone: bool = False
+    """Whether the row was deleted outside."""
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the text is another one than that of the field."""
+        return self.text != self.base
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it has lines."""
+        return self.field.kind in ("text", "json")
+
+    @property
+    def is_in_dialog(self) -> bool:
+        """Whether it is edited in a dialog, as JSON."""
+        return self.part in ("json", "file")
+
+    @property
+    def name(self) -> str:
+        """Id of the case, or name of the file."""
+        return self.case.eval_id or Path(self.case.path).name
+
+    @property
+    def title(self) -> str:
+        """Title of the dialog that edits it."""
+        return "Arguments" if self.row else f"JSON of {self.name}"
+
+    @property
+    def noun(self) -> str:
+        """What has the field."""
+        return "file" if self.part == "file" else "case"
+
+    @property
+    def apply_key(self) -> str:
+        return key_of("end_text" if self.is_text else "end_field")
+
+
+class Drafting:
+    """The draft of the selected case, as long as its field is open. `changed` is called when it ends."""
+
+    def __init__(
+        self,
+        selected: SelectedCase,
+        outcomes: Outcomes,
+        navigation: Navigation,
+        editing: Editing,
+        changed: Callable[[], None],
+    ) -> None:
+        self.draft: Draft | None = None
+        """None while no field is open."""
+        self._selected = selected
+        self._outcomes = outcomes
+        self._navigation = navigation
+        self._editing = editing
+        self._changed = changed
+        self._timer: asyncio.TimerHandle | None = None
+        navigation.leave = self.leave
+
+    def open(
+        self, row: RowId, part: CasePart, field: Field, text: str | None = None, step: Step | None = None
+    ) -> Draft | None:
+        """Begins a draft of a field of the selected case; None where there is none, or another one stays."""
+        case = self._selected.case
+        if case is None or not self.leave():
+            return None
+        self.draft = Draft(case, row, part, field, field.text, field.text, step)
+        if text is not None:
+            self.type(text)
+        return self.draft
+
+    def open_file(self, path: Path, text: str | None = None) -> Draft | None:
+        """Begins a draft of the text of a whole file; None where that cannot be read, which is said."""
+        if not self.leave():
+            return None
+        if (field := file_field(self._editing, path)) is None:
+            self._editing.say(self._editing.refuses_to_edit(path) or f"{path.name} cannot be read")
+            return None
+        case = CaseId(self._editing.sets.case_path(path), "")
+        self.draft = draft = Draft(case, (), "file", field, field.text, field.text)
+        if text is not None:
+            self.type(text)
+        self._replaced(draft)
+        return draft
+
+    def type(self, text: str) -> None:
+        """Changes the text; what was run of the case is scored by the case that it would make."""
+        draft = self.draft
+        if draft is None:
+            return
+        draft.text, draft.question = text, ""
+        if not draft.is_gone and draft.part != "file":
+            made = self._made(draft)
+            self._outcomes.score_draft(draft.case, made[1] if made else None)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE, self.write)
+
+    def _made(self, draft: Draft) -> tuple[EditBuilder, StoredCase] | None:
+        """The edit that the text is, and the case that it makes; None for no edit, or with a `problem`."""
+        draft.problem, draft.problem_at = "", None
+        if not draft.is_typed:
+            return None
+        try:
+            build = draft.field.change(draft.text)
+            number = self._selected.source.editor.number
+            return build, self._editing.case_after(self._file(draft), number, build)
+        except (EvalSetError, OSError, ValueError) as error:
+            draft.problem = str(error)
+            draft.problem_at = error.place if isinstance(error, FieldError) else None
+        return None
+
+    def _replaced(self, draft: Draft) -> CaseFile | None:
+        """The whole file with the text; None with a `problem`."""
+        draft.problem, draft.problem_at = "", None
+        try:
+            return replaced(self._editing.whole(self._file(draft)), draft.text)
+        except (EvalSetError, OSError, ValueError) as error:
+            draft.problem = str(error)
+            draft.problem_at = error.place if isinstance(error, FieldError) else None
+        return None
+
+    def _file(self, draft: Draft) -> Path:
+        return self._editing.sets.file_of(draft.case.path)
+
+    # Its end
+
+    def apply(self) -> bool:
+        """Makes the text one edit of the case and ends the draft; False with a `problem`."""
+        draft = self.draft
+        if draft is None:
+            return True
+        if self._was_changed_outside(draft):
+            return not draft.is_typed and self._end(draft)
+        if draft.part == "file":
+            return (not draft.is_typed or self._is_file_replaced(draft)) and self._end(draft)
+        made = self._made(draft)
+        if draft.problem or (made is not None and not self._is_done(draft, *made)):
+            return False
+        return self._end(draft)
+
+    def _is_done(self, draft: Draft, build: EditBuilder, made: StoredCase) -> bool:
+        case, renamed = draft.case, CaseId(draft.case.path, made.eval_id)
+        moved = {case: renamed} if renamed != case else None
+        after = Selection(*renamed) if moved else None
+        try:
+            done = self._editing.change(
+                draft.field.label, self._file(draft), build, after=after, moved=moved, extends=draft.step
+            )
+        except (EvalSetError, OSError, ValueError) as error:
+            draft.problem = str(error)
+            return False
+        if done:
+            draft.step = self._editing.last_step
+        return True
+
+    def _is_file_replaced(self, draft: Draft) -> bool:
+        document = self._replaced(draft)
+        if document is not None:
+            self._editing.do_edits(draft.field.label, {self._file(draft): document})
+        return document is not None
+
+    def leave(self) -> bool:
+        """Applies the text, if there is any; False where it cannot be, and the field asks what to do."""
+        if self.draft is None or self.apply():
+            return True
+        self.draft.question = f"Not applied   {key_of('leave_field')} discard"
+        self._changed()
+        return False
+
+    def cancel(self, unasked: int = 0) -> bool:
+        """As `drop`; False where more than so many characters were changed, which is asked about once."""
+        draft = self.draft
+        if draft is not None and not draft.question and not draft.is_gone:
+            changed = _changed_characters(draft.base, draft.text)
+            if changed > unasked:
+                question = f"{counted(changed, 'character')} changed   {key_of('leave_field')} discard"
+                draft.question = f"{question}   {draft.apply_key} apply"
+                return False
+        self.drop()
+        return True
+
+    def drop(self) -> None:
+        """Ends the draft: the case stays as it is, and a row that was added for it goes."""
+        draft = self.draft
+        if draft is not None:
+            self._end(draft)
+            if draft.step is not None and self._editing.undo_step(draft.step):
+                self._editing.say(f"Cancelled   {key_of('redo')} redo")
+
+    def _end(self, draft: Draft) -> bool:
+        self.draft = None
+        if draft.part != "file":
+            self._outcomes.score_draft(draft.case, None)
+        self._editing.write_draft(self._file(draft), None)
+        self._changed()
+        return True
+
+    # Changes outside
+
+    def follow(self) -> bool:
+        """Takes over what was changed elsewhere in the field; False where it has no place any more."""
+        draft = self.draft
+        if draft is None or draft.is_in_dialog:
+            # Whoever edits JSON is told when it is applied.
+            return True
+        self._was_changed_outside(draft)
+        return self._selected.case == draft.case and (draft.is_typed or not draft.is_gone)
+
+    def _was_changed_outside(self, draft: Draft) -> bool:
+        """Whether the field has another text since, which `problem` says; one that nobody types in has it."""
+        self._selected.follow()
+        is_there = self._selected.case == draft.case and self._selected.is_editable
+        if draft.part == "file":
+            now = file_field(self._editing, self._file(draft))
+        else:
+            now = self._selected.field(draft.row, draft.part) if is_there else None
+        if now is None:
+            draft.is_gone = True
+            what = "line" if is_there else draft.noun
+            cancel = key_of("leave_field")
+            draft.problem = f"This {what} was deleted outside; the text cannot be applied   {cancel} cancel"
+            return True
+        before, draft.field = draft.field, now
+        if draft.is_gone:
+            draft.is_gone, draft.problem = False, ""
+        if now.text == before.text:
+            return False
+        if draft.is_typed:
+            draft.base, draft.problem = now.text, self._changed_outside(draft)
+            return True
+        draft.text = draft.base = now.text
+        return False
+
+    @staticmethod
+    def _changed_outside(draft: Draft) -> str:
+        cancel, apply = key_of("leave_field"), draft.apply_key
+        if draft.is_in_dialog:
+            return f"The {draft.noun} was changed elsewhere   {apply} replace it   {cancel} cancel"
+        return f"Changed outside to {draft.field.text[:60]}   {cancel} take theirs"
+
+    # In the recovery file
+
+    def write(self) -> None:
+        """Writes the text to the recovery file at once."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (draft := self.draft) is not None:
+            stored = StoredDraft(draft.case.eval_id, draft.row, draft.part, draft.text, draft.field.text)
+            self._editing.write_draft(self._file(draft), stored if draft.is_typed else None)
+
+    async def restore(self, recovered: Recovered) -> bool:
+        """Takes over the unsaved edits of an earlier session, and opens the field with its draft.
+
+        False where that cannot be, which is said.
+        """
+        stored = recovered.draft
+        if stored is not None and not self.leave():
+            self._editing.say(f"{recovered.name} not recovered: apply or discard the open text first")
+            return False
+        if not await self._editing.restore(recovered):
+            return False
+        path = self._editing.sets.case_path(self._editing.sets.known_path(recovered.path))
+        if stored is None or self._open_stored(CaseId(path, stored.case), stored):
+            return True
+        name, where = stored.case or recovered.name, short_path(recovered.file)
+        self._editing.say(f"{name}: the place of a typed text was deleted; the text is in {where}")
+        return False
+
+    def _open_stored(self, case: CaseId, stored: StoredDraft) -> bool:
+        """False where the field is gone."""
+        opens = self._open_in_file if stored.part == "file" else self._open_in_case
+        draft = opens(case, stored)
+        if draft is None:
+            return False
+        if draft.field.text != stored.base and draft.is_typed:
+            draft.problem = self._changed_outside(draft)
+        self.write()
+        return True
+
+    def _open_in_file(self, case: CaseId, stored: StoredDraft) -> Draft | None:
+        file = self._editing.sets.file_of(case.path)
+        if not self._editing.sets.is_config(file):
+            self._navigation.show(Selection(case.path))
+        return self.open_file(file, stored.text)
+
+    def _open_in_case(self, case: CaseId, stored: StoredDraft) -> Draft | None:
+        self._navigation.show(Selection(*case))
+        self._selected.follow()
+        if self._selected.case != case or not self._selected.is_editable:
+            return None
+        self._selected.reveal(stored.row)
+        part = cast("CasePart", stored.part)
+        field = self._selected.field(stored.row, part)
+        return None if field is None else self.open(stored.row, part, field, stored.text)
+
+
+def _changed_characters(before: str, after: str) -> int:
+    """How many characters were replaced or typed between what both texts begin and end with."""
+    same = _common(before, after)
+    rest, typed = before[same:], after[same:]
+    return max(len(rest), len(typed)) - _common(reversed(rest), reversed(typed))
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many letters are the same at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -1,0 +1,101 @@
+"""The user's editor, and how it is told to open a file at a line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from evaltui.files.agent_source import SourcePlace
+    from evaltui.workbench.agent.agent_state import AgentState
+
+
+NO_EDITOR = "No editor: set $VISUAL or $EDITOR"
+NOT_IN_BROWSER = "No $EDITOR in a browser; open evaltui in a terminal for it"
+IN_BROWSER = "EVALTUI_IN_BROWSER"
+"""A variable that `evaltui serve` sets for its sessions: what they show is in a browser."""
+
+# Editors with a window of their own.
+_GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
+_COLON = ("subl", "zed")
+_LINE_OPTION = ("idea", "pycharm", "charm")
+_WITH_WINDOW = (*_GOTO, *_COLON, *_LINE_OPTION)
+_PLUS = (
+    "vi",
+    "vim",
+    "nvim",
+    "nano",
+    "emacs",
+    "emacsclient",
+    "hx",
+    "helix",
+    "kak",
+    "micro",
+    "ne",
+    "joe",
+    "jed",
+)
+_WAITS = ("--wait", "-w")
+
+
+def editor_of(environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> str:
+    """The command of $VISUAL or $EDITOR; in the terminal of VS Code and its kin, theirs; "" for none."""
+    if given := environ.get("VISUAL") or environ.get("EDITOR"):
+        return given
+    if environ.get("TERM_PROGRAM") == "vscode":
+        return next((f"{name} --wait" for name in _GOTO if which(name)), "")
+    return ""
+
+
+def refuses_editor() -> str | None:
+    """Why nothing can be opened in an editor; None where it can."""
+    if os.environ.get(IN_BROWSER):
+        return NOT_IN_BROWSER
+    return None if editor_of(os.environ) else NO_EDITOR
+
+
+class EditorCall(NamedTuple):
+    """A command, and whether it takes over the terminal until it ends."""
+
+    words: list[str]
+    in_terminal: bool
+
+
+def at_line(command: Sequence[str], place: SourcePlace) -> EditorCall:
+    """How an editor opens a file at a line; one that is not known opens the file."""
+    name, path, line = Path(command[0]).stem.lower(), str(place.path), place.line
+    words = list(command)
+    if name in _WITH_WINDOW:
+        words = [word for word in words if word not in _WAITS]
+    if name in _GOTO:
+        words += ["--goto", f"{path}:{line}"]
+    elif name in _COLON:
+        words.append(f"{path}:{line}")
+    elif name in _LINE_OPTION:
+        words += ["--line", str(line), path]
+    elif name in _PLUS:
+        words += [f"+{line}", path]
+    else:
+        words.append(path)
+    return EditorCall(words, name not in _WITH_WINDOW)
+
+
+def place_of_tool(agent: AgentState, name: str) -> SourcePlace | None:
+    """The function of a tool; None for one that is no function of the agent's."""
+    from evaltui.files.agent_source import SourcePlace, function_place, instruction_place
+
+    found = ((agent.info or {}).get("places") or {}).get(name)
+    if found is not None:
+        return SourcePlace(Path(found[0]), found[1])
+    return function_place(agent.dir, name) or instruction_place(agent.dir, name)
+
+
+def place_of_agent(agent: AgentState, name: str = "") -> SourcePlace | None:
+    """The instruction of an agent, of the root agent where no name is given; else where that is defined."""
+    from evaltui.files.agent_source import instruction_place, root_place
+
+    name = name or str((agent.info or {}).get("name") or "")
+    return instruction_place(agent.dir, name) or root_place(agent.dir)

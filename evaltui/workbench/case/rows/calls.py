@@ -1,0 +1,327 @@
+"""The rows of the expected calls of a turn, with their arguments and the responses to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from evaltui.core.model.declared_tool import DeclaredTool
+from evaltui.core.model.problems import Problem
+from evaltui.core.model.tool_schema import check_call
+from evaltui.core.model.tool_values import first_value
+from evaltui.documents.editing.calls import CallEditor, ResponseEditor
+from evaltui.documents.editing.intermediate import IntermediateResponse
+from evaltui.documents.editing.set import EditBuilder
+from evaltui.text.keys import key_of
+from evaltui.workbench.case.fields import (
+    Completion,
+    Field,
+    FieldError,
+    Operation,
+    Row,
+    object_of,
+    required_text,
+    value_field,
+)
+from evaltui.workbench.case.rows.nesting import first_leaf, key_completions, nest_operation
+from evaltui.workbench.case.rows.turn_source import TurnSource
+
+
+def call_rows(turn: TurnSource) -> Iterator[Row]:
+    for call in turn.calls:
+        yield from _CallRows(turn, call).rows()
+    kind = turn.editor.expectation
+    if not turn.calls and kind.kind == "unspecified" and not kind.context:
+        yield Row(
+            turn.id("calls"),
+            "fact",
+            "calls",
+            shown=f"No calls   {key_of('add_below')} add   {key_of('next_kind')} change",
+            quiet=True,
+            turn=turn.number,
+            adds=turn.additions(turn.add_call(0)),
+        )
+
+
+@dataclass(frozen=True)
+class _CallRows:
+    turn: TurnSource
+    call: CallEditor
+
+    def _build(self, edit: Callable[[CallEditor], object]) -> EditBuilder:
+        number = self.call.number
+        return self.turn.build(lambda turn: edit(turn.call(number)))
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        return self.call.arguments or {}
+
+    @property
+    def _tool(self) -> DeclaredTool | None:
+        return self.turn.source.tools_by_name.get(self.call.name)
+
+    @property
+    def _properties(self) -> Mapping[str, Any]:
+        return self._tool.properties if self._tool else {}
+
+    @cached_property
+    def _problems(self) -> Sequence[Problem]:
+        tools = [tool.schema for tool in self.turn.source.tools]
+        return check_call(self.call.name, self.call.arguments, tools)
+
+    def rows(self) -> Iterator[Row]:
+        yield self._heading()
+        for index, name in enumerate(self._arguments):
+            yield self._argument(index, name)
+        if not self._arguments and (self._tool is None or self._properties):
+            yield Row(
+                self._argument_id(0),
+                "argument",
+                shown=f"No arguments   {key_of('add_below')} add",
+                quiet=True,
+                adds=self._additions,
+                **self._shared,
+            )
+
+    def _argument_id(self, index: int) -> tuple[str | int, ...]:
+        return self.turn.id("call", self.call.number, "arg", index)
+
+    @cached_property
+    def _shared(self) -> dict[str, Any]:
+        """What all rows of the call have."""
+        number, count = self.call.number, len(self.turn.calls)
+
+        def move(step: int) -> Operation:
+            to = max(0, min(number + step, count - 1))
+            return Operation(
+                f"move call {'up' if step < 0 else 'down'}",
+                self._build(lambda call: call.move(to)),
+                self.turn.id("call", to),
+            )
+
+        return {
+            "insert": self.turn.add_call(number),
+            "duplicate": Operation(
+                f"duplicate call {self.call.name}",
+                self._build(lambda call: call.duplicate()),
+                self.turn.id("call", number + 1),
+            ),
+            "move": move,
+            "turn": self.turn.number,
+        }
+
+    @cached_property
+    def _additions(self) -> tuple[Operation, ...]:
+        return self.turn.additions(self._add_argument(), self.call.number)
+
+    # The call
+
+    def _heading(self) -> Row:
+        turn, call = self.turn, self.call
+        number, count = call.number, len(turn.calls)
+        # What is wrong with an argument that is there is said at it.
+        found = [_worded(one) for one in self._problems if not one.path or one.path[0] not in self._arguments]
+        return Row(
+            turn.id("call", number),
+            "call",
+            value=call.name,
+            shown=None if call.name else "no name",
+            quiet=not call.name,
+            field=Field(
+                "rename call",
+                call.name,
+                "line",
+                lambda text: self._build(lambda editor: editor.rename(text)),
+                tuple(Completion(one.name, one.description) for one in turn.source.tools),
+                then=self._after_name(),
+            ),
+            adds=turn.additions(turn.add_call(number + 1), number),
+            delete=Operation(
+                f"delete call {call.name}" if call.name else "delete call",
+                self._build(lambda editor: editor.delete()),
+                turn.id("call", min(number, count - 2)) if count > 1 else turn.id(),
+            ),
+            path=call.path,
+            findings=tuple(found),
+            **self._shared,
+        )
+
+    def _after_name(self) -> Operation | None:
+        """To the first argument; a call that has none gets those that its tool needs."""
+        tool = self._tool
+        if self._arguments or tool is None or not tool.required:
+            return None
+        args = {name: first_value(tool.properties.get(name)) for name in tool.required}
+        return Operation(
+            f"fill in arguments of {tool.name}",
+            self._build(lambda call: call.replace_arguments(args)),
+            first_leaf(self._argument_id(0), next(iter(args.values()))),
+            "value",
+        )
+
+    # Its arguments
+
+    def _add_argument(self) -> Operation:
+        unused = [name for name in self._properties if name not in self._arguments]
+        name, free = "arg", 1
+        while name in self._arguments:
+            free += 1
+            name = f"arg_{free}"
+        wanted = unused[0] if len(unused) == 1 else name
+        value = first_value(self._properties.get(wanted)) if self._tool else ""
+        new = self._argument_id(len(self._arguments))
+        return Operation(
+            "add argument",
+            self._build(lambda call: call.put_argument((wanted,), value)),
+            first_leaf(new, value) if len(unused) == 1 else new,
+            "value" if len(unused) == 1 else "name",
+        )
+
+    def _argument(self, index: int, name: str) -> Row:
+        value = self._arguments[name]
+        return Row(
+            self._argument_id(index),
+            "argument",
+            "",
+            name,
+            value=value,
+            is_json=True,
+            field=value_field(
+                f"change {name} of {self.call.name}",
+                value,
+                lambda typed: self._build(lambda call: call.put_argument((name,), typed)),
+                self._properties.get(name),
+            ),
+            rename=self._argument_name(index, name),
+            adds=self._additions,
+            delete=Operation(
+                f"remove {name} from {self.call.name}",
+                self._build(lambda call: call.remove_argument((name,))),
+            ),
+            path=(*self.call.arguments_path, name),
+            value_path=(*self.call.arguments_path, name),
+            schema=self._properties.get(name),
+            required=self._tool is not None and name in self._tool.required,
+            findings=tuple(_inside(one) for one in self._problems if one.path and one.path[0] == name),
+            **self._shared,
+        )
+
+    def _argument_name(self, index: int, name: str) -> Field:
+        def rename(text: str) -> EditBuilder:
+            if text != name and text in self._arguments:
+                raise FieldError(f"{text} already exists")
+            wanted = required_text("Argument name")(text)
+            return self._build(lambda call: self._rename_argument(call, name, wanted))
+
+        own = self._argument_id(index)
+        then = Operation("Go to value", None, first_leaf(own, self._arguments[name]), "value")
+        if name not in self._properties:
+            schema = {"properties": self._properties}
+            path = self.call.arguments_path
+            then = nest_operation(self._arguments, path, name, schema, own[:-1]) or then
+        return Field(
+            "rename argument",
+            name,
+            "line",
+            rename,
+            key_completions(self._properties, self._arguments),
+            then=then,
+        )
+
+    def _rename_argument(self, call: CallEditor, name: str, wanted: str) -> None:
+        """An argument that is empty begins with what its new name asks for."""
+        call.rename_argument((name,), wanted)
+        if name != wanted and self._arguments[name] == "" and wanted in self._properties:
+            call.put_argument((wanted,), first_value(self._properties[wanted]))
+
+
+def _worded(problem: Problem) -> Problem:
+    """A problem of an argument that is not there, as it is said at the call."""
+    if not problem.path:
+        return problem
+    return Problem(problem.severity, (), f"{problem.path[0]}: {problem.message}")
+
+
+def _inside(problem: Problem) -> Problem:
+    """A problem of an argument, at its place in it."""
+    return Problem(problem.severity, problem.path[1:], problem.message)
+
+
+# Responses of tools, and texts before the answer
+
+
+def response_rows(turn: TurnSource) -> Iterator[Row]:
+    for response in turn.editor.responses:
+        yield _response(turn, response)
+
+
+def _response(turn: TurnSource, response: ResponseEditor) -> Row:
+    def build(edit: Callable[[ResponseEditor], object]) -> EditBuilder:
+        return turn.build(lambda editor: edit(editor.response(response.number)))
+
+    def replace(typed: str) -> EditBuilder:
+        wanted = object_of(typed)
+        return build(lambda editor: editor.replace(wanted))
+
+    # A recorded answer is often long, and one line of it is enough to know it.
+    text = json.dumps(response.response or {}, ensure_ascii=False, indent=2)
+    return Row(
+        turn.id("response", response.number),
+        "response",
+        "",
+        response.name,
+        value=response.response,
+        is_json=True,
+        quiet=True,
+        turn=turn.number,
+        field=Field(f"change response of {response.name}", text, "json", replace),
+        rename=Field(
+            "rename response",
+            response.name,
+            "line",
+            lambda name: build(lambda editor: editor.rename(name)),
+        ),
+        adds=turn.additions(turn.add_call(len(turn.calls))),
+        delete=Operation(f"delete response of {response.name}", build(lambda editor: editor.delete())),
+        path=response.path,
+        value_path=(*response.path, "response"),
+    )
+
+
+def intermediate_rows(turn: TurnSource) -> Iterator[Row]:
+    for number, response in enumerate(turn.editor.intermediate_responses):
+        yield _intermediate_response(turn, number, response)
+
+
+def _intermediate_response(turn: TurnSource, number: int, response: IntermediateResponse) -> Row:
+    def build(edit: Callable[[IntermediateResponse], object]) -> EditBuilder:
+        return turn.build(lambda editor: edit(editor.intermediate_response(number)))
+
+    return Row(
+        turn.id("intermediate", number),
+        "part",
+        "intermediate" if number == 0 else "",
+        f"{response.author}:",
+        value=response.text,
+        shown=None if response.text else "empty",
+        quiet=not response.text,
+        turn=turn.number,
+        field=Field(
+            "change intermediate response",
+            response.text,
+            "text",
+            lambda text: build(lambda editor: editor.set_text(text)),
+        ),
+        rename=Field(
+            "change author",
+            response.author,
+            "line",
+            lambda author: build(lambda editor: editor.set_author(author)),
+        ),
+        adds=turn.additions(turn.add_intermediate_response()),
+        delete=Operation("delete intermediate response", build(lambda editor: editor.delete())),
+        path=response.path,
+    )

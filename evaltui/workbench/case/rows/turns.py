@@ -1,0 +1,342 @@
+"""The rows of a turn, and what can be done to it as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from evaltui.core.conversation.waiting import REQUESTS
+from evaltui.core.model.events import describe_response
+from evaltui.core.model.json_values import spelt, value_at
+from evaltui.documents.editing.json_paths import field_path, field_value
+from evaltui.documents.editing.set import EditBuilder
+from evaltui.documents.editing.turn import (
+    EXPECTATION_KINDS,
+    ExpectationKind,
+    MessageEditor,
+    TurnEditor,
+    response_in,
+)
+from evaltui.text.figures import counted, show_size
+from evaltui.text.values import show_value
+from evaltui.workbench.case.fields import (
+    Completion,
+    Field,
+    Operation,
+    Row,
+    RowSource,
+    object_of,
+    remove_at,
+    required_text,
+    unknown_fields,
+)
+from evaltui.workbench.case.rows.calls import call_rows, intermediate_rows, response_rows
+from evaltui.workbench.case.rows.turn_source import TurnSource, add_turn, rubric_rows
+
+Whose = Literal["user", "answer"]
+
+
+def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
+    """The parts of a message; its first text is there to be typed even where it has none."""
+    message = _message(turn.editor, whose)
+    texts = {one.part: one.text for one in message.texts}
+    parts = message.parts
+    # What comes next: the calls after what the user says, a turn after the answer.
+    first = turn.add_call(0) if whose == "user" else add_turn(turn.source, turn.number + 1)
+    adds = turn.additions(first)
+    responses = [response_in(part) if whose == "user" else None for part in parts]
+    for number, part in enumerate(parts):
+        common: dict[str, Any] = {
+            "turn": turn.number,
+            "label": _label(whose) if number == 0 else "",
+            "adds": adds,
+            "path": message.path if number == 0 else (*message.parts_path, number),
+            "delete": _remove_part(turn, whose, number, len(parts)),
+        }
+        if number in texts:
+            yield Row(
+                turn.id(whose, number),
+                "fact",
+                value=texts[number],
+                shown=None if texts[number] else "empty",
+                quiet=not texts[number],
+                field=_text_field(turn, whose, texts[number], number),
+                **common,
+            )
+        elif (response := responses[number]) is not None:
+            yield _response_row(turn, number, response, common)
+        else:
+            shown, thought = _part_text(part)
+            yield Row(turn.id(whose, number), "fact", value=None, shown=shown, quiet=thought, **common)
+    if not texts and all(response is None for response in responses):
+        yield Row(
+            # Once something is typed, its place is that of the part.
+            turn.id(whose, len(parts)),
+            "fact",
+            "" if parts else _label(whose),
+            shown="no response expected" if whose == "answer" and not message.exists else "empty",
+            quiet=True,
+            turn=turn.number,
+            field=_text_field(turn, whose, "", None),
+            adds=adds,
+            path=None if parts else message.path,
+        )
+
+
+def _message(turn: TurnEditor, whose: Whose) -> MessageEditor:
+    return turn.user if whose == "user" else turn.answer
+
+
+def _label(whose: Whose) -> str:
+    return "user" if whose == "user" else "response"
+
+
+def _what(whose: Whose) -> str:
+    return "user message" if whose == "user" else "response"
+
+
+def _text_field(turn: TurnSource, whose: Whose, text: str, part: int | None) -> Field:
+    def change(typed: str) -> EditBuilder:
+        return turn.build(lambda editor: _message(editor, whose).set_text(typed, part))
+
+    return Field(f"change {_what(whose)}", text, "text", change)
+
+
+def _remove_part(turn: TurnSource, whose: Whose, number: int, count: int) -> Operation:
+    if whose == "answer" and count == 1:
+        return Operation("expect no response", turn.build(lambda editor: editor.answer.remove()))
+    edit = turn.build(lambda editor: _message(editor, whose).remove_part(number))
+    return Operation(f"remove part of {_what(whose)}", edit)
+
+
+# What the user responds to calls that wait
+
+
+def _response_row(turn: TurnSource, part: int, response: Mapping[str, Any], common: Mapping[str, Any]) -> Row:
+    """The row of a part that is a response; `common` is what rows of the message's other parts have."""
+    name, content = str(response.get("name") or ""), response.get("response")
+
+    def change(field: Literal["name", "response"], value: Any) -> EditBuilder:
+        return turn.build(lambda editor: editor.user.set_response(part, field, value))
+
+    return Row(
+        turn.id("user", part),
+        "part",
+        name=f"response to {name or '?'}:",
+        value=content,
+        is_json=True,
+        field=Field(
+            f"change response to {name}",
+            json.dumps({} if content is None else content, ensure_ascii=False),
+            "json",
+            lambda typed: change("response", object_of(typed)),
+        ),
+        rename=Field(
+            "change call of response",
+            name,
+            "line",
+            lambda typed: change("name", required_text("Call name")(typed)),
+            tuple(Completion(one) for one in _calls_before(turn)),
+        ),
+        **common,
+    )
+
+
+def _calls_before(turn: TurnSource) -> list[str]:
+    """The names of the calls expected before a turn, those that always wait first."""
+    case = turn.source.editor
+    names = dict.fromkeys(call.name for before in range(turn.number) for call in case.turn(before).calls)
+    return sorted(names, key=lambda name: name not in REQUESTS)
+
+
+# Parts that are no text to be edited
+
+
+def _part_text(part: Any) -> tuple[str, bool]:
+    """A part as what it is and how big; and whether it is quiet."""
+    if not isinstance(part, dict):
+        return "[unknown part]", False
+    if isinstance(part.get("text"), str) and part.get("thought"):
+        return f"{part['text']}\n[thought, not scored]", True
+    for name, show in _PARTS.items():
+        value = part.get(spelt(name, part))
+        if isinstance(value, dict):
+            return show(value), False
+    return "[unknown part]", False
+
+
+def _blob(value: dict[str, Any]) -> str:
+    payload = str(value.get("data") or "")
+    size = len(payload.rstrip("=")) * 3 // 4
+    return f"[{value.get(spelt('mime_type', value)) or 'data'} {show_size(size)}]"
+
+
+def _file(value: dict[str, Any]) -> str:
+    kind = value.get(spelt("mime_type", value)) or "file"
+    return f"[{kind} at {value.get(spelt('file_uri', value)) or '?'}]"
+
+
+_PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "inline_data": _blob,
+    "file_data": _file,
+    "function_call": lambda value: f"[call {value.get('name') or '?'}  {show_value(value.get('args'), 400)}]",
+    "function_response": lambda value: f"[{describe_response(value)}]",
+    "executable_code": lambda value: f"[code]\n{value.get('code') or ''}",
+    "code_execution_result": lambda value: f"[output of code]\n{value.get('output') or ''}",
+}
+
+
+EXPECTATION_TEXTS: dict[ExpectationKind, str] = {
+    "calls": "exactly these calls",
+    "none": "no calls expected",
+    "unspecified": "calls unspecified",
+    "unchecked": "calls not checked",
+}
+CONTEXT_TEXT = "context turn, not scored"
+_MEANINGS: dict[ExpectationKind, str] = {
+    "calls": "exactly these calls are expected",
+    "none": "no calls expected; each call is unexpected",
+    "unspecified": "unspecified; scored as no calls",
+    "unchecked": "calls are not checked; any may be made",
+}
+_LABELS: dict[ExpectationKind, str] = {
+    "calls": "expect these calls",
+    "none": "expect no calls",
+    "unspecified": "leave calls unspecified",
+    "unchecked": "don't check calls",
+}
+_KNOWN = (
+    "invocation_id",
+    "user_content",
+    "final_response",
+    "intermediate_data",
+    "creation_timestamp",
+    "duration",
+    "model_duration",
+    "tool_duration",
+    "rubrics",
+    "app_details",
+)
+
+
+def turn_rows(source: RowSource, number: int) -> list[Row]:
+    turn = TurnSource(source, number)
+    return [
+        _heading(turn),
+        *message_rows(turn, "user"),
+        *call_rows(turn),
+        *response_rows(turn),
+        *intermediate_rows(turn),
+        *message_rows(turn, "answer"),
+        *rubric_rows(source, number),
+        *_agents(turn),
+        *_unknown(turn),
+    ]
+
+
+def _heading(turn: TurnSource) -> Row:
+    number, count = turn.number, turn.source.editor.turn_count
+    expectation = turn.editor.expectation
+
+    def move(step: int) -> Operation:
+        to = max(0, min(number + step, count - 1))
+        return Operation(
+            f"move turn {number + 1} {'up' if step < 0 else 'down'}",
+            turn.build(lambda editor: editor.move(to)),
+            ("turn", to),
+        )
+
+    return Row(
+        turn.id(),
+        "turn",
+        f"Turn {number + 1}",
+        shown=CONTEXT_TEXT if expectation.context else EXPECTATION_TEXTS[expectation.kind],
+        quiet=True,
+        turn=number,
+        adds=turn.additions(add_turn(turn.source, number + 1)),
+        insert=add_turn(turn.source, number),
+        duplicate=Operation(
+            f"duplicate turn {number + 1}",
+            turn.build(lambda editor: editor.duplicate()),
+            ("turn", number + 1),
+        ),
+        delete=Operation(
+            f"delete turn {number + 1}",
+            turn.build(lambda editor: editor.delete()),
+            ("turn", min(number, count - 2)) if count > 1 else ("turns",),
+        ),
+        move=move,
+        path=turn.editor.path,
+    )
+
+
+# What is shown only
+
+
+def _agents(turn: TurnSource) -> Iterator[Row]:
+    data = turn.source.editor.data
+    path = field_path(data, turn.editor.path, "app_details")
+    details = field_value(data, path, "agent_details")
+    for key, agent in details.items() if isinstance(details, dict) else ():
+        if not isinstance(agent, dict):
+            continue
+        tools = agent.get(spelt("tool_declarations", agent))
+        count = f", {counted(len(tools), 'tool')}" if isinstance(tools, list) and tools else ""
+        yield Row(
+            turn.id("agent", key),
+            "part",
+            "agent",
+            f"{agent.get('name', key)}{count}",
+            shown=str(agent.get("instructions") or ""),
+            quiet=True,
+            turn=turn.number,
+            adds=turn.additions(add_turn(turn.source, turn.number + 1)),
+            path=path,
+        )
+
+
+def _unknown(turn: TurnSource) -> Iterator[Row]:
+    path = turn.editor.path
+    for key, value in unknown_fields(value_at(turn.source.editor.data, path), _KNOWN):
+        yield Row(
+            turn.id("unknown", key),
+            "fact",
+            key,
+            value=value,
+            shown=show_value(value, 400),
+            quiet=True,
+            turn=turn.number,
+            adds=turn.additions(add_turn(turn.source, turn.number + 1)),
+            delete=remove_at((*path, key)),
+            path=(*path, key),
+        )
+
+
+# What any row of a turn may change
+
+
+def next_expectation(source: RowSource, number: int) -> tuple[Operation, str, int]:
+    """The next of the four kinds of expectation, what it means, and how many calls are deleted by it."""
+    turn = TurnSource(source, number)
+    kind = turn.editor.expectation.kind
+    wanted = EXPECTATION_KINDS[(EXPECTATION_KINDS.index(kind) + 1) % len(EXPECTATION_KINDS)]
+    label = f"turn {number + 1}: {_LABELS[wanted]}"
+    edit = turn.build(lambda editor: editor.set_expectation(wanted))
+    if wanted == "calls" and not turn.calls:
+        # One is added, whose name is typed next.
+        return Operation(label, edit, turn.id("call", 0), "value"), _MEANINGS[wanted], 0
+    lost = len(turn.calls) if wanted in ("none", "unspecified") else 0
+    return Operation(label, edit), _MEANINGS[wanted], lost
+
+
+def toggle_context(source: RowSource, number: int) -> Operation:
+    turn = TurnSource(source, number)
+    on = not turn.editor.expectation.context
+    label = f"turn {number + 1}: make it a context turn" if on else f"turn {number + 1}: score it"
+    return Operation(label, turn.build(lambda editor: editor.set_context(on=on)))
+
+
+def attach(source: RowSource, number: int, payload: bytes, mime_type: str) -> Operation:
+    edit = TurnSource(source, number).build(lambda turn: turn.user.attach_file(payload, mime_type))
+    return Operation("attach file", edit)

@@ -1,0 +1,1 @@
+"""The eval sets and which of their cases are listed."""

@@ -1,0 +1,350 @@
+"""What the user looks at: the selection, the filter, the difference, the marked cases."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.text.keys import key_of
+from evaltui.views.cause import differences_of, made_call
+from evaltui.views.difference import DifferenceAt
+from evaltui.workbench.cases.case_order import CaseOrder, in_order
+from evaltui.workbench.cases.filtering import Filtered, Scores, ShownScores
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.state import Selection
+
+if TYPE_CHECKING:
+    from evaltui.documents.editing.set import SetEditor
+
+
+@dataclass(frozen=True)
+class CaseClipboard:
+    """Cases that were copied, or are to be moved once they are pasted (`cut`).
+
+    `sources` are their sets and configs as they were then: what is copied can be pasted even when it has
+    been changed or deleted since.
+    """
+
+    cases: tuple[CaseId, ...]
+    cut: bool
+    sources: Mapping[Path, SetEditor]
+
+    @cached_property
+    def members(self) -> frozenset[CaseId]:
+        """The cases, to be looked up for every line that is drawn."""
+        return frozenset(self.cases)
+
+
+class Marking:
+    """What the user has picked out of the list of cases, in the order of picking."""
+
+    def __init__(self) -> None:
+        self._marked: dict[CaseId, None] = {}
+        self.clipboard: CaseClipboard | None = None
+
+    def __contains__(self, case: CaseId) -> bool:
+        return case in self._marked
+
+    def __len__(self) -> int:
+        return len(self._marked)
+
+    @property
+    def marked(self) -> Collection[CaseId]:
+        return self._marked.keys()
+
+    def toggle(self, cases: Collection[CaseId]) -> None:
+        """Mark cases; where all of them are marked, no longer."""
+        if all(case in self._marked for case in cases):
+            self._marked = {case: None for case in self._marked if case not in cases}
+        else:
+            self._marked.update(dict.fromkeys(cases))
+
+    def clear(self) -> None:
+        self._marked.clear()
+
+    def keep_only_in(self, sets: Iterable[EvalSetFile]) -> None:
+        """Forget cases that are gone."""
+        paths = {case.path for case in self._marked}
+        ids = {
+            eval_set.case_path: {case.eval_id for case in eval_set.cases}
+            for eval_set in sets
+            if eval_set.case_path in paths
+        }
+        self._marked = {case: None for case in self._marked if case.eval_id in ids.get(case.path, ())}
+
+    def is_cut(self, case: CaseId) -> bool:
+        """Whether a case is to be moved with the next paste."""
+        return self.clipboard is not None and self.clipboard.cut and case in self.clipboard.members
+
+
+Place = tuple[int, int]
+"""Where a case stands in the list: the number of its set, and its place in that, from 0."""
+
+
+def _place(found: tuple[Place, CaseId]) -> Place:
+    return found[0]
+
+
+def _is_same(one: object, other: object) -> bool:
+    # Of large collections only the object is compared.
+    return one is other or (isinstance(one, int) and one == other)
+
+
+class Navigation:
+    """`changed` is called after every change; `say` shows a sentence."""
+
+    def __init__(
+        self,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.selection = Selection()
+        """The selected set, case or turn."""
+        self.marking = Marking()
+        """The cases that are marked, and those that are to be pasted."""
+        self.trace_search = ""
+        """Only what has this in it is shown of traces; "" for all."""
+        self.folded_sets: set[str] = set()
+        """The sets whose cases are not listed, by path."""
+        self.trace_of_chat = False
+        """Whether the trace is that of the chat, not of the selected case."""
+        self.order = CaseOrder.FILE
+        """What the cases of a set are ordered by."""
+        self.leave: Callable[[], bool] = lambda: True
+        """Applies what is typed in an open field; False where it cannot be, and the field asks what to do."""
+        self.shows_equal_calls = False
+        """Whether calls that are as expected are shown one by one, or many as one line."""
+        self._sets = sets
+        self._outcomes = outcomes
+        self._changed = changed
+        self._say = say
+        self._filtered = Filtered()
+        self._scores = ShownScores()
+        self._filtered_from: object = None
+        self._difference: tuple[CaseId | None, DifferenceAt | None] = (None, None)
+        # What the failing cases were found in, and these.
+        self._failing: tuple[tuple[object, ...], Sequence[tuple[Place, CaseId]]] = ((None,) * 5, ())
+
+    # Selection
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the selected set."""
+        return None if self.selection.path is None else self._sets.file_of(self.selection.path)
+
+    def select(self, selection: Selection) -> None:
+        if selection != self.selection and (selection.case == self.selection.case or self.leave()):
+            if selection.case != self.selection.case:
+                self.trace_of_chat = False
+            self.selection = selection
+            self._changed()
+
+    def is_hidden(self, selection: Selection) -> bool:
+        """Whether the filter keeps other cases only."""
+        return bool(self.filtered.filter) and selection.path is not None and not self._keeps(selection.case)
+
+    def show(self, selection: Selection) -> None:
+        """Selects something; a filter that hides it is cleared."""
+        if self.is_hidden(selection):
+            self.set_filter("")
+        self.select(selection)
+
+    def select_nearest(self, wanted: Selection) -> None:
+        """Selects what is wanted, or what is left of it; the caller notifies."""
+        eval_set = self._sets.by_case_path(wanted.path)
+        if eval_set is None:
+            self.selection = self._first()
+        elif wanted.eval_id is None or eval_set.number(wanted.eval_id) is not None:
+            self.selection = wanted
+        else:
+            self.selection = Selection(wanted.path)
+
+    def _first(self) -> Selection:
+        first = next(self._sets.every_case(), None)
+        if first is not None:
+            return Selection(*first)
+        return Selection(self._sets.listed[0].case_path) if self._sets.listed else Selection()
+
+    def select_failing(self, step: int) -> None:
+        """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
+        failing = self._failing_in_order()
+        if not failing:
+            self._say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
+            return
+        here = self._place_of_selection()
+        at = (
+            bisect_right(failing, here, key=_place)
+            if step > 0
+            else bisect_left(failing, here, key=_place) - 1
+        )
+        if not 0 <= at < len(failing):
+            at = 0 if step > 0 else -1
+            self._say("Wrapped to the first" if step > 0 else "Wrapped to the last")
+        self.select(Selection(*failing[at][1]))
+
+    def _failing_in_order(self) -> Sequence[tuple[Place, CaseId]]:
+        """The cases that did not pass and that the filter keeps, found once as long as they are the same."""
+        outcomes, results = self._outcomes, self._outcomes.results
+        found_in = outcomes.version, results.version, self._sets.listed, self.order, self.filtered.kept
+        if not all(map(_is_same, found_in, self._failing[0])):
+            places = self._places([case for case in results.attention if self._keeps(case)])
+            self._failing = found_in, sorted((place, case) for case, place in places.items())
+        return self._failing[1]
+
+    def _places(self, cases: Collection[CaseId]) -> dict[CaseId, Place]:
+        """Where those of these cases that there are stand in the list: number of the set, and place in it."""
+        found: dict[CaseId, tuple[int, int]] = {}
+        for of_set, eval_set in enumerate(self._sets.listed):
+            numbers = {
+                number: case
+                for case in cases
+                if case.path == eval_set.case_path and (number := eval_set.number(case.eval_id)) is not None
+            }
+            if numbers:
+                order = self.in_order(eval_set, range(len(eval_set.cases)))
+                # In the order of the file, the place is the number.
+                place_of = order if isinstance(order, range) else {one: at for at, one in enumerate(order)}
+                found |= {case: (of_set, place_of[number]) for number, case in numbers.items()}
+        return found
+
+    def _place_of_selection(self) -> Place:
+        """As in `_places`; of a set, just before its first case."""
+        case = self.selection.case
+        if case is not None:
+            return self._places([case]).get(case, (-1, 0))
+        paths = [eval_set.case_path for eval_set in self._sets.listed]
+        return (paths.index(self.selection.path) if self.selection.path in paths else -1, -1)
+
+    def _every_case(self) -> Iterator[CaseId]:
+        """The cases of all sets, in the order in which they are listed."""
+        for eval_set in self._sets.listed:
+            for number in self.in_order(eval_set, range(len(eval_set.cases))):
+                yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
+
+    def in_order(self, eval_set: EvalSetFile, numbers: Sequence[int]) -> Sequence[int]:
+        """The numbers of cases of a set in the order of the list."""
+        return in_order(eval_set, numbers, self.order, self._outcomes.get)
+
+    def order_by(self, order: CaseOrder) -> None:
+        self.order = order
+        self._changed()
+
+    # Difference
+
+    @property
+    def difference(self) -> DifferenceAt | None:
+        """The difference that is selected in the result of the selected case, as long as it has it."""
+        case, at = self._difference
+        if at is None or case is None or case != self.selection.case:
+            return None
+        scored = self._outcomes.get(case)
+        return at if scored and at in differences_of(scored.shown) else None
+
+    def select_difference(self, at: DifferenceAt | None) -> None:
+        self._difference = self.selection.case, at
+        self._changed()
+
+    def made_call(self, at: DifferenceAt) -> int | None:
+        """Which call of its turn, as they were made, a difference of the selected case is of."""
+        case = self.selection.case
+        scored = self._outcomes.get(case)
+        return made_call(scored.shown, at) if scored else None
+
+    # Filter
+
+    @property
+    def filtered(self) -> Filtered:
+        """The cases that the filter keeps; the selected one stays when its outcome changes."""
+        if self._filtered.filter and self._filtered_from != self._filter_source():
+            self._filter(self._filtered.text, self.selection.case)
+        return self._filtered
+
+    def set_filter(self, text: str) -> None:
+        """Shows only some of the cases; "" shows all."""
+        self._filter(text)
+        if self._filtered.count and not self._keeps(self.selection.case):
+            self.selection = Selection(*next(self._kept()))
+        self._changed()
+
+    async def prepare_filter(self) -> None:
+        """A filter is about to be typed."""
+        await self._filtered.prepare(self._sets.listed)
+
+    def _filter(self, text: str, also: CaseId | None = None) -> None:
+        self._filtered_from = self._filter_source()
+        if not text:
+            self._scores.forget()
+        self._filtered.update(text, self._sets.listed, self._outcomes.last_status, also, self._last_scores)
+
+    def _filter_source(self) -> object:
+        """Differs where the filter may keep other cases than before."""
+        return self._sets.listed, self._outcomes.version
+
+    def _keeps(self, case: CaseId | None) -> bool:
+        """Whether a case is shown with the filter that is set, if one is."""
+        return not self.filtered.filter or (case is not None and case.eval_id in self.filtered.ids(case.path))
+
+    def _kept(self) -> Iterator[CaseId]:
+        """The cases that the filter keeps, in their order."""
+        for eval_set in self._sets.listed:
+            for number in self.filtered.kept.get(eval_set.case_path, ()):
+                yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
+
+    def _last_scores(self, cases: Sequence[CaseId]) -> Mapping[CaseId, Scores]:
+        scored = ((case, self._outcomes.get(case)) for case in cases)
+        return self._scores.of({case: one.ref for case, one in scored if one is not None})
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether cases are marked, or a filter or a search is set."""
+        return bool(self.marking) or bool(self.trace_search) or bool(self.filtered.filter)
+
+    # How results and traces are shown
+
+    def toggle_equal_calls(self) -> None:
+        """Shows calls that are as expected one by one in results, or many as one line."""
+        self.shows_equal_calls = not self.shows_equal_calls
+        self._changed()
+
+    def trace_chat(self, on: bool) -> None:
+        """Shows the trace of the chat, or that of the selected case."""
+        if on != self.trace_of_chat:
+            self.trace_of_chat = on
+            self._changed()
+
+    def search_trace(self, text: str) -> None:
+        """Shows only what of traces has this in it; "" shows all."""
+        self.trace_search = text
+        self._changed()
+
+    def show_repeat(self, repeat: int) -> None:
+        """Shows one of the runs of the selected case, counted from 0."""
+        if (case := self.selection.case) is not None:
+            self._outcomes.show_repeat(case, repeat)
+
+    def step_repeat(self, step: int) -> None:
+        """Shows the next (1) or the previous (-1) run of a case that was run several times."""
+        case = self.selection.case
+        scored = self._outcomes.get(case)
+        if scored is not None and (repeats := len(scored.result.repeats)) > 1:
+            self.show_repeat((scored.repeat + step) % repeats)
+
+    def mark(self, cases: Collection[CaseId]) -> int:
+        """Marks these cases and no others, as far as the filter keeps them; how many there are."""
+        self.marking.clear()
+        self.marking.toggle([case for case in self._every_case() if case in cases and self._keeps(case)])
+        self._changed()
+        return len(self.marking)
+
+    def clear_marks(self) -> None:
+        self.marking.clear()
+        self._changed()

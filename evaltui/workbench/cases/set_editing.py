@@ -1,0 +1,353 @@
+"""Sets and cases as a whole: new, copied, renamed, deleted, converted, put in another order or another set.
+
+Every function says what it has done, or why it could not, and is one step for undo.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.documents.editing import set as eval_sets
+from evaltui.documents.editing.set import SetEditor
+from evaltui.documents.edits import EditError
+from evaltui.files.eval_sets import migrated_text, read_eval_set, set_name
+from evaltui.files.folders import SET_SUFFIXES, agent_folder
+from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
+from evaltui.workbench.case.case_plan import (
+    Plan,
+    by_file,
+    gathered,
+    ids_at,
+    keys_at,
+    moves,
+    numbers_in_sets,
+    numbers_of,
+    refusing,
+)
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.cases.chosen_cases import chosen
+from evaltui.workbench.cases.navigation import CaseClipboard
+from evaltui.workbench.state import Selection
+
+if TYPE_CHECKING:
+    from evaltui.core.model.eval_set import EvalSet
+
+
+# New
+
+
+def folder_for_new_set(editing: Editing) -> Path:
+    """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
+    eval_set = editing.sets.by_case_path(editing.navigation.selection.path)
+    if eval_set is None or eval_set.origin == "given":
+        return agent_folder(editing.sets.agent_dir)
+    return eval_set.path.parent
+
+
+def new_set_problem(editing: Editing, wanted: str) -> str | None:
+    """Why a new set cannot be called so, as a sentence."""
+    if problem := eval_sets.set_id_problem(wanted, [one.eval_set_id for one in editing.sets.listed]):
+        return problem
+    path = _set_path(editing, wanted)
+    return f"{path.name} already exists" if path.exists() else None
+
+
+def new_set(editing: Editing, wanted: str) -> bool:
+    """An empty set in a file of its own, which is not written before it is saved; it is selected."""
+    text = eval_sets.new_set_text(wanted, time.time())
+    if not editing.new_file(_set_path(editing, wanted), text):
+        return False
+    editing.say(f"Created {wanted}   {key_of('new_case')}  Add case")
+    return True
+
+
+def _set_path(editing: Editing, wanted: str) -> Path:
+    return folder_for_new_set(editing) / f"{wanted}.evalset.json"
+
+
+def new_case(editing: Editing) -> bool:
+    """A case with one turn after the selected one, at the end where a set is selected; it is selected."""
+    path, case = editing.navigation.file, editing.navigation.selection.case
+    if path is None:
+        return False
+    with refusing(editing.say):
+        eval_set = SetEditor(editing.data(path))
+        ids, wanted = eval_set.eval_ids, eval_set.proposed_id
+        index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else None
+        after = Selection(editing.navigation.selection.path, wanted)
+        done = editing.do(f"add {wanted}", path, lambda one: one.add_case(index, wanted), after=after)
+        if done:
+            editing.navigation.show(after)
+            editing.say(f"Added {wanted}   {key_of('rename')}  Rename case")
+        return done
+    return False
+
+
+# One case, one set
+
+
+def case_id_problem(editing: Editing, path: Path, case: int) -> Callable[[str], str | None]:
+    """Says why a case cannot be called so, as a sentence."""
+    try:
+        eval_set = SetEditor(editing.data(path))
+    except (OSError, EvalSetError) as error:
+        reason = str(error)
+        return lambda _: reason
+    return lambda wanted: eval_set.eval_id_problem(wanted, case)
+
+
+def rename_case(editing: Editing, case: CaseId, number: int, wanted: str) -> bool:
+    """Another id for the case, which must have this number in its set, from 0."""
+    moved, file = CaseId(case.path, wanted), editing.sets.file_of(case.path)
+    marking = editing.navigation.marking
+
+    def rename(eval_set: SetEditor) -> None:
+        if eval_set.eval_ids[number : number + 1] != [case.eval_id]:
+            raise EditError(f"{file.name} changed meanwhile; select the case again")
+        eval_set.rename_case(number, wanted)
+
+    label, after = f"rename {case.eval_id} to {wanted}", Selection(*moved)
+    if not editing.do(label, file, rename, after=after, moved={case: moved}):
+        return False
+    if case in marking:
+        marking.toggle([case])
+        marking.toggle([moved])
+    editing.navigation.show(after)
+    editing.say(f"Renamed {case.eval_id} to {wanted}")
+    return True
+
+
+def set_id_problem(editing: Editing, path: Path, wanted: str) -> str | None:
+    """Why a set cannot be called so, as a sentence; its own id may stay as it is."""
+    eval_set = editing.sets.by_path(path)
+    if eval_set is not None and wanted == eval_set.eval_set_id:
+        return None
+    return eval_sets.set_id_problem(
+        wanted, [one.eval_set_id for one in editing.sets.listed if one.path != path]
+    )
+
+
+def rename_set(editing: Editing, path: Path, wanted: str) -> bool:
+    """Another id for a set; its file keeps its name."""
+    eval_set = editing.sets.by_path(path)
+    if eval_set is None or eval_set.eval_set_id == wanted:
+        return False
+    return editing.do(
+        f"rename {eval_set.eval_set_id} to {wanted}",
+        path,
+        lambda eval_set: eval_set.rename(wanted),
+        after=Selection(eval_set.case_path),
+    )
+
+
+# Several cases
+
+
+def duplicate(editing: Editing) -> None:
+    """Copies of the chosen cases, of each set after the last one chosen there."""
+    with refusing(editing.say):
+        cases = _chosen_and_seen(editing)
+        plan = Plan(editing)
+        copies: list[CaseId] = []
+        for path, numbers in numbers_in_sets(editing, cases).items():
+            index = numbers[-1] + 1
+            here = plan.of(path)
+            here.copy_to(here, numbers, index)
+            copies += keys_at(here, editing.sets.case_path(path), index, len(numbers))
+
+        def done() -> None:
+            editing.navigation.marking.clear()
+            editing.navigation.show(Selection(*copies[0]))
+            editing.say(f"Duplicated {_named(cases)}")
+
+        plan.do(f"duplicate {_named(cases)}", Selection(*copies[0]), done)
+
+
+def delete(editing: Editing) -> None:
+    """The chosen cases are deleted without asking: undo brings them back."""
+    with refusing(editing.say):
+        cases = _chosen_and_seen(editing)
+        plan = Plan(editing)
+        for path, numbers in numbers_in_sets(editing, cases).items():
+            plan.of(path).delete_cases(numbers)
+
+        def done() -> None:
+            editing.navigation.marking.clear()
+            editing.say(f"Deleted {_named(cases)}   {key_of('undo')} undo")
+
+        plan.do(f"delete {_named(cases)}", _beside(editing, cases), done)
+
+
+def move(editing: Editing, step: int) -> None:
+    """Each chosen case one place up (-1) or down (1) among those of its set that are shown."""
+    filtered = editing.navigation.filtered.kept
+    with refusing(editing.say):
+        cases = _chosen_and_seen(editing)
+        plan = Plan(editing)
+        for path, numbers in numbers_in_sets(editing, cases).items():
+            here = plan.of(path)
+            shown = filtered.get(editing.sets.case_path(path)) or range(here.count)
+            here.move_cases(moves(shown, set(numbers), step))
+        if not plan.edits:
+            editing.say("Already the first" if step < 0 else "Already the last")
+            return
+        direction = "up" if step < 0 else "down"
+        plan.do(
+            f"move {_named(cases)} {direction}",
+            editing.navigation.selection,
+            lambda: editing.say(f"Moved {_named(cases)} {direction}"),
+        )
+
+
+def copy(editing: Editing, *, cut: bool = False) -> None:
+    """Keep the chosen cases in mind for `paste`, which moves them there when they are `cut`."""
+    with refusing(editing.say):
+        cases = _chosen_and_seen(editing)
+        paths = numbers_in_sets(editing, cases)
+        sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
+        marking = editing.navigation.marking
+        marking.clipboard = CaseClipboard(cases, cut, sources)
+        marking.clear()
+        editing.say(f"{'Cut' if cut else 'Copied'} {_named(cases)}   {key_of('paste_case')} paste")
+
+
+def paste(editing: Editing) -> None:
+    """Put what was copied or cut after the selected case, at the end where a set is selected."""
+    clipboard, path = editing.navigation.marking.clipboard, editing.navigation.file
+    if clipboard is None or path is None:
+        return
+    with refusing(editing.say):
+        ids = SetEditor(editing.data(path)).eval_ids
+        case = editing.navigation.selection.case
+        index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else len(ids)
+        if clipboard.cut:
+            _paste_cut(editing, clipboard, path, index)
+        else:
+            _paste_copied(editing, clipboard, path, index)
+
+
+def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
+    plan = Plan(editing)
+    at = index
+    for origin, wanted in by_file(editing, clipboard.cases).items():
+        source = clipboard.sources[origin]
+        config_path = editing.sets.config_path
+        if config_path(origin) == config_path(path):
+            source = replace(source, config=plan.of(path).config)
+        numbers = numbers_of(source, origin, wanted)
+        source.copy_to(plan.of(path), numbers, at)
+        at += len(numbers)
+    named = _named(clipboard.cases)
+    (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
+
+    def done() -> None:
+        # What is pasted once more comes after it.
+        editing.navigation.show(Selection(*last))
+        editing.say(f"Pasted {named}")
+
+    plan.do(f"paste {named}", Selection(*last), done)
+
+
+def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
+    plan = Plan(editing)
+    moved: dict[CaseId, CaseId] = {}
+    origins = numbers_in_sets(editing, clipboard.cases)
+    at = index
+    if own := origins.pop(path, None):
+        # Those that were above leave their places.
+        plan.of(path).move_cases(gathered(own, index))
+        at = index + sum(number >= index for number in own)
+    for origin, numbers in origins.items():
+        if reason := editing.refuses_to_edit(origin):
+            raise EditError(reason)
+        source = plan.of(origin)
+        left = editing.sets.case_path(origin)
+        before = [CaseId(left, eval_id) for eval_id in ids_at(source, numbers)]
+        source.move_to(plan.of(path), numbers, at)
+        moved.update(
+            zip(before, keys_at(plan.of(path), editing.sets.case_path(path), at, len(numbers)), strict=True)
+        )
+        at += len(numbers)
+    named = _named(clipboard.cases)
+    (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
+
+    def done() -> None:
+        editing.navigation.marking.clipboard = None
+        editing.navigation.show(Selection(*last))
+        editing.say(f"Moved {named}   {key_of('undo')} undo")
+
+    plan.do(f"move {named}", Selection(*last), done, moved)
+
+
+def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
+    """As `chosen`. Raises EditError where nobody can see which case that is."""
+    cases = chosen(editing)
+    if not editing.navigation.marking.marked and editing.navigation.is_hidden(editing.navigation.selection):
+        raise EditError(f"The selected case is filtered out   {key_of('step_back')} clear filter")
+    return cases
+
+
+def _named(cases: Sequence[CaseId]) -> str:
+    return cases[0].eval_id if len(cases) == 1 else counted(len(cases), "case")
+
+
+def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
+    """What is selected once cases are gone: the next one that is shown and stays, else one before."""
+    here = editing.navigation.selection
+    eval_set = editing.sets.by_case_path(here.path)
+    if eval_set is None or here.case not in gone:
+        return here
+    shown = editing.navigation.filtered.kept.get(eval_set.case_path) or range(len(eval_set.cases))
+    left = {case.eval_id for case in gone if case.path == eval_set.case_path}
+    before: str | None = None
+    passed = False
+    for number in shown:
+        eval_id = eval_set.cases[number].eval_id
+        passed = passed or eval_id == here.eval_id
+        if eval_id not in left:
+            if passed:
+                return Selection(eval_set.case_path, eval_id)
+            before = eval_id
+    return Selection(eval_set.case_path, before)
+
+
+def converted(path: Path) -> tuple[EvalSet | None, tuple[Problem, ...]]:
+    """What a file of an old format holds, None where it has errors, and its problems."""
+    loaded = read_eval_set(path)
+    return loaded.eval_set, loaded.problems
+
+
+def name_for_converted(old: Path) -> str:
+    """A name that is free, beside the old file: `late.evalset.json` for `late.test.json`."""
+    name = set_name(old)
+    candidates = [f"{name}.evalset.json", f"{name}_converted.evalset.json"]
+    more = (f"{name}_converted_{number}.evalset.json" for number in count(2))
+    return next(one for one in chain(candidates, more) if not old.with_name(one).exists())
+
+
+def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | None:
+    """Why the new file cannot be called so, as a sentence."""
+    new = old.parent / wanted
+    if not wanted.endswith(SET_SUFFIXES) or wanted in SET_SUFFIXES:
+        return f"File names of eval sets end in {' or '.join(SET_SUFFIXES)}"
+    if new.parent != old.parent or new.name != wanted:
+        return "Enter a name without folders"
+    if new.exists() or editing.open_file(new) is not None:
+        return f"{wanted} already exists"
+    return None
+
+
+async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[[str], None]) -> bool:
+    """Writes what was converted to a new file, which is selected; the old file stays as it is."""
+    if not editing.new_file(new, migrated_text(eval_set, new)) or not await editing.save(new):
+        return False
+    say(f"Wrote {new.name}; the old file is unchanged")
+    return True

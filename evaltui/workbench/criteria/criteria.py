@@ -1,0 +1,367 @@
+"""The criteria of the sets of one folder: what the config asks for and could ask for, and changes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.metrics.registry import METRICS, Option, options_of
+from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
+from evaltui.core.model.json_values import value_at
+from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.config import ConfigEditor, new_config, new_config_text
+from evaltui.documents.editing.references import BlockList, dangling, idle_rules
+from evaltui.documents.edits import EditError
+from evaltui.documents.line_changes import LineChange, changed_lines
+from evaltui.documents.values import copy_of, edits_of
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.folders import CONFIG_NAME
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.case.steps import Step
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.criteria.rows import (
+    SUBJECTS,
+    MetricRow,
+    OptionRow,
+    ReferenceRow,
+    Row,
+    RubricRow,
+    SettingRow,
+    custom_metrics,
+    metric_row,
+    option_rows,
+    reference_text,
+    setting_rows,
+)
+from evaltui.workbench.criteria.values import first_threshold, next_choice, next_threshold, value_of
+from evaltui.workbench.result.latest_scores import LatestScores
+from evaltui.workbench.result.outcomes import Outcomes
+
+POLICY = "Run policy"
+"""The title of the settings of runs."""
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    rows: tuple[Row, ...]
+
+
+class Criteria:
+    """Of the sets of one folder: they share a config. Where it has none, ADK's defaults apply.
+
+    Changes are unsaved until the files are saved; the first one makes the file where there is none.
+    """
+
+    def __init__(
+        self,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        editing: Editing,
+        set_path: Path,
+        say: Callable[[str], None],
+    ) -> None:
+        self._sets = sets
+        self.outcomes = outcomes
+        self._editing = editing
+        self._say = say
+        self._set_path = set_path
+        self.path = sets.config_path(set_path)
+        self.scores = LatestScores(outcomes)
+        """What the last results of the sets scored."""
+        # Where there is no file; the same objects each time, which are validated once.
+        self._new, self._defaults = new_config(), {"criteria": DEFAULT_CRITERIA}
+        # Data that was validated, and the config that it is.
+        self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
+        # What is being moved by keys, and the step that is.
+        self._moving: tuple[object, Step | None] = (None, None)
+
+    # What there is
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a config, on disk or unsaved."""
+        return self._editing.open_file(self.path) is not None or self.path.exists()
+
+    @property
+    def sets(self) -> list[EvalSetFile]:
+        """The sets that the config applies to."""
+        return self._sets.sets_of_config(self.path)
+
+    def refuses_text(self) -> str | None:
+        """Why the text of the config cannot be edited, as a sentence."""
+        from evaltui.files.configs import is_eval_config_file, unclear_config
+
+        if not self.exists and (problem := unclear_config(self._set_path)):
+            return str(problem)
+        if self.exists and is_eval_config_file(self.path):
+            return f"{self.path.name} is a config of agents-cli, read-only; {CONFIG_NAME} here replaces it"
+        return None
+
+    def unreadable(self) -> str | None:
+        """Why the config cannot be shown, as a sentence."""
+        if reason := self.refuses_text():
+            return reason
+        try:
+            data = self._data()
+        except EvalSetError as error:
+            return f"{self.path.name} is unreadable: {error.problems[0]}"
+        except (OSError, ValueError) as error:
+            return f"{self.path.name} is unreadable: {error}"
+        return None if isinstance(data, dict) else f"{self.path.name} is not an object"
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the config as it is now."""
+        from evaltui.workbench.criteria.problems import config_problems
+
+        return config_problems(self._data())
+
+    def written(self, row: Row) -> Any:
+        """What the config says of a row as it is now; None for nothing."""
+        config = ConfigEditor(self._data())
+        match row:
+            case MetricRow(name=name) | OptionRow(metric=name) | RubricRow(metric=name):
+                criterion = config.criterion(name)
+                return None if criterion is None else {name: criterion}
+            case SettingRow(name="thoughts" | "outputs", given=True):
+                return {row.name: row.value}
+            case SettingRow(given=True):
+                return {"repeats": value_at(config.config, ("evaltui", "repeats"))}
+            case ReferenceRow(block=block, index=index):
+                return dict(config.entries(block)).get(index)
+        return None
+
+    def config(self) -> EvalConfig | None:
+        """The config as it is now; None where it has errors. Raises what `unreadable` tells of."""
+        return self._config_of("edited", self._data())
+
+    def saved_config(self) -> EvalConfig | None:
+        """The config as it is on disk; None where it has errors. Raises what `unreadable` tells of."""
+        return self._config_of("saved", self._saved_data())
+
+    def _config_of(self, side: str, data: Any) -> EvalConfig | None:
+        from evaltui.core.metrics.config_validation import validate_config
+
+        known = self._validated.get(side)
+        if known is None or known[0] is not data:
+            known = self._validated[side] = data, validate_config(data)[0]
+        return known[1]
+
+    def change(self) -> tuple[LineChange, ...]:
+        """The lines of the file that saving would change."""
+        file = self._editing.open_file(self.path)
+        if file is None or not file.dirty:
+            return ()
+        if file.saved is None:
+            lines = file.document.text.splitlines()
+            return tuple(LineChange("+", number, line) for number, line in enumerate(lines, 1))
+        return changed_lines(file.saved, file.document)
+
+    def text(self) -> str:
+        """The text of the file on disk; "" where it cannot be read."""
+        try:
+            return self.path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def sections(self) -> list[Section]:
+        """Everything that can be seen and changed. Raises what `unreadable` tells of."""
+        config, saved = ConfigEditor(self._data()), ConfigEditor(self._saved_data())
+        self.scores.follow(self.sets, self.saved_config(), self.config())
+        trial = self.scores.trial
+        asked = config.metrics
+        used: list[Row] = []
+        for name in asked:
+            used.append(metric_row(config, saved, name, trial))
+            used += option_rows(config, name)
+        known = dict.fromkeys((*custom_metrics(config), *METRICS))
+        others = [metric_row(config, saved, name, trial) for name in known if name not in asked]
+        others.sort(key=lambda row: SUBJECTS.index(row.subject))
+        return [
+            Section("In use" if self.exists else "In use: ADK defaults", tuple(used)),
+            Section("Not in use", tuple(others)),
+            Section(POLICY, tuple(setting_rows(config))),
+            *self._references(config),
+        ]
+
+    def _references(self, config: ConfigEditor) -> list[Section]:
+        blocks: tuple[tuple[BlockList, str], ...] = (("turns", "Marks on turns"), ("rules", "Rules"))
+        if not any(list(config.entries(block)) for block, _ in blocks):
+            # Of a hundred thousand cases it takes long to look into each.
+            return []
+        sets = self.sets
+        turns = {one.eval_set_id: {case.eval_id: case.outline.turns for case in one.cases} for one in sets}
+        tools = {one.eval_set_id: {case.eval_id: case.outline.tools for case in one.cases} for one in sets}
+        problems = (*idle_rules(config.config, tools), *dangling(config.config, turns))
+        wrong = {problem.path[:3]: problem.message for problem in problems}
+        sections = [
+            Section(
+                title,
+                tuple(
+                    ReferenceRow(block, index, reference_text(entry), wrong.get(("evaltui", block, index)))
+                    for index, entry in config.entries(block)
+                ),
+            )
+            for block, title in blocks
+        ]
+        return [section for section in sections if section.rows]
+
+    def _data(self) -> Any:
+        config = self._editing.config_data(self._set_path)
+        return self._new if config is None else config
+
+    def _saved_data(self) -> Any:
+        """The config as it is on disk."""
+        draft = self._editing.open_file(self.path)
+        if draft is None:
+            return self._data()
+        return self._defaults if draft.saved is None else draft.saved.value
+
+    # Changes
+
+    def add(self, row: MetricRow, text: str = "") -> bool:
+        """Ask for a metric that is not in use; `text` is the value of the option that it needs."""
+        return self._do(f"add {row.name}", lambda config: _add(config, row, text))
+
+    def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
+        """The lines of the file that adding a metric would change; none where it is in use by now."""
+        is_new = not self.exists
+        document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path)
+        config = ConfigEditor(copy_of(document.value))
+        try:
+            _add(config, row, "…")
+        except EditError:
+            return ()
+        return changed_lines(document, document.edited(edits_of(config.config)))
+
+    def add_rubric(self, metric: str, after: int, text: str) -> bool:
+        """A rubric of a metric, behind the one with this index; -1 means before all."""
+        label = f"add rubric to {metric}"
+        return self._do(label, lambda config: config.insert_rubric(metric, after + 1, text))
+
+    def remove(self, row: Row) -> bool:
+        """Take out a metric, a rubric, a mark or a rule; of options and settings the default applies then."""
+        match row:
+            case MetricRow(name=name):
+                return self._do(f"remove {name}", lambda config: config.remove_metric(name))
+            case OptionRow(metric=metric, option=option):
+                if option.default is None:
+                    self._say(f"{metric} needs {option.name}; remove the metric")
+                    return False
+                label = f"remove {option.name} of {metric}"
+                return self._do(label, lambda config: config.set_option(metric, option.path, None))
+            case RubricRow(metric=metric, index=index):
+                label = f"remove rubric of {metric}"
+                return self._do(label, lambda config: config.remove_rubric(metric, index))
+            case SettingRow(name=setting):
+                return self._do(f"remove {setting}", lambda config: config.remove_setting(setting))
+            case ReferenceRow():
+                label = "remove mark" if row.block == "turns" else "remove rule"
+                return self._do(label, lambda config: config.remove_entries(row.block, [row.index]))
+
+    def move(self, row: Row, direction: int, *, far: bool = False) -> bool:
+        """The next (1) or previous (-1) value: of a threshold by a step, of a choice the one beside it."""
+        match row:
+            case MetricRow(asked=True, threshold=float(threshold)):
+                return self.set_threshold(row, next_threshold(row, threshold, direction, far=far))
+            case OptionRow(option=Option(kind="whole number")):
+                return self._set(row, max(row.option.least or 0, int(row.value or 0) + direction))
+            case OptionRow(option=Option(kind="flag")):
+                return self._set(row, not row.value)
+            case OptionRow(option=Option(kind="choice")):
+                return self._set(row, next_choice(row.option.choices, row.value, direction))
+            case SettingRow(name="runs"):
+                return self._set(row, max(1, int(row.value) + direction))
+            case SettingRow():
+                return self._set(row, next_choice(row.choices, row.value, direction))
+        return False
+
+    def set_threshold(self, row: MetricRow, threshold: float) -> bool:
+        return self._do(
+            f"change threshold of {row.name}",
+            lambda config: config.set_threshold(row.name, threshold),
+            moves=("threshold", row.name),
+            scores_later=True,
+        )
+
+    def end_move(self) -> None:
+        """Makes the next value a step of its own, and scores by the one of now."""
+        self._moving = None, None
+        self.outcomes.rescore_now()
+
+    def check(self, row: Row, text: str) -> str | None:
+        """Why a text is no value for a row, as a sentence."""
+        try:
+            value_of(row, text)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def type(self, row: Row, text: str) -> bool:
+        """Set a row to what was typed, which `check` has nothing against."""
+        value = value_of(row, text)
+        if isinstance(row, MetricRow):
+            label = f"set threshold of {row.name}"
+            return self._do(label, lambda config: config.set_threshold(row.name, value))
+        if isinstance(row, RubricRow):
+            label = f"edit rubric of {row.metric}"
+            return self._do(label, lambda config: config.set_rubric_text(row.metric, row.index, value))
+        return self._set(row, value)
+
+    def _set(self, row: Row, value: Any) -> bool:
+        match row:
+            case OptionRow(metric=metric, option=option):
+                return self._do(
+                    f"set {option.name} of {metric}",
+                    lambda config: config.set_option(metric, option.path, value),
+                    moves=(metric, option.path),
+                )
+            case SettingRow(name=name):
+                return self._do(
+                    f"set {name}",
+                    lambda config: (
+                        config.set_scored(name, value)
+                        if name == "thoughts" or name == "outputs"
+                        else config.set_repeats(**{name: value})
+                    ),
+                    moves=name,
+                )
+        return False
+
+    def _do(
+        self,
+        label: str,
+        change: Callable[[ConfigEditor], object],
+        *,
+        moves: object = None,
+        scores_later: bool = False,
+    ) -> bool:
+        """Values of the same `moves` one after the other are one step."""
+        try:
+            config = ConfigEditor(copy_of(self._data()))
+            change(config)
+        except (EvalSetError, OSError, ValueError) as error:
+            self._say(str(error))
+            return False
+        extends = self._moving[1] if moves is not None and moves == self._moving[0] else None
+        changes = {self.path: edits} if (edits := edits_of(config.config)) else {}
+        done = self._editing.do_edits(label, changes, extends=extends, scores_later=scores_later)
+        if done:
+            self._moving = moves, self._editing.last_step
+        return done
+
+
+def needed_option(metric: MetricRow) -> OptionRow | None:
+    """The option without which a metric cannot be added; None where there is none."""
+    options = (OptionRow(metric.name, option, None, False) for option in options_of(metric.name))
+    return next((row for row in options if row.option.default is None), None)
+
+
+def _add(config: ConfigEditor, row: MetricRow, text: str) -> None:
+    """Raises EditError for a metric that cannot be added."""
+    threshold, needed = DEFAULT_CRITERIA.get(row.name, first_threshold(row)), needed_option(row)
+    criterion = {"threshold": threshold, needed.option.name: text} if needed else threshold
+    config.add_metric(row.name, criterion)

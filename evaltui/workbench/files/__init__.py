@@ -1,0 +1,1 @@
+"""Files that are open, saved and recovered."""

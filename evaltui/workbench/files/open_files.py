@@ -1,0 +1,409 @@
+"""The files that are edited: steps in them are done and undone, saved, and merged with what others change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.edits import EditError
+from evaltui.files.folders import CONFIG_NAME, agent_folder
+from evaltui.workbench.case.steps import Step, Steps
+from evaltui.workbench.state import Selection
+
+if TYPE_CHECKING:
+    from evaltui.documents.case_file import CaseFile, Change
+    from evaltui.documents.edits import Edit
+    from evaltui.documents.merge import Choices, Conflict, Side
+    from evaltui.documents.open_file import FileConflict, OpenFile, Outside
+    from evaltui.documents.recovery import Recovered
+    from evaltui.documents.saving import Fingerprint
+
+RESTORED = "restore unsaved changes"
+
+# Seconds in which another program finishes a file that it has begun to write.
+_SECONDS_TO_FINISH = 0.3
+_MOST_TRIES = 50
+
+_T = TypeVar("_T")
+
+
+class OpenFiles:
+    """Every file that has been edited in this sitting.
+
+    What one step has changed in several files is one transaction: done and undone at once, and saved together
+    or not at all. What others change is a new base and no step: it is merged into the file, and undoing what
+    was done before leaves it alone.
+
+    What reads, merges and writes is done in a thread, one after the other; what is edited meanwhile is
+    merged, and stays unsaved. `read` gives a file that was read already, None where it was not or has changed
+    since. Everything raises OSError and EvalSetError for files that cannot be read, and EditError for edits
+    that cannot be done; nothing has changed then.
+    """
+
+    def __init__(
+        self,
+        agent_dir: Path,
+        read: Callable[[Path], tuple[CaseFile, Fingerprint] | None],
+    ) -> None:
+        self._folder = agent_folder(agent_dir)
+        self._read = read
+        self._files: dict[Path, OpenFile] = {}
+        self._done = Steps()
+        self._undone = Steps()
+        # Files that have been changed by one step, and not been saved since.
+        self._together: list[set[Path]] = []
+        # Contents that nobody has finished writing, so that they are waited for once.
+        self._waited_for: dict[Path, Fingerprint | None] = {}
+        self._lock = asyncio.Lock()
+
+    # What there is
+
+    def known(self, path: Path) -> OpenFile | None:
+        """A file that has been edited in this sitting; None where it is gone or unreadable on disk."""
+        file = self._files.get(path)
+        return None if file is None or file.deleted else file
+
+    def open(self, path: Path, new_text: str | None = None) -> OpenFile:
+        """The file to be edited; one that does not exist begins with `new_text`, where that is given."""
+        return self.known(path) or self._opened(self._loaded(path, new_text))
+
+    def _loaded(self, path: Path, new_text: str | None) -> OpenFile:
+        # What is only looked at does not wait for what edits.
+        from evaltui.documents.open_file import OpenFile, read_document
+
+        document, on_disk = self._read(path) or read_document(path, new_text)
+        return OpenFile(path, document, on_disk, self._folder)
+
+    def _opened(self, loaded: OpenFile) -> OpenFile:
+        file = self._files.setdefault(loaded.path, loaded)
+        if file.deleted:
+            self._rebase(file, loaded.document, loaded.on_disk)
+        return file
+
+    def is_config(self, path: Path) -> bool:
+        """Whether a file is a config, and no set; one that was never open goes by its name."""
+        file = self._files.get(path)
+        return path.name == CONFIG_NAME if file is None else file.is_config
+
+    def unsaved(self) -> list[Path]:
+        return [path for path, file in self._files.items() if file.dirty]
+
+    def __iter__(self) -> Iterator[OpenFile]:
+        return (file for file in self._files.values() if not file.deleted)
+
+    # Doing, and back
+
+    def do(
+        self,
+        label: str,
+        edits: Mapping[Path, Sequence[Edit] | CaseFile],
+        before: Selection,
+        after: Selection,
+        *,
+        moved: Mapping[CaseId, CaseId] | None = None,
+        extends: Step | None = None,
+    ) -> Step | None:
+        """Do edits in files that are open, all or none of them; None where they change nothing.
+
+        Edits may be given as the document that they made of a file as it is now. As long as `extends` is the
+        last step, they become a part of it.
+        """
+        documents: dict[Path, CaseFile] = {}
+        for path, some in edits.items():
+            now = self._files[path].document
+            made = now.edited(some) if isinstance(some, Sequence) else some
+            if made is not now:
+                documents[path] = made
+        if not documents:
+            return None
+        step = Step(label, self._changes(documents), before, after, moved or {})
+        return self._push(step, documents, extends)
+
+    def _changes(self, documents: Mapping[Path, CaseFile]) -> dict[Path, Change]:
+        """The changes that make files these documents."""
+        from evaltui.documents.case_file import Change
+
+        return {path: Change.between(self._files[path].document, new) for path, new in documents.items()}
+
+    def _push(self, step: Step, documents: Mapping[Path, CaseFile], extends: Step | None = None) -> Step:
+        self._undone.clear()
+        if extends is None or self._done.last is not extends:
+            self._done.push(step)
+        else:
+            self._done.pop()
+            self._done.push(self._as_one(extends, step, documents))
+        self._record(step.label, documents)
+        return step
+
+    def _as_one(self, last: Step, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
+        """Both steps as one; the documents are those after the later, which is not done yet."""
+        from evaltui.documents.case_file import Change
+
+        changes = dict(last.changes)
+        for path, new in documents.items():
+            before = self._files[path].document
+            if path in changes:
+                before = changes[path].inverse.applied(before)
+            changes[path] = Change.between(before, new)
+        return replace(last, changes=changes, after=step.after)
+
+    @property
+    def last_step(self) -> Step | None:
+        """The step that others may extend; None where there is none, or something came from outside since."""
+        return self._done.last
+
+    @property
+    def undo_label(self) -> str | None:
+        return self._done.top.label if self._done.top else None
+
+    @property
+    def redo_label(self) -> str | None:
+        return self._undone.top.label if self._undone.top else None
+
+    def undo(self) -> Step | None:
+        """Take the last step back; the step that did it, None where there is none.
+
+        What others have changed since stays. Raises EditError where it is not possible without taking that
+        back; the step is none that can be undone then, and the one before it is the last.
+        """
+        return self._step_back(self._done, self._undone)
+
+    def undo_step(self, step: Step) -> Step | None:
+        """As `undo`, where this is the last step; None where it is another one."""
+        return self.undo() if self._done.top is step else None
+
+    def redo(self) -> Step | None:
+        return self._step_back(self._undone, self._done)
+
+    def _step_back(self, taken_from: Steps, put_to: Steps) -> Step | None:
+        if taken_from.top is None:
+            return None
+        from evaltui.documents.merge import Conflict, merge
+
+        step, bases = taken_from.pop()
+        changes = step.inverse.changes
+        blocked = [path for path in changes if self._files[path].deleted]
+        documents: dict[Path, CaseFile] = {}
+        for path, change in changes.items():
+            file = self._files[path]
+            if (base := bases.get(path)) is None:
+                documents[path] = file.or_saved(change.applied(file.document))
+                continue
+            # As if nobody else had changed anything; that is merged with the document now.
+            bases[path] = without_step = change.applied(base)
+            merged = merge(base, without_step, file.document, is_config=file.is_config)
+            if isinstance(merged, Conflict):
+                blocked.append(path)
+            else:
+                documents[path] = file.or_saved(merged)
+        if blocked:
+            taken_from.rebase({**documents, **bases})
+            names = " and ".join(path.name for path in dict.fromkeys(blocked))
+            raise EditError(f"{step.label!r} stays: {names} changed on disk at the same place")
+        taken_from.rebase(bases)
+        back = replace(step.inverse, changes=self._changes(documents))
+        put_to.push(back)
+        self._record(step.label, documents)
+        return back
+
+    def _record(self, label: str, documents: Mapping[Path, CaseFile]) -> None:
+        """Makes files these documents, which are saved together."""
+        together = set(documents)
+        others = []
+        for group in self._together:
+            if not any(self._files[path].dirty for path in group):
+                continue
+            if group & together:
+                together |= group
+            else:
+                others.append(group)
+        self._together = [*others, together]
+        for path, document in documents.items():
+            self._files[path].change(document, label)
+
+    # Saving, and what others change
+
+    async def finished(self) -> None:
+        """Waits until nothing is being read, merged or saved."""
+        async with self._lock:
+            pass
+
+    def saved_with(self, path: Path) -> list[Path]:
+        """The files with unsaved edits that are written together with this one, and it; sets first."""
+        group = next((one for one in self._together if path in one), {path})
+        dirty = [one for one in self.unsaved() if one in group]
+        return sorted(dirty, key=self.is_config)
+
+    async def save(self, path: Path, merged: Callable[[Path], None]) -> FileConflict | None:
+        """Write a file, and what steps have changed together with it: all of these files or none.
+
+        What was changed outside is merged, and `merged` is called with that file; a conflict is given back,
+        and nothing is written then.
+        """
+        async with self._lock:
+            for _ in range(_MOST_TRIES):
+                files = [self._files[one].snapshot() for one in self.saved_with(path)]
+                if not files:
+                    return None
+                written = await self._written(files)
+                if isinstance(written, list):
+                    for file, on_disk in zip(files, written, strict=True):
+                        self._files[file.path].was_saved(file, on_disk)
+                    return None
+                changed, outside = written
+                if await self._is_finished_soon(changed, outside):
+                    continue
+                if conflict := await self._merge(self._files[changed], outside):
+                    return conflict
+                merged(changed)
+        raise OSError(f"{path} keeps changing on disk; try again")
+
+    async def _written(self, files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
+        """As `write_together`; until it is known what is on disk, nothing counts as saved."""
+        from evaltui.documents.open_file import write_together
+
+        for file in files:
+            self._files[file.path].is_being_written = True
+        try:
+            return await asyncio.to_thread(write_together, files)
+        finally:
+            for file in files:
+                self._files[file.path].is_being_written = False
+
+    async def _is_finished_soon(self, path: Path, outside: Outside) -> bool:
+        """Whether another program may still be writing this; that is waited for, once."""
+        if outside.is_whole or outside.fingerprint in (None, self._waited_for.get(path)):
+            return False
+        self._waited_for[path] = outside.fingerprint
+        await asyncio.sleep(_SECONDS_TO_FINISH)
+        return True
+
+    async def _merge(self, file: OpenFile, outside: Outside) -> FileConflict | None:
+        """Take over what was changed outside; what the user has to decide."""
+        from evaltui.documents.merge import Choices
+        from evaltui.documents.open_file import FileConflict
+
+        conflict = await self._merge_as(file, outside, Choices())
+        return FileConflict(file.path, conflict, file.document.text, outside) if conflict else None
+
+    async def _merge_as(
+        self, file: OpenFile, outside: Outside, choices: Choices, whole: Side | None = None
+    ) -> Conflict | None:
+        from evaltui.documents.merge import Conflict
+
+        found = await self._worked_out(file, lambda mine: mine.merged(outside, choices, whole))
+        if isinstance(found, Conflict):
+            return found
+        self._rebase(file, found, outside)
+        return None
+
+    async def _worked_out(self, file: OpenFile, work: Callable[[OpenFile], _T]) -> _T:
+        """What is made of a file in a thread; made again where the file was edited meanwhile."""
+        while True:
+            now = file.snapshot()
+            found = await asyncio.to_thread(work, now)
+            if file.document is now.document:
+                return found
+
+    async def settle(
+        self, conflict: FileConflict, choices: Choices, whole: Side | None = None
+    ) -> Conflict | None:
+        """Decide a conflict; what is undecided still is given back. `whole` takes one side's file.
+
+        Mine is what is in the file now. What has changed outside since then is found when it is saved.
+        """
+        async with self._lock:
+            file = self._files[conflict.path]
+            if conflict.was_deleted:
+                if whole == "theirs":
+                    file.leave_deleted()
+                elif whole == "mine":
+                    file.keep_deleted_outside()
+                return None if whole else conflict.conflict
+            return await self._merge_as(file, conflict.outside, choices, whole)
+
+    async def refresh(self, path: Path, pending: FileConflict | None = None) -> FileConflict | None:
+        """Take over what was changed outside; what is in conflict with unsaved edits is given back.
+
+        `pending` is one that is to be decided: the same one is given back where nothing else has changed.
+        Raises OSError and EvalSetError for a file that cannot be read any more: it is open no longer then,
+        unless it has unsaved edits.
+        """
+        async with self._lock:
+            if (file := self.known(path)) is None:
+                return None
+            try:
+                return await self._take_over(file, pending)
+            except (OSError, EvalSetError):
+                if not file.dirty:
+                    file.leave_unreadable()
+                raise
+
+    async def _take_over(self, file: OpenFile, pending: FileConflict | None) -> FileConflict | None:
+        outside = await asyncio.to_thread(file.snapshot().look)
+        if outside and await self._is_finished_soon(file.path, outside):
+            outside = await asyncio.to_thread(file.snapshot().look)
+        if outside is None:
+            return None
+        if pending and pending.outside.fingerprint == outside.fingerprint and file.dirty:
+            return pending
+        if file.dirty:
+            return await self._merge(file, outside)
+        if outside.fingerprint is None:
+            file.leave_deleted()
+        elif outside.document is not None and outside.is_whole:
+            self._rebase(file, outside.document, outside)
+        else:
+            from evaltui.documents.open_file import unusable
+
+            raise unusable(file.path, outside.text or "")
+        return None
+
+    def _rebase(self, file: OpenFile, new: CaseFile, outside: Outside) -> None:
+        for steps in (self._done, self._undone):
+            steps.rebase({file.path: file.document})
+        file.rebase(new, outside)
+
+    async def restore(self, recovered: Recovered, here: Selection) -> tuple[Step | None, FileConflict | None]:
+        """Make of a file the document that an earlier session made of it, as one step.
+
+        Where the file has changed meanwhile, that is merged: a conflict is given back as by `save`, no step
+        where the file has all of it. Raises EditError where edits of this session are in conflict.
+        """
+        from evaltui.documents.merge import Conflict
+        from evaltui.documents.open_file import FileConflict, OpenFile, Outside
+
+        path = recovered.path
+        async with self._lock:
+            is_there = await asyncio.to_thread(path.exists)
+            new_text = None if is_there else (await asyncio.to_thread(recovered.documents))[0].text
+            file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, new_text))
+            began, mine, merged = await self._worked_out(file, lambda now: now.restored(recovered))
+            new, conflict = mine, None
+            if not isinstance(merged, Conflict):
+                new = merged
+            elif any(path in step.changes for step in (*self._done, *self._undone)):
+                raise EditError(f"{path.name} has unsaved changes; save or undo them first")
+            else:
+                conflict = FileConflict(path, merged, mine.text, Outside(file.fingerprint, file.document))
+                # As if it had been opened then: both sides of the conflict are made of that.
+                file.end_recovery()
+                self._files[path] = OpenFile(path, began, recovered.fingerprint, self._folder)
+            if new.has_text_of(self._files[path].document):
+                return None, conflict
+            step = Step(RESTORED, self._changes({path: new}), here, here, {})
+            return self._push(step, {path: new}), conflict
+
+    def discard(self) -> None:
+        """Throw away every unsaved edit, and what could be undone. Nothing may be being saved."""
+        for file in self._files.values():
+            file.end_recovery()
+        self._files.clear()
+        self._done.clear()
+        self._undone.clear()
+        self._together.clear()

@@ -1,0 +1,1 @@
+"""Results, and whether they are of now."""

@@ -1,0 +1,171 @@
+"""How much of what the agent did can be accepted as expected: one argument, or every case that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.text.figures import counted, show_number
+from evaltui.text.keys import key_of
+from evaltui.text.outcomes import RUNNING
+from evaltui.views.cause import differences_of
+from evaltui.views.difference import DifferenceAt
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.state import CaseOutcome
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import CaseResult
+
+What = Literal["argument", "call", "calls", "text", "texts", "answer", "state", "turn", "case"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Cases as a whole, or a part of one case, which is where `turn`, `row` and `path` say, as in
+    `DifferenceAt`, or `row` the index in `TurnResult.intermediate`. `label` is what undo calls it."""
+
+    what: What
+    title: str
+    label: str
+    cases: tuple[CaseId, ...]
+    turn: int = 0
+    row: int = 0
+    path: str = ""
+
+
+def choices_in_result(editing: Editing) -> list[Choice]:
+    """From the selected difference, or the selected turn, to every case that failed: the least first."""
+    case = editing.navigation.selection.case
+    scored = editing.outcomes.get(case)
+    if case is None or scored is None:
+        return []
+    at, turn = editing.navigation.difference, editing.navigation.selection.turn
+    return [
+        *(_of_difference(case, scored.shown, at) if at else ()),
+        *_of_turn(case, scored.shown, at.turn if at else turn, at),
+        _whole(case),
+        *_several(editing),
+    ]
+
+
+def choices_in_list(editing: Editing) -> list[Choice]:
+    """Cases as a whole: those that are marked, else the selected one, and every case that failed."""
+    case = editing.navigation.selection.case
+    if case is None or editing.navigation.marking or refuses_case(editing, case):
+        return list(_several(editing))
+    return [_whole(case), *_several(editing)]
+
+
+def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
+    path = at.path or ""
+    if at.kind == "state":
+        label = f"accept {path} of final state"
+        yield Choice("state", "This value", label, (case,), path=path)
+    elif at.kind == "answer" and at.turn is not None:
+        yield _answer(case, at.turn, "This response")
+    elif at.turn is not None and at.text is not None:
+        label = f"accept intermediate response of turn {at.turn + 1}"
+        yield Choice("text", "This text", label, (case,), at.turn, at.text)
+    elif at.turn is not None and at.row is not None:
+        from evaltui.core.compare.explain import call_name
+
+        name = call_name(result.turns[at.turn].calls[at.row])
+        if at.kind == "argument":
+            label = f"accept {path or 'args'} of {name}"
+            yield Choice("argument", "This argument", label, (case,), at.turn, at.row, path)
+        yield Choice("call", "This call", f"accept {name}", (case,), at.turn, at.row)
+
+
+def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
+    """What else of a turn there is, besides the selected difference."""
+    if turn is None or turn >= len(result.turns):
+        return
+    differences = [one for one in differences_of(result) if one.turn == turn]
+    rows = {one.row for one in differences if one.row is not None}
+    texts = {one.text for one in differences if one.text is not None}
+    answer = any(one.kind == "answer" for one in differences)
+    if rows - {at.row if at else None}:
+        label = f"accept calls of turn {turn + 1}"
+        yield Choice("calls", "Calls of this turn", label, (case,), turn)
+    if texts - {at.text if at else None}:
+        label = f"accept intermediate responses of turn {turn + 1}"
+        yield Choice("texts", "Texts of this turn", label, (case,), turn)
+    if answer and (at is None or at.kind != "answer"):
+        yield _answer(case, turn, "Response of this turn")
+    if sum(map(bool, (rows, texts, answer))) > 1:
+        yield Choice("turn", "This turn", f"accept turn {turn + 1}", (case,), turn)
+
+
+def _answer(case: CaseId, turn: int, title: str) -> Choice:
+    return Choice("answer", title, f"accept response of turn {turn + 1}", (case,), turn)
+
+
+def _whole(case: CaseId) -> Choice:
+    return Choice("case", "Whole case", f"accept {case.eval_id}", (case,))
+
+
+def _several(editing: Editing) -> Iterator[Choice]:
+    marked = tuple(editing.navigation.marking.marked)
+    if len(marked) == 1:
+        yield Choice("case", "Marked case", f"accept {marked[0].eval_id}", marked)
+        return
+    cases = marked or tuple(_failing_in_view(editing))
+    if len(cases) > 1:
+        which = "marked" if marked else "failing in view"
+        yield Choice(
+            "case", f"All {show_number(len(cases))} {which}", f"accept {counted(len(cases), 'case')}", cases
+        )
+
+
+def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
+    filtered = editing.navigation.filtered
+    for eval_set in editing.sets.listed:
+        numbers = filtered.kept.get(eval_set.case_path, ()) if filtered.filter else range(len(eval_set.cases))
+        cases = (CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers)
+        yield from (case for case in cases if case in editing.outcomes.results.attention)
+
+
+# Why not
+
+
+def refuses_in_result(editing: Editing) -> str | None:
+    """Why nothing of the selected case can be accepted, as a sentence."""
+    case = editing.navigation.selection.case
+    return "No case selected" if case is None else refuses_case(editing, case)
+
+
+def refuses_in_list(editing: Editing) -> str | None:
+    """Why none of the cases in the list can be, as far as that is told at a glance."""
+    if editing.navigation.marking or len(editing.outcomes.results.attention) > 1:
+        return None
+    return refuses_in_result(editing)
+
+
+def refuses_case(editing: Editing, case: CaseId) -> str | None:
+    if reason := refuses_unread(editing, case):
+        return reason
+    scored = editing.outcomes.get(case)
+    return None if scored is None else refuses_outcome(scored)
+
+
+def refuses_unread(editing: Editing, case: CaseId) -> str | None:
+    """As far as that is told without reading the result, which may be in a log."""
+    if reason := editing.refuses_to_edit(editing.sets.file_of(case.path)):
+        return reason
+    if editing.outcomes.status(case) == RUNNING or editing.outcomes.is_waiting(case):
+        return "Case is running"
+    if editing.outcomes.get(case) is None:
+        return f"Not run   {key_of('run')}  Run case"
+    return None
+
+
+def refuses_outcome(scored: CaseOutcome) -> str | None:
+    """Why nothing of a result can be accepted."""
+    result = scored.shown
+    if result.error is not None:
+        return f"Incomplete: run ended with an error   {key_of('run')}  Run case"
+    if all(at.kind == "judgement" for at in differences_of(result)):
+        return scored.problem or "No difference in calls, response or state"
+    return None

@@ -1,0 +1,409 @@
+"""Earlier runs: one opened as if it had just been run, and what came of each case before this sitting.
+
+Importing this loads the models: do it in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import islice, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaltui.core.compare.repeats import pass_if_of
+from evaltui.core.compare.run_comparison import config_of
+from evaltui.core.conversation.replay import events_of_invocation
+from evaltui.core.metrics.normal_config import normal_config
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.modes import Modes, modes_of
+from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.core.trace.model_calls import ModelCalls
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.settings import secrets_of
+from evaltui.files.workspace import Workspace
+from evaltui.runs.adk_reader import AdkRun
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.adk_results import read_adk_result
+from evaltui.runs.history import run_id
+from evaltui.runs.listing import run_title
+from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.run_files import files_changed_since
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import RunKind
+from evaltui.runs.store import RunStore
+from evaltui.workbench.agent.agent_state import PYTHON
+from evaltui.workbench.agent.background import Progress
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.results import Results
+from evaltui.workbench.result.stored_results import ResultInMemory, RunResults, StoredResult
+from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.trace.traces import Traces
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """`gone` is how many of its cases there are no more, or cannot be read, `unclear` how many may be in
+    several files."""
+
+    path: Path
+    title: str
+    started: datetime
+    results: Results
+    traces: Traces
+    gone: int = 0
+    unclear: int = 0
+
+    @property
+    def id(self) -> str:
+        return run_id(self.path)
+
+
+def open_past_run(
+    run: RunRef,
+    path: Path,
+    sets: OpenSets,
+    workspace: Workspace,
+    agent: AgentNow,
+    changed: Callable[[], None],
+    progress: Progress,
+) -> PastRun:
+    """In a thread. `changed` is told what is read later.
+
+    Raises OSError, and ValueError for what is neither a run log nor a result file.
+    """
+    results = Results()
+    traces = Traces(results.get, changed)
+    if path.name.endswith(ADK_SUFFIX):
+        adk = read_adk_result(path)
+        past = PastRun(path, run.title, adk.started, results, traces)
+        return _open_adk_run(past, adk, run, sets, workspace, progress)
+    outcomes: list[tuple[CaseId, CaseOutcome]] = []
+    read = _Reading(sets, workspace, agent, RunFile(path), run.title)
+    gone = 0
+    for row in read.file.cases:
+        progress.step()
+        case = read.find(row.id)
+        outcome = read.outcome(case, row) if case is not None else None
+        gone += outcome is None
+        outcomes += [outcome] if outcome is not None else []
+    results.put_all(outcomes)
+    return PastRun(path, run.title, read.header.started, results, traces, gone)
+
+
+def _open_adk_run(
+    past: PastRun, adk: AdkRun, run: RunRef, sets: OpenSets, workspace: Workspace, progress: Progress
+) -> PastRun:
+    """It keeps no events, but what was said and called tells of some. Of its agent nothing is known."""
+    outcomes: list[tuple[CaseId, CaseOutcome]] = []
+    gone = unclear = 0
+    sets_of_run = SetsOfRun(sets, workspace)
+    for result in adk.cases:
+        progress.step()
+        case = workspace.find(result.id, result.eval_set_id, by_label=True)
+        if case is None:
+            is_unclear = workspace.shares_label(result.eval_set_id)
+            gone, unclear = gone + (not is_unclear), unclear + is_unclear
+            continue
+        eval_set = sets_of_run.get(case.path, result.id.path)
+        stored, config = eval_set.case(case.eval_id), eval_set.config
+        if stored is None or config is None:
+            gone += 1
+            continue
+        light = replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))
+        scored = CaseOutcome(
+            ResultInMemory.of(light), run, stored, config, code=-1, pass_if=pass_if_of(result.policy)
+        )
+        outcomes.append((CaseId(case.path, stored.eval_id), scored))
+        past.traces.keep(case, run, _events_of(result))
+    past.results.put_all(outcomes)
+    return replace(past, gone=gone, unclear=unclear)
+
+
+def _events_of(result: CaseResult) -> Mapping[int, Sequence[Event]]:
+    return {
+        number: tuple(
+            event
+            for turn, invocation in enumerate(repeat.actual)
+            for event in events_of_invocation(invocation, turn)
+        )
+        for number, repeat in enumerate(result.repeats)
+        if repeat.actual
+    }
+
+
+# Cases that none of the newest runs had stay `not run`.
+MOST_RUNS = 50
+# Keys wait for no more than these.
+_AT_ONCE = 1000
+
+# Nobody has counted the calls of an earlier sitting: nothing may be run again because it was free.
+_UNKNOWN = ModelCalls(known=False)
+
+
+class AgentNow(NamedTuple):
+    """The agent whose runs are read."""
+
+    store: RunStore
+    address: AgentAddress
+    code: int
+    """The version of its code."""
+    python: str = ""
+    """Its Python; "" where none was looked for."""
+
+
+def last_outcomes(
+    sets: OpenSets, workspace: Workspace, agent: AgentNow
+) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
+    """The last result of every case that has one, some at a time, those of the newest run first.
+
+    Results of an agent that was changed since have version -1, those of another agent are left out. Of one
+    behind a network no change is known. Where traces were scored, the results are those of cases that have no
+    other.
+    What cannot be read of a log is passed over.
+    """
+    store = agent.store
+    count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
+    done: set[CaseId] = set()
+    kind = RunKind.of(agent.address)
+    written: frozenset[str] = frozenset()
+    names = {run: name for name, run in store.names().items()}
+    for of_traces, log in product((False, True), store.files()[: -MOST_RUNS - 1 : -1]):
+        if len(done) == count:
+            return
+        found: set[CaseId] = set()
+        with suppress(OSError, ValueError):
+            file = RunFile(log)
+            header = file.header
+            if header.of_traces != of_traces or not header.is_of(kind):
+                continue
+            title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
+            read = _Reading(sets, workspace, agent, file, title, written)
+            written |= {*header.written}
+            selected = (read.find(case) for case, _ in header.selected())
+            if any(case is not None and case not in done for case in selected):
+                outcomes = read.outcomes(done, found)
+                while some := list(islice(outcomes, _AT_ONCE)):
+                    yield some
+        done.update(found)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A run whose results are read."""
+
+    sets: OpenSets
+    workspace: Workspace
+    agent: AgentNow
+    file: RunFile
+    title: str
+    written: frozenset[str] = frozenset()
+    """The files that the agent wrote in later runs."""
+
+    @property
+    def header(self) -> RunHeader:
+        return self.file.header
+
+    def find(self, case: CaseId) -> CaseId | None:
+        """A case of the run as it is called now; where it was moved, the only one with its id. None where it
+        is not any more."""
+        if (found := self.workspace.find(case, "", by_label=False)) is not None:
+            return found
+        moved = self._by_eval_id.get(case.eval_id, ())
+        return moved[0] if len(moved) == 1 else None
+
+    @cached_property
+    def _by_eval_id(self) -> Mapping[str, Sequence[CaseId]]:
+        found: dict[str, list[CaseId]] = {}
+        for eval_set in self.workspace.sets:
+            for case in eval_set.cases:
+                found.setdefault(case.eval_id, []).append(CaseId(eval_set.case_path, case.eval_id))
+        return found
+
+    def outcomes(self, done: Container[CaseId], found: set[CaseId]) -> Iterator[tuple[CaseId, CaseOutcome]]:
+        """The results of the cases that can be shown and are not `done`, which are added to `found`.
+
+        Raises what `RunFile` raises.
+        """
+        for row in self.file.cases:
+            case = self.find(row.id)
+            if case is None or case in done:
+                continue
+            if (outcome := self.outcome(case, row)) is not None:
+                found.add(outcome[0])
+                yield outcome
+
+    def outcome(self, case: CaseId, row: CaseInRun) -> tuple[CaseId, CaseOutcome] | None:
+        """The result of a case, with its id; None for one that cannot be shown."""
+        eval_set = self._sets.get(case.path, row.id.path)
+        # A config that cannot be read now does not take the result away.
+        stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
+        if stored is None or config is None:
+            return None
+        if case != row.id and stored.fingerprint != row.summary.expects:
+            # Elsewhere, only the same case is the one of the run.
+            return None
+        ref = StoredResult(row.summary, self._results, row.number)
+        try:
+            pass_if = pass_if_of(row.summary.policy)
+        except ValueError:
+            return None
+        scored = CaseOutcome(
+            ref,
+            self._ref,
+            stored,
+            calls=_UNKNOWN,
+            code=self._version,
+            pass_if=pass_if,
+            logged=ref,
+            changed_files=self._changed,
+            modes=self._modes,
+            recorded=row.summary.recorded if self._modes is not None else "",
+            of_traces=self.header.of_traces,
+            **_ran_as(self.header, row, eval_set, stored, config),
+        )
+        # The id as the set has it: ten thousand more take megabytes.
+        return CaseId(self.workspace.by_case_path[case.path].case_path, stored.eval_id), scored
+
+    @cached_property
+    def _results(self) -> RunResults:
+        return RunResults(self.file.path, self.title)
+
+    @cached_property
+    def _ref(self) -> RunRef:
+        return RunRef(log=self.file.path, title=self.title)
+
+    @cached_property
+    def _sets(self) -> SetsOfRun:
+        return SetsOfRun(self.sets, self.workspace, self.header.sets)
+
+    @cached_property
+    def _modes(self) -> Modes | None:
+        header = self.header
+        if header.of_traces or header.session or header.of_adk:
+            return None
+        return modes_of(header.settings.record, header.settings.tools, {})
+
+    @cached_property
+    def _changed(self) -> tuple[str, ...]:
+        """The files of the agent that were changed since the run."""
+        agent = AgentAddress(self.agent.store.agent_dir)
+        files = files_changed_since(self.file, agent, self.written) if self._is_known else ()
+        now, then = self.agent.python, self.header.interpreter
+        return (*files, PYTHON) if now and then and str(then.path) != now else files
+
+    @cached_property
+    def _version(self) -> int:
+        """That of the agent's code in the run."""
+        is_same = self._is_known and not self._changed
+        return self.agent.code if is_same and self.header.url == self.agent.address.url else -1
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the run says which files it is of."""
+        return bool(self.header.files or self.header.url)
+
+
+def _ran_as(
+    header: RunHeader, row: CaseInRun, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
+) -> dict[str, Any]:
+    """The fields of `CaseOutcome` that say what the run was of, and whether case and config of now are it."""
+    forms = eval_set.forms
+    ids = row.summary.eval_set_id, row.id.eval_id
+    config_then: EvalConfig | None = config
+    if forms is not None and config_of(forms[0], *ids) != config_of(forms[1], *ids):
+        config_then = eval_set.config_then
+    expects = row.summary.expects
+    is_case = not expects or eval_set.is_same or expects == stored.fingerprint
+    is_scoring_known = config_then is not None and not header.settings.adk_verdicts
+    ran = (stored if is_case else None, config_then if is_scoring_known else None)
+    return {
+        "config": config_then or config,
+        "ran": None if None not in ran else ran,
+        "given": row.summary.given,
+        "unscored": None in ran
+        or config_then is not config
+        or eval_set.config is None
+        or row.summary.eval_set_id != eval_set.file.eval_set_id,
+    }
+
+
+# The sets of a run as they are now
+
+
+@dataclass(frozen=True)
+class SetOfRun:
+    """An eval set, and what scores it now."""
+
+    file: EvalSetFile
+    config: EvalConfig | None
+    """None where it has errors."""
+    is_same: bool
+    """Whether the file is what it was in the run. It need not be validated then."""
+    scored_then: Json | None = None
+    """The config that scored it in the run; None where nobody knows, or it says the same now."""
+    forms: tuple[Json, Json] | None = None
+    """Normal form of the config in the run and of that now; None where they are equal, or nobody knows."""
+
+    @cached_property
+    def config_then(self) -> EvalConfig | None:
+        """The config that scored it in the run; None where that cannot be read."""
+        try:
+            return EvalConfig.model_validate(self.scored_then)
+        except ValueError:
+            return None
+
+    def case(self, eval_id: str) -> StoredCase | None:
+        """A case that can be scored, whatever else is wrong with the set; None where there is none."""
+        number = self.file.number(eval_id)
+        if number is None:
+            return None
+        stored = self.file.cases[number]
+        if not self.is_same and self.file.eval_set is None:
+            try:
+                stored.model()
+            except ValueError:
+                return None
+        return stored
+
+
+class SetsOfRun:
+    """Each is looked at once: that takes time. For a thread."""
+
+    def __init__(self, sets: OpenSets, workspace: Workspace, began_with: Iterable[SelectedSet] = ()) -> None:
+        """`began_with` is what a log says of them; nothing where the run has none."""
+        self._sets = sets
+        self._workspace = workspace
+        self._began_with = {one.path: one for one in began_with}
+        self._known: dict[tuple[str, str], SetOfRun] = {}
+
+    def get(self, path: str, path_then: str) -> SetOfRun:
+        """The set with this path, which the workspace has; `path_then` is what the run calls it."""
+        key = path, path_then
+        if key not in self._known:
+            then = self._began_with.get(path_then)
+            self._known[key] = self._look(self._workspace.by_case_path[path], then)
+        return self._known[key]
+
+    def _look(self, listed: EvalSetFile, then: SelectedSet | None) -> SetOfRun:
+        is_same = then is not None and then.fingerprint is not None and then.fingerprint == listed.fingerprint
+        file = listed if is_same else self._sets.open(listed.path)
+        found = self._sets.config_now(listed.path) if is_same else file.config
+        if found is None or isinstance(found, EvalSetError):
+            return SetOfRun(file, None, is_same, then.config if then else None)
+        # As the log has it.
+        now = secrets_of(self._sets.agent_dir).masked(found.config.scoring())
+        if then is None or then.scored_by is None or then.config == now:
+            return SetOfRun(file, found.config, is_same)
+        forms = then.scored_by, normal_config(now)
+        if forms[0] == forms[1]:
+            return SetOfRun(file, found.config, is_same)
+        return SetOfRun(file, found.config, is_same, then.config, forms)

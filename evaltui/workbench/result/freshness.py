@@ -1,0 +1,209 @@
+"""Whether a verdict is the one of now: the only place that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.modes import Modes, ToolMode, modes_of
+from evaltui.core.model.problems import EvalSetError
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.state import CaseOutcome, SameConfig
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.files.eval_set_file import EvalSetFile
+
+
+class State(StrEnum):
+    """How a verdict stands to agent, case and config."""
+
+    FRESH = "fresh"
+    """They are those of the run."""
+    RESCORED = "rescored"
+    """The agent got the same in the run; its result is scored by the case and the config of now."""
+    THEN = "then"
+    """It is that of a run that was opened, as it came out."""
+    STALE = "stale"
+    """Only another run can tell."""
+
+
+class Freshness(NamedTuple):
+    """How a verdict stands to what there is now."""
+
+    state: State
+    reasons: tuple[str, ...] = ()
+    """What changed since the run: files of the agent, `case`, `config`, `set`, `recording`, or which mode;
+    `traces` alone where the agent was not run."""
+
+    @property
+    def is_stale(self) -> bool:
+        return self.state is State.STALE
+
+
+EXPECTATIONS = ("case", "config", "set")
+"""The reasons that are of eval data, not of the agent."""
+OF_TRACES = "traces"
+FRESH = Freshness(State.FRESH)
+_THEN = Freshness(State.THEN)
+
+
+def freshness(
+    result: CaseOutcome,
+    case: StoredCase | None,
+    config: SameConfig | None,
+    agent: AgentState,
+    *,
+    eval_set_id: str,
+    broken: Collection[str] = (),
+    is_rescored: bool = False,
+    is_opened: bool = False,
+    has_other_recording: bool = False,
+) -> Freshness:
+    """`case`, `config` and `eval_set_id` are those of now; the first two are None before they are read, and
+    where they are `broken`.
+
+    `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
+    `has_other_recording` is whether a recording that its run used or made has been changed since.
+    `is_opened` is whether an earlier run was opened, which this result is of.
+    """
+    if result.of_traces and not is_opened:
+        return Freshness(State.STALE, (OF_TRACES,))
+    is_case = case is None or case is result.stored
+    is_config = config is None or config.config is result.config
+    is_set = eval_set_id == result.figures.eval_set_id
+    is_same = is_case and is_config and is_set and not has_other_recording and not _other_mode(result, agent)
+    if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
+        return _THEN if is_opened else FRESH
+    reasons = [*files_changed(result, agent), *broken]
+    if case is not None and gets_otherwise(result, case, config, agent):
+        reasons.append("case")
+    if config is not None and _runs_otherwise(result, case, config.config):
+        reasons.append("config")
+    tools = (result.config if config is None else config.config).evaltui.tools
+    if (mode := _other_mode(result, agent)) or (has_other_recording and _modes_now(agent, tools).uses):
+        reasons.append(mode or "recording")
+    is_then = is_opened and (result.unscored or not any(_scored_otherwise(result)))
+    if is_then or (not reasons and (result.unscored or not is_rescored)):
+        reasons += _unscored(result, case, config)
+        # Its rules and marks name the set.
+        reasons += [] if is_set else ["set"]
+    if is_then or reasons:
+        return Freshness(State.THEN if is_then else State.STALE, tuple(dict.fromkeys(reasons)))
+    otherwise = () if result.unscored else tuple(_scored_otherwise(result))
+    return Freshness(State.RESCORED, otherwise) if otherwise else FRESH
+
+
+def _is_of_its_run(result: CaseOutcome) -> bool:
+    return result.ran is None and not result.unscored and not result.undecided
+
+
+def files_changed(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
+    """The files of the agent that changed since the run."""
+    if result.code != agent.code_version:
+        files = dict.fromkeys([*result.changed_files, *agent.files_changed_since(result.code)])
+        yield from files or ("agent",)
+
+
+def gets_otherwise(
+    result: CaseOutcome, case: StoredCase, config: SameConfig | None, agent: AgentState
+) -> bool:
+    """Whether the agent would get something else of a case than in the run, as far as anybody knows."""
+    before = result.stored if result.ran is None else result.ran[0]
+    if before is not None and (before is case or before.says_the_same(case)):
+        return False
+    modes = _modes_now(agent, (result.config if config is None else config.config).evaltui.tools)
+    try:
+        return _given(case, modes.stubs) != (result.given if before is None else _given(before, modes.stubs))
+    except ValueError:
+        # No agent can be given this.
+        return True
+
+
+def _modes_now(agent: AgentState, by_tool: Mapping[str, ToolMode]) -> Modes:
+    # Nothing is recorded of an agent behind a network.
+    record = "off" if agent.address.url else agent.settings.record
+    return modes_of(record, agent.settings.tools, by_tool)
+
+
+def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
+    """Which mode lets models or tools answer otherwise than in the run; "" where none does.
+
+    What a run has recorded is what the next one replays.
+    """
+    then, now = result.modes, _modes_now(agent, {})
+    if then is None or then == now:
+        return ""
+    if then.replays != now.replays and then.models != "record":
+        return "record mode"
+    if then.tools == now.tools or "stub" not in (then.tools, now.tools) or then.tools == "record":
+        return ""
+    return "tool mode"
+
+
+@lru_cache(1024)
+def _given(case: StoredCase, stubs: bool) -> str:
+    """Raises ValueError for what is no case."""
+    from evaltui.core.recordings.given import given_to_agent
+
+    return given_to_agent(case.model(), Modes(tools="stub" if stubs else "live"))
+
+
+def _runs_otherwise(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
+    """Whether a config changes what a run does: which tools are stubbed, and who plays the user."""
+    before = result.config if result.ran is None else result.ran[1]
+    if before is None or before is config:
+        return False
+    is_simulated = case is not None and case.outline.turns is None
+    simulators = before.user_simulator_config, config.user_simulator_config
+    return before.evaltui.tools != config.evaltui.tools or (is_simulated and simulators[0] != simulators[1])
+
+
+def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig | None) -> Iterator[str]:
+    """The changes that the result was not scored by."""
+    ran_case, ran_config = result.ran if result.unscored and result.ran else (result.stored, result.config)
+    is_case = case is None or case is result.stored or case.says_the_same(result.stored)
+    if result.undecided or ran_case is None or not is_case:
+        yield "case"
+    if ran_config is None or not (config is None or config(result.config)):
+        yield "config"
+
+
+def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
+    """What a result was scored by that is not what it had in its run."""
+    if result.logged is not None and result.logged.figures.eval_set_id != result.figures.eval_set_id:
+        yield "set"
+    case, config = result.ran or (result.stored, result.config)
+    if case is None or result.undecided or not case.says_the_same(result.stored):
+        yield "case"
+    if config is result.config:
+        return
+    from evaltui.core.metrics.normal_config import score_alike
+
+    if config is None or not score_alike(config, result.config):
+        yield "config"
+
+
+def recorded_otherwise(
+    results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
+) -> dict[CaseId, str]:
+    """In a thread: what the runs of cases have used of recordings that are other ones by now."""
+    from evaltui.files.recordings import Recordings, read_recordings, recordings_path
+
+    recordings: dict[str, Recordings] = {}
+    for path, eval_set in sets.items():
+        if eval_set is not None:
+            with suppress(EvalSetError):
+                recordings[path] = read_recordings(recordings_path(eval_set.path, eval_set.eval_set_id))
+    return {
+        case: scored.recorded
+        for case, scored in results
+        if (file := recordings.get(case.path)) is not None
+        and scored.recorded
+        != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
+    }

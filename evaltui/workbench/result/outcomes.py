@@ -1,0 +1,594 @@
+"""What came of each case: in the last runs, or the previous one that is opened, and over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
+from evaltui.text.outcomes import NOT_RUN, RUNNING
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.agent.background import Lookups, Progress, in_thread
+from evaltui.workbench.case.draft_result import DraftResult
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.freshness import Freshness, freshness, gets_otherwise, recorded_otherwise
+from evaltui.workbench.result.rescoring import Rescoring
+from evaltui.workbench.result.results import Results, Verdicts
+from evaltui.workbench.result.stored_results import StoredResult
+from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
+from evaltui.workbench.trace.traces import Trace, Traces
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.events import Event
+    from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.runs.history import CaseHistory
+    from evaltui.runs.listing import RunRow
+    from evaltui.workbench.result.earlier_results import AgentNow, PastRun
+    from evaltui.workbench.result.set_results import SetResults
+
+
+# Seconds.
+_PAUSE = 0.3
+# Results that leave memory to be given back when they have been read.
+_MANY = 1000
+
+
+class Outcomes:
+    """The result and the trace of every case that was run.
+
+    `run` gives the run that was started last. `changed` is called after every change; `say` shows a sentence,
+    "" none.
+    """
+
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        run: Callable[[], Run | None],
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.results = Results()
+        """The results that are shown."""
+        self.traces = Traces(self.results.get, changed)
+        """What happened in these cases."""
+        self.previous_run: PastRun | None = None
+        """The run that is shown instead of the last results; None where those are."""
+        self.base_run: Path | None = None
+        """The log or result file of the run that others are compared with, as the user has chosen it."""
+        self.last_run: RunRow | None = None
+        """The newest run of earlier sittings; None without one, and while it is being read."""
+        self.is_loading = False
+        """Whether results of earlier sittings are still to be read."""
+        self.version = 0
+        """Another one whenever results have come or gone."""
+        self.rescorings = 0
+        """Another one whenever other results than before are about to be scored again."""
+        self.newly_failing: set[CaseId] = set()
+        """Cases that fail since their last run and did not before, until they have been shown."""
+        self._before: dict[CaseId, EarlierResult] = {}
+        # What the runs of cases have used, where it is recorded otherwise by now.
+        self._recorded_otherwise: Mapping[CaseId, str] = {}
+        self._verdicts: dict[str, Verdicts] = {}
+        self._stale = frozenset[CaseId]()
+        # By set, with what they are of.
+        self._set_results: dict[str, tuple[object, SetResults]] = {}
+        self._agent = agent
+        self._sets = sets
+        self._run = run
+        self._changed = changed
+        self._say = say
+        # What was shown before a previous run was opened.
+        self._latest: tuple[Results, Traces] | None = None
+        # Sets that are validated before what was run of them is scored again.
+        self._opening: dict[Path, asyncio.Task[None]] = {}
+        # Sets whose results are scored again when what is typed is applied.
+        self._scored_later: set[Path] = set()
+        self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
+        self._draft = DraftResult(self.events_of, changed, lambda: agent.secrets)
+        # Who goes through a list looks at no case for longer than the pause.
+        self._histories = Lookups(self._read_history, changed, at_once=1, pause=_PAUSE)
+
+    # What there is
+
+    @property
+    def _running(self) -> Collection[CaseId]:
+        """The cases that are being run now."""
+        run = self._run()
+        return () if run is None or run.over else run.running
+
+    def get(self, case: CaseId | None) -> CaseOutcome | None:
+        """What came of a case, scored by its draft where one is open; None where it was not run, and without
+        a case."""
+        scored = self.results.get(case) if case else None
+        return (self._draft.of(case, scored) or scored) if case and scored else None
+
+    def status(self, case: CaseId) -> str:
+        """The status of a case's last result, or that it is running, or not run."""
+        return RUNNING if case in self._running else self.last_status(case)
+
+    def counts_of(self, path: str | None = None) -> Counter[str]:
+        """How many cases of a set, or of all, have which status by a result of now, or a stale one; without
+        those that are being run again."""
+        counts = Counter[str]()
+        for one in self.results.paths() if path is None else [path]:
+            counts.update(self._verdicts_of(one).counts)
+        return +counts
+
+    def passed(self, path: str) -> int:
+        """How many cases of a set passed by a result of now, flaky ones by their policy."""
+        return len(self._verdicts_of(path).passed)
+
+    def counts(self) -> Counter[str]:
+        """How many cases are shown with which status, those that are running or not run among them."""
+        counts, listed = self.counts_of(), self._sets.listed
+        if self.previous_run is None:
+            by_path = {eval_set.case_path: eval_set for eval_set in listed}
+            # One that others rename or delete meanwhile has no row any more.
+            counts[RUNNING] = sum(
+                case.path in by_path and by_path[case.path].number(case.eval_id) is not None
+                for case in self._running
+            )
+        if self.previous_run is None and not self.is_loading:
+            # A set that cannot be read shows no cases, and its results are counted.
+            unread = sum(self.counts_of(one.case_path).total() for one in listed if one.format is None)
+            counts[NOT_RUN] = sum(len(one.cases) for one in listed) + unread - counts.total()
+        return +counts
+
+    def is_waiting(self, case: CaseId) -> bool:
+        """Whether the run still has to come to the case."""
+        return (run := self._run()) is not None and run.is_waiting(case)
+
+    def last_status(self, case: CaseId) -> str:
+        """The status of a case's last result, whether it is running again or not."""
+        scored = self.results.get(case)
+        return scored.status if scored else NOT_RUN
+
+    def freshness(self, case: CaseId) -> Freshness | None:
+        """How the result of a case that `get` gives stands to agent, case, or draft, and config of now; None
+        without one."""
+        scored = self.get(case)
+        return None if scored is None else self._freshness(case, scored)
+
+    def _freshness(self, case: CaseId, scored: CaseOutcome) -> Freshness:
+        eval_set, is_draft = self._sets.by_case_path(case.path), scored is self._draft.of(case, scored)
+        return freshness(
+            scored,
+            self._draft.draft if is_draft else self._sets.case_now(case),
+            self._sets.config_scoring(case.path),
+            self._agent,
+            eval_set_id=eval_set.eval_set_id if eval_set else scored.figures.eval_set_id,
+            broken=self._sets.broken(case.path),
+            is_rescored=self._draft.is_waiting if is_draft else self.is_rescored(case),
+            is_opened=self.previous_run is not None,
+            has_other_recording=self._recorded_otherwise.get(case) == scored.recorded,
+        )
+
+    async def compare_files(self) -> None:
+        """Looks which files of the agent and which recordings have changed by now; while it runs, it may
+        write them itself."""
+        run, version = self._run(), self._agent.code_version
+        if run is None or run.over:
+            await self._agent.compare_files()
+            await self.compare_recordings()
+        if self._agent.code_version != version:
+            self._changed()
+
+    async def compare_recordings(self) -> None:
+        """Looks which recordings have changed by now; a run writes them itself, and its results are of it."""
+        if self._running:
+            return
+        used = [(case, scored) for case, scored in self.results.all() if scored.recorded]
+        sets = {case.path: self._sets.by_case_path(case.path) for case, _ in used}
+        found = await asyncio.to_thread(recorded_otherwise, used, sets) if used else {}
+        if found != self._recorded_otherwise:
+            self._recorded_otherwise = found
+            self.rescorings += 1
+            self._changed()
+
+    def is_stale(self, case: CaseId) -> bool:
+        """Whether only another run can tell how the case comes out now, without its draft."""
+        scored = self.results.get(case)
+        return scored is not None and self._freshness(case, scored).is_stale
+
+    def stale(self) -> frozenset[CaseId]:
+        """The cases with a stale result that counts; the same object as long as they are the same ones."""
+        cases = frozenset[CaseId]().union(*(self._verdicts_of(path).stale for path in self.results.paths()))
+        if cases != self._stale:
+            self._stale = cases
+        return self._stale
+
+    def _verdicts_of(self, path: str) -> Verdicts:
+        """Those of a set; while nothing else changes, only cases with another result are looked at."""
+        eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
+        is_later = self._sets.file_of(path) in self._scored_later
+        state = (
+            eval_set and (eval_set.eval_set_id, eval_set.cases),
+            is_later,
+            # Another threshold makes none stale that is scored by it later.
+            None if is_later else self._sets.config_scoring(path),
+            self._sets.broken(path),
+            agent.code_version,
+            agent.settings,
+            self.rescorings,
+        )
+        verdicts = self._verdicts.get(path)
+        if verdicts is None or verdicts.results is not results or verdicts.state != state:
+            verdicts = self._verdicts[path] = Verdicts(results, path, state)
+        verdicts.follow(self.is_stale)
+        return verdicts
+
+    def trace(self, case: CaseId) -> Trace | None:
+        """What happened in a case in its last run, in the repeat that is shown; live while it runs.
+
+        None where the case has not been run, or while its log is being read: observers are called then.
+        """
+        if case in self._running:
+            return self.traces.get(case, 0)
+        scored = self.results.get(case)
+        return self.traces.get(case, scored.repeat) if scored else None
+
+    def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
+        """What happened in a case, by repeat, to score it again; None where that, or its result, cannot be
+        read. It may take as long as reading a file."""
+        scored = self.results.get(case)
+        return None if scored is None or scored.problem else self.traces.events_of(case)
+
+    def call_op(self, case: CaseId, run: RunRef, repeat: int, turn: int, call: int) -> str:
+        """How a call that the agent made differs from what is expected, "" where nothing tells.
+
+        `turn` and `call` count from 0.
+        """
+        scored = self.get(case)
+        if scored is None or scored.run != run or not repeat < len(scored.result.repeats):
+            return ""
+        turns = scored.result.repeats[repeat].turns
+        made = [row.op for row in turns[turn].calls if row.actual] if turn < len(turns) else []
+        return made[call] if call < len(made) else ""
+
+    def history(self, case: CaseId) -> CaseHistory | None:
+        """What previous runs say of a case, up to the one that is opened; None while they are being read, and
+        observers are called then."""
+        past = self._histories.get(case) if self._sets.by_case_path(case.path) else None
+        return past and (past.until(self.previous_run.started) if self.previous_run else past)
+
+    def _read_history(self, case: CaseId) -> CaseHistory:
+        """In a thread: the first frame does not wait for what reads runs."""
+        from evaltui.runs.history import CaseHistory, History
+        from evaltui.runs.run_kind import RunKind
+
+        try:
+            return History(self._agent.store, RunKind.of(self._agent.address)).of(case)
+        except OSError:
+            return CaseHistory(case, ())
+
+    def results_of_set(self, eval_set: EvalSetFile) -> SetResults:
+        """What the page of a set says."""
+        from evaltui.workbench.result.set_results import results_of_set
+
+        verdicts = self._verdicts_of(eval_set.case_path)
+        version = verdicts, verdicts.changes
+        before, results = self._set_results.get(eval_set.case_path, (None, None))
+        if results is None or before != version:
+            results = results_of_set(eval_set, self.results.get, self._earlier, verdicts.of_now)
+            self._set_results[eval_set.case_path] = version, results
+        return results
+
+    def _earlier(self, case: CaseId) -> EarlierResult | None:
+        return None if self.previous_run is not None else self._before.get(case)
+
+    # Changes
+
+    def _results_read(self) -> None:
+        self.version += 1
+        self._changed()
+
+    def run_begins(self, cases: Collection[CaseId]) -> None:
+        """Counts these cases as not run until they have new results, or the run ends."""
+        self.newly_failing.clear()
+        self.results.await_run(cases)
+
+    def run_ends(self) -> None:
+        """Counts what cases have that the run did not come to; forgets those of sets that are gone by now."""
+        self.results.await_run(())
+        paths = self.results.paths()
+        there = [path for path in paths if self._sets.by_case_path(path) is not None]
+        if there != paths:
+            self.keep_only({case for path in there for case, _ in self.results.of(path)})
+
+    def put(self, case: CaseId, scored: CaseOutcome) -> None:
+        """Notes the result that a run has for a case; the caller notifies."""
+        if (earlier := self.results.get(case)) is not None:
+            ran = (earlier.ran if earlier.unscored else None) or (earlier.stored, earlier.config)
+            stored, config = (None, None) if earlier.undecided else ran
+            self._before[case] = EarlierResult(earlier.status, earlier.run.name, stored, config)
+            if earlier.figures.passes and not scored.figures.passes:
+                self.newly_failing.add(case)
+        self.results.pending.discard(case)
+        self.results.put(case, scored)
+        self.version += 1
+        self._score_draft()
+
+    def moved_to(self, case: CaseId, logged: StoredResult) -> None:
+        """The file of another run has the result of a case, too."""
+        if (scored := self.results.get(case)) is not None:
+            ref = logged if scored.ref is scored.logged else scored.ref
+            self.results.put(case, replace(scored, ref=ref, logged=logged))
+
+    def show_repeat(self, case: CaseId, repeat: int) -> None:
+        """Shows one of the runs of a case that was run several times, counted from 0."""
+        if (scored := self.results.get(case)) is not None:
+            self.results.put(case, replace(scored, chosen=repeat))
+            self._score_draft()
+            self._changed()
+
+    def move(self, moved: Mapping[CaseId, CaseId]) -> None:
+        """Cases are called otherwise now."""
+        for results, traces in self._all():
+            results.move(moved)
+            traces.move(moved)
+
+    def keep_only(self, cases: Collection[CaseId]) -> None:
+        """Forgets cases that are gone. What came of those in a file that cannot be read now is still true."""
+        unreadable = [eval_set.case_path for eval_set in self._sets.listed if eval_set.format is None]
+        kept = {*cases, *(case for path in unreadable for case, _ in self.results.of(path))}
+        for results, traces in self._all():
+            results.keep_only(kept)
+            traces.keep_only(kept)
+        self.version += 1
+
+    def _all(self) -> Iterator[tuple[Results, Traces]]:
+        """What is shown, and what is kept for when a previous run is no longer shown."""
+        yield self.results, self.traces
+        if self._latest is not None:
+            yield self._latest
+
+    def logs_in_use(self) -> frozenset[Path]:
+        """The logs that results are scored again from, and the base."""
+        of_cases = frozenset(path for results, _ in self._all() for path in results.files())
+        return of_cases if self.base_run is None else of_cases | {self.base_run}
+
+    def runs_changed(self) -> None:
+        """There are other runs than before, or they have other names."""
+        self._histories.outdate()
+        self._changed()
+
+    # Scoring again
+
+    def rescore(self, paths: Iterable[Path]) -> None:
+        """Scores, in the background, what was run before against what is expected now."""
+        self.rescorings += 1
+        concerned = self._sets.scored_by(set(paths))
+        self._scored_later -= concerned
+        for eval_set in self._sets.listed:
+            # Of a set that cannot be read nobody knows what it has.
+            if eval_set.path in concerned and eval_set.format is not None:
+                for shown, _ in self._all():
+                    shown.follow_cases(eval_set.case_path, eval_set.number)
+        for path in self.results.paths():
+            file = self._sets.file_of(path)
+            if file not in concerned:
+                continue
+            opened = self._sets.opened_already(file)
+            if opened is None and file not in self._opening:
+                # Its results are shown although it has not been validated.
+                self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
+            if opened is not None and opened.config is not None:
+                self._score(self.results.of(path), opened, opened.config.config)
+        self._score_draft()
+
+    def _score(
+        self, results: Iterable[tuple[CaseId, CaseOutcome]], opened: EvalSetFile, config: EvalConfig
+    ) -> None:
+        # Where the agent would get something else, its result stays as it came out, as does that of a run
+        # that was opened and is of another case or config.
+        again = [
+            (case, scored)
+            for case, scored in results
+            if not self.gets_otherwise(case, scored)
+            and not (scored.unscored and self.previous_run is not None)
+        ]
+        self._rescoring.score(again, opened, config)
+
+    def score_draft(self, case: CaseId, draft: StoredCase | None) -> None:
+        """Scores what was run of a case, in the background, by what is typed of it; None for nothing.
+
+        A draft of which the agent would get something else is not scored. Nothing but `get` and `freshness`
+        tells of it: it is not in the case.
+        """
+        self._draft.case, self._draft.draft = (None, None) if draft is None else (case, draft)
+        self._score_draft()
+
+    def _score_draft(self) -> None:
+        case, draft = self._draft.case, self._draft.draft
+        scored = self.results.get(case) if case else None
+        opened = None
+        if case and draft and scored and not (scored.unscored and self.previous_run is not None):
+            config = self._sets.config_scoring(case.path)
+            if not gets_otherwise(scored, draft, config, self._agent):
+                opened = self._sets.opened_already(self._sets.file_of(case.path))
+        self._draft.score(scored, opened)
+
+    def rescore_later(self, paths: Iterable[Path]) -> None:
+        """As `rescore`, by what is expected when `rescore_now` is called."""
+        self._scored_later |= self._sets.scored_by(set(paths))
+
+    def rescore_now(self) -> None:
+        """Scores what was left for later."""
+        if self._scored_later:
+            self.rescore([*self._scored_later])
+            self._changed()
+
+    def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
+        """Whether the agent would get something else of a case than in the run of a result."""
+        now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
+        return now is not None and gets_otherwise(scored, now, config, self._agent)
+
+    async def _open_to_rescore(self, path: Path) -> None:
+        results = self.results
+        try:
+            await asyncio.to_thread(self._sets.open, path)
+        finally:
+            del self._opening[path]
+        if self.results is results:
+            self.rescore([path])
+        self._changed()
+
+    def is_rescored(self, case: CaseId) -> bool:
+        """Whether the result of a case is about to be scored again."""
+        file = self._sets.file_of(case.path)
+        return self._rescoring.is_waiting(case) or file in self._opening or file in self._scored_later
+
+    @property
+    def is_scored_later(self) -> bool:
+        """Whether results are scored again only when what is typed is applied."""
+        return bool(self._scored_later)
+
+    async def rescored(self, paths: Iterable[Path]) -> None:
+        """Scores again what was run before of these sets, and waits for that."""
+        self.rescore([*paths, *self._scored_later])
+        if self._opening:
+            await asyncio.wait(self._opening.values())
+        await self._rescoring.finish()
+        await self._draft.finish()
+
+    def _rescored(self, outcomes: Sequence[tuple[CaseId, CaseOutcome | None]]) -> None:
+        for case, new in outcomes:
+            known = self.results.get(case)
+            if new is None:
+                self.results.note(case)
+            elif known is not None and known.run == new.run:
+                is_same = new.chosen == known.chosen
+                self.results.put(case, new if is_same else replace(new, chosen=known.chosen))
+        self._changed()
+
+    # Previous runs
+
+    async def restore(self) -> None:
+        """Shows the last result that the stored runs have of each case, where this sitting has none."""
+        self.is_loading = True
+        try:
+            await self._restore()
+        finally:
+            self.is_loading = False
+            self._changed()
+
+    async def _restore(self) -> None:
+        from evaltui.runs.listing import newest_run
+        from evaltui.runs.run_kind import RunKind
+        from evaltui.workbench.result.earlier_results import last_outcomes
+
+        sets = self._sets
+        if sets.workspace is None:
+            return
+        await asyncio.to_thread(sets.read_configs)
+        found = last_outcomes(sets, sets.workspace, self._agent_now())
+        shown, progress, unscored = 0, Progress(), set[str]()
+        while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
+            progress.done += len(outcomes)
+            unscored |= {case.path for case, scored in outcomes if scored.unscored}
+            results, _ = self._latest or (self.results, self.traces)
+            results.put_all(
+                (case, scored)
+                for case, scored in outcomes
+                if ((known := results.get(case)) is None or known.gives_way(scored))
+                and case not in self._running
+            )
+            # What a hundred thousand came to is not added up and drawn a hundred times.
+            if len(results) >= 2 * shown:
+                shown = len(results)
+                self._results_read()
+        self._results_read()
+        # As while the workbench is open: by what is expected now. Where a previous run was opened meanwhile,
+        # the last results are scored again when it is left.
+        if self._latest is None:
+            self.rescore({self._sets.file_of(path) for path in unscored})
+        await self.compare_recordings()
+        for eval_set in self._sets.listed:
+            # Before somebody looks at it, with keys in between.
+            self.results_of_set(eval_set)
+            await asyncio.sleep(0)
+        kind = RunKind.of(self._agent.address)
+        self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)
+        self._changed()
+        if len(self.results) >= _MANY:
+            from evaltui.files.validating_apart import give_back
+
+            # What was read of logs.
+            await asyncio.to_thread(give_back)
+
+    def _agent_now(self) -> AgentNow:
+        from evaltui.workbench.result.earlier_results import AgentNow
+
+        agent, address = self._agent, self._agent.address
+        python = "" if agent.read_only or address.url else str(address.interpreter.path)
+        return AgentNow(agent.store, address, agent.code_version, python)
+
+    def mark_base(self, path: Path) -> None:
+        """Makes a run the base, or none where it is the base."""
+        self.base_run = None if self.base_run == path else path
+        self._changed()
+
+    def refuses_to_open(self) -> str | None:
+        """Why no previous run can be shown now, as a sentence."""
+        run = self._run()
+        is_running = run is not None and not run.over
+        return f"Run in progress ({key_of('cancel_run')} cancels)" if is_running else None
+
+    async def open_run(self, path: Path, title: str) -> bool:
+        """Shows what came of a previous run instead of the last results; False where it cannot be read."""
+        from evaltui.workbench.result.earlier_results import open_past_run
+
+        sets, workspace = self._sets, self._sets.workspace
+        if workspace is None:
+            return False
+        run, agent, progress = RunRef(log=path, title=title), self._agent_now(), Progress()
+        try:
+            past = await in_thread(
+                lambda: open_past_run(run, path, sets, workspace, agent, self._changed, progress), progress
+            )
+        except (OSError, ValueError) as error:
+            self._say(str(error))
+            return False
+        if reason := self.refuses_to_open():
+            self._say(reason)
+            return False
+        self._rescoring.stop()
+        self._latest = self._latest or (self.results, self.traces)
+        self.previous_run, self.results, self.traces = past, past.results, past.traces
+        self.version += 1
+        self._score_draft()
+        if past.unclear:
+            cases = counted(past.unclear, "case")
+            self._say(f"{cases} not shown: several files have the same set id")
+        elif past.gone:
+            self._say(f"{counted(past.gone, 'case')} no longer in the eval sets")
+        else:
+            self._say("")
+        return True
+
+    def leave_previous_run(self) -> None:
+        """Shows the last results again."""
+        if self._latest is None:
+            return
+        self._rescoring.stop()
+        self.results, self.traces = self._latest
+        self.previous_run = self._latest = None
+        self.version += 1
+        # What is expected may have been changed meanwhile.
+        self.rescore(map(self._sets.file_of, self.results.paths()))
+        self._changed()
+
+    async def close(self) -> None:
+        """Ends what is read in the background."""
+        for opening in list(self._opening.values()):
+            opening.cancel()
+        await self._histories.close()

@@ -1,0 +1,301 @@
+"""Letting a difference between arguments pass from now on: what could be allowed, and what that would do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
+from evaltui.core.compare.rules import match_data, rules_of_case
+from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.json_values import ABSENT, value_at
+from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
+from evaltui.core.model.problems import JsonPath
+from evaltui.documents.editing.config import ConfigEditor, Rule, new_config, new_rule
+from evaltui.documents.edits import EditError
+from evaltui.documents.line_changes import LineChange, changed_lines
+from evaltui.documents.values import copy_of, edits_of
+from evaltui.views.difference import DifferenceAt
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.result.scoring_again import actual_of, score_again
+from evaltui.workbench.state import CaseOutcome
+
+RuleScope = Literal["case", "set", "all"]
+# Seconds between two looks at an effect that is still being counted.
+_PAUSE = 0.1
+# Cases that are looked at between two keys, where a look takes next to nothing.
+_SLICE = 200
+
+
+@dataclass(frozen=True)
+class Change:
+    """A case that would come out otherwise, its statuses before and after."""
+
+    case: CaseId
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a rule would do, as far as is known.
+
+    `result` is this case with the rule, None where there is no log of its run. `changes` are other cases,
+    found among the first `seen` of the `cases` that the rule may concern; `unknown` are those without a log.
+    """
+
+    result: CaseResult | None
+    changes: tuple[Change, ...] = ()
+    seen: int = 0
+    cases: int = 0
+    unknown: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self.seen == self.cases
+
+
+class Relaxing:
+    """A difference between arguments in the last result of a case, or one that a rule lets pass already.
+
+    Raises EditError where the result has no such difference (any more).
+    """
+
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        editing: Editing,
+        case: CaseId,
+        difference: DifferenceAt,
+        say: Callable[[str], None],
+    ) -> None:
+        self._agent = agent
+        self._sets = sets
+        self._outcomes = outcomes
+        self._editing = editing
+        self._say = say
+        self.case = case
+        self._scored, self._call, self.arg = _find(outcomes, case, difference)
+        self._path: JsonPath = _json_path(self.arg.path)
+
+    # What can be chosen
+
+    @property
+    def tool(self) -> str:
+        call = self._call.expected or self._call.actual
+        return call.name if call else ""
+
+    @property
+    def arg_paths(self) -> list[str]:
+        """What a rule can be for, as its `arg`: this argument first, all arguments last."""
+        return arg_paths(self._path)
+
+    def proposals(self, arg: str) -> list[Proposal]:
+        """What a rule for this argument can say so that the difference passes, the most specific first."""
+        path = self._path[: len(parse_arg_path(arg))]
+        mine, theirs = (
+            value_at((call.args if call else None) or {}, path, ABSENT)
+            for call in (self._call.expected, self._call.actual)
+        )
+        return proposals(mine, theirs)
+
+    def rule(self, arg: str, match: Any, scope: RuleScope = "case") -> dict[str, Any]:
+        """A rule for this case, for this set, or for every case that this config scores."""
+        eval_set_id = self._scored.figures.eval_set_id
+        case = (eval_set_id, self.case.eval_id) if scope == "case" else None
+        return new_rule(self.tool, arg, match, case, eval_set_id if scope == "set" else None)
+
+    @property
+    def passing(self) -> tuple[int, dict[str, Any]] | None:
+        """The rule that lets it pass now, and its index in the config; None where none does.
+
+        Raises EditError where the config has errors.
+        """
+        config = self._config(self._data())
+        rules = rules_of_case(config.evaltui.rules, self._scored.figures.eval_set_id, self.case.eval_id)
+        expected, actual = self._call.expected, self._call.actual
+        if self.tool not in rules or expected is None or actual is None:
+            return None
+        found = rules[self.tool].passing(expected.args, actual.args, self._path)
+        if found is None:
+            return None
+        index = next(index for index, rule in enumerate(config.evaltui.rules) if rule is found)
+        return index, found.model_dump(exclude_unset=True) | {"match": match_data(found.match)}
+
+    # What it would do
+
+    async def effects(self, rule: Rule) -> AsyncIterator[Effect]:
+        """The effect of a rule, at once for this case, then ever more complete for the others.
+
+        What was run is scored again, no agent is asked. Raises EditError for what is no rule, and where the
+        config has errors.
+        """
+        config = self._config(self._changed(lambda config: config.put_rule(rule)))
+        with_rule = await self._score(self.case, self._scored, config)
+        effect = Effect(with_rule.result if with_rule else None)
+        others = [] if rule.get("case") else [one async for one in self._others(rule)]
+        effect = replace(effect, cases=len(others))
+        shown = time.monotonic()
+        yield effect
+        for case, scored in others:
+            new = await self._score(case, scored, config)
+            effect = replace(effect, seen=effect.seen + 1, unknown=effect.unknown + (new is None))
+            if new is not None and new.result.status != scored.result.status:
+                change = Change(case, scored.result.status, new.result.status)
+                effect = replace(effect, changes=(*effect.changes, change))
+            if time.monotonic() - shown > _PAUSE and not effect.is_complete:
+                shown = time.monotonic()
+                yield effect
+        if others:
+            yield effect
+
+    def change(self, rule: Rule) -> tuple[LineChange, ...]:
+        """The lines of the config that go and come. Raises OSError, EvalSetError, EditError."""
+        data = self._changed(lambda config: config.put_rule(rule))
+        if self._editing.config_data(self._sets.file_of(self.case.path)) is None:
+            text = json.dumps(data, indent=2, ensure_ascii=False)
+            return tuple(LineChange("+", number, line) for number, line in enumerate(text.splitlines(), 1))
+        document = self._editing.document(self.config_path)
+        return changed_lines(document, document.edited(edits_of(data)))
+
+    @property
+    def scored(self) -> CaseOutcome:
+        """The result that the rule is tried on."""
+        return self._scored
+
+    @property
+    def config_path(self) -> Path:
+        """The config that a rule is written into."""
+        return self._sets.config_path(self._sets.file_of(self.case.path))
+
+    async def _others(self, rule: Rule) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
+        """The other cases whose outcome a rule may change."""
+        sets, config = self._sets, self.config_path
+        paths = [
+            path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
+        ]
+        results = [one for path in paths for one in self._outcomes.results.of(path)]
+        for number, (case, scored) in enumerate(results):
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
+            if rule.get("set") not in (None, scored.figures.eval_set_id) or case == self.case:
+                continue
+            # Of an unreadable one nobody knows.
+            if scored.problem or any(_differs(row, rule["tool"]) for row in _rows(scored.result)):
+                yield case, scored
+
+    async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
+        events = await asyncio.to_thread(self._outcomes.events_of, case)
+        if events is None:
+            return None
+        return await score_again(
+            scored,
+            actual_of(events),
+            scored.stored,
+            config,
+            self._agent.secrets,
+        )
+
+    # Doing it
+
+    def apply(self, rule: Rule) -> bool:
+        """Write the rule into the config, as one step; False where that could not be, which is said."""
+        label = f"relax {self._name(rule['arg'])} of {self.tool}"
+        return self._do(label, lambda config: config.put_rule(rule))
+
+    def remove(self) -> bool:
+        """Take out the rule that lets the difference pass."""
+        found = self.passing
+        if found is None:
+            self._say("No rule passes")
+            return False
+        index, rule = found
+        label = f"check {self._name(rule['arg'])} of {self.tool} again"
+        return self._do(label, lambda config: config.remove_rule(index))
+
+    def _do(self, label: str, change: Callable[[ConfigEditor], None]) -> bool:
+        try:
+            data = self._changed(change)
+        except (OSError, ValueError) as error:
+            self._say(str(error))
+            return False
+        return self._editing.do_edits(label, {self.config_path: edits_of(data)})
+
+    def _changed(self, change: Callable[[ConfigEditor], None]) -> Any:
+        """A changed copy of the config. Raises OSError, EvalSetError, EditError."""
+        config = ConfigEditor(copy_of(self._data()))
+        change(config)
+        return config.config
+
+    @staticmethod
+    def _name(arg: str) -> str:
+        return "all arguments" if arg == ALL_ARGS else arg
+
+    def _data(self) -> Any:
+        """The config as it is now. Raises OSError, EvalSetError."""
+        data = self._editing.config_data(self._sets.file_of(self.case.path))
+        return new_config() if data is None else data
+
+    def _config(self, data: Any) -> EvalConfig:
+        config, problems = validate_config(data)
+        if config is None:
+            raise EditError(f"{self.config_path.name} has errors: {problems[0]}")
+        return config
+
+
+def match_problem(text: str) -> str | None:
+    """Why a text is not what a rule can say of values, as a sentence; None where it is."""
+    try:
+        ArgRule.model_validate({"tool": "any", "arg": ALL_ARGS, "match": json.loads(text)})
+    except json.JSONDecodeError as error:
+        return f"not valid JSON: {error.msg} at character {error.pos + 1}"
+    except ValidationError as error:
+        return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+    return None
+
+
+def _find(
+    outcomes: Outcomes, case: CaseId, difference: DifferenceAt
+) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
+    scored = outcomes.get(case)
+    turns = dict(enumerate(scored.shown.turns)) if scored else {}
+    turn = turns.get(difference.turn or 0)
+    row = dict(enumerate(turn.calls)).get(difference.row or 0) if turn else None
+    arg = next((arg for arg in row.args if arg.path == difference.path), None) if row else None
+    differs = arg is not None and (arg.op != "same" or bool(arg.rule))
+    if scored is None or row is None or arg is None or not differs or difference.kind != "argument":
+        raise EditError("Only arguments can be relaxed")
+    return scored, row, arg
+
+
+def _json_path(text: str) -> JsonPath:
+    """The place that `ArgDiff.path` names; all arguments where it is empty."""
+    steps = parse_arg_path(text or ALL_ARGS)
+    return tuple(step for step in steps if isinstance(step, str | int))
+
+
+def _rows(result: CaseResult) -> Iterator[CallDiff]:
+    for repeat in result.repeats:
+        for turn in repeat.turns:
+            yield from turn.calls
+
+
+def _differs(row: CallDiff, tool: str) -> bool:
+    """Whether a rule for the tool may make a difference to a row: equal calls stay equal."""
+    call = row.expected or row.actual
+    return call is not None and call.name == tool and (row.op != "same" or bool(row.args))

@@ -1,0 +1,132 @@
+"""What was run before, scored against what is expected now: no agent and no model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.result.scoring_again import Actual, Events, actual_of, score_again
+from evaltui.workbench.state import CaseOutcome, RunRef, SameConfig
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.core.secrets import Secrets
+    from evaltui.files.eval_set_file import EvalSetFile
+
+
+# Of many cases, results are shown in about so many steps: what shows them may go through all cases.
+_STEPS = 50
+
+
+class _Wish(NamedTuple):
+    """A result, and the case, the config and the id of the set that it is to be scored by."""
+
+    scored: CaseOutcome
+    stored: StoredCase
+    config: EvalConfig
+    eval_set_id: str
+
+
+class Rescoring:
+    """`events_of` gives what happened in a case, by repeat; `done` gets new results, None where nobody
+    knows what happened. `secrets` are those that are masked where what happened comes from a log.
+
+    Of several wishes for one case the last one counts; what is scored already is not scored again.
+    """
+
+    def __init__(
+        self,
+        events_of: Callable[[CaseId], Events | None],
+        done: Callable[[Sequence[tuple[CaseId, CaseOutcome | None]]], None],
+        secrets: Callable[[], Secrets],
+    ) -> None:
+        self._events_of = events_of
+        self._secrets = secrets
+        self._done = done
+        self._waiting: dict[CaseId, _Wish] = {}
+        # The case that is being scored, None where its result is not wanted any more.
+        self._scoring: CaseId | None = None
+        # New results that are not shown yet; None where nobody knows what happened.
+        self._scored: dict[CaseId, CaseOutcome | None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._actual: tuple[CaseId, RunRef, Actual] | None = None
+
+    def score(
+        self,
+        results: Iterable[tuple[CaseId, CaseOutcome]],
+        opened: EvalSetFile,
+        config: EvalConfig,
+        draft: StoredCase | None = None,
+    ) -> None:
+        """Score results of the cases of a set again, soon; those that it would not change are left as they
+        are, and what was to be scored of them has been taken back. Results of one case are scored by
+        its draft."""
+        is_same, eval_set_id = SameConfig(config), opened.eval_set_id
+        for case, scored in results:
+            self._waiting.pop(case, None)
+            self._scored.pop(case, None)
+            if self._scoring == case:
+                self._scoring = None
+            stored = draft or opened.case(case.eval_id)
+            is_scored = not scored.unscored and is_same(scored.config)
+            if stored is not None and not (is_scored and _is_case_of(scored, stored, eval_set_id)):
+                self._waiting[case] = _Wish(scored, stored, config, eval_set_id)
+        if self._waiting and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._work())
+
+    def stop(self) -> None:
+        """Takes back all that was to be scored again: other results are shown."""
+        self._waiting.clear()
+        self._scored.clear()
+        self._scoring = None
+
+    def is_waiting(self, case: CaseId) -> bool:
+        """Whether a case is about to be scored again."""
+        return case in self._waiting or case in self._scored or self._scoring == case
+
+    async def finish(self) -> None:
+        """Wait until everything that was wished for has been scored."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _work(self) -> None:
+        while self._waiting:
+            self._scoring = case = next(iter(self._waiting))
+            scored, stored, config, eval_set_id = self._waiting.pop(case)
+            actual, new = await self._actual_of(case, scored), None
+            if actual is not None:
+                secrets = self._secrets()
+                new = await score_again(scored, actual, stored, config, secrets, eval_set_id)
+            is_wanted, self._scoring = self._scoring == case, None
+            if is_wanted:
+                self._scored[case] = new
+            if self._scored and len(self._scored) * _STEPS >= len(self._waiting):
+                outcomes, self._scored = [*self._scored.items()], {}
+                self._done(outcomes)
+            # Keys come first.
+            await asyncio.sleep(0)
+
+    async def _actual_of(self, case: CaseId, scored: CaseOutcome) -> Actual | None:
+        """What the agent did, as invocations; of the case that was asked for last it is kept."""
+        if self._actual is None or self._actual[:2] != (case, scored.run):
+            # A log may be long, and there may be thousands of cases.
+            actual = await asyncio.to_thread(self._read, case)
+            if actual is None:
+                return None
+            self._actual = case, scored.run, actual
+        return self._actual[2]
+
+    def _read(self, case: CaseId) -> Actual | None:
+        """In a thread; None where nothing is kept of it."""
+        events = self._events_of(case)
+        return None if events is None else actual_of(events)
+
+
+def _is_case_of(scored: CaseOutcome, stored: StoredCase, eval_set_id: str) -> bool:
+    """Whether this is what a result was scored by, although it may have been read again since then."""
+    if (scored.unscored and scored.ran is not None) or scored.figures.eval_set_id != eval_set_id:
+        return False
+    return stored is scored.stored or stored.says_the_same(scored.stored)

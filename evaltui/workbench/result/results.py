@@ -1,0 +1,171 @@
+"""The last result of every case, and the verdicts of a set that count."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.text.outcomes import STALE
+from evaltui.workbench.result.stored_results import StoredResult
+from evaltui.workbench.state import CaseOutcome
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import CaseResult
+
+
+class Results:
+    """The last result of each case."""
+
+    def __init__(self) -> None:
+        self._of_sets = defaultdict[str, dict[CaseId, CaseOutcome]](dict)
+        # Versions of the last changes, in order.
+        self._changes = defaultdict[str, dict[CaseId, int]](dict)
+        # Results of cases that were deleted, for when that is undone.
+        self._of_deleted: dict[CaseId, CaseOutcome] = {}
+        self.pending: set[CaseId] = set()
+        """Cases of the run that goes on without a result of it: those that they have do not count."""
+        self.attention: set[CaseId] = set()
+        """Cases whose result is one to stop at."""
+        self.version = 0
+        """Another one after every change."""
+
+    def note(self, *cases: CaseId) -> None:
+        """Cases have another result, or something else is known of the one that they have."""
+        self.version += 1
+        for case in cases:
+            changes = self._changes[case.path]
+            changes.pop(case, None)
+            changes[case] = self.version
+
+    def changed_since(self, version: int, path: str) -> list[CaseId]:
+        """The cases of a set that have been noted since a version, those of a set without results too."""
+        changes = self._changes.get(path, {})
+        return list(takewhile(lambda case: changes[case] > version, reversed(changes)))
+
+    def put(self, case: CaseId, scored: CaseOutcome) -> None:
+        """Replaces the result that an earlier run had for the case."""
+        self.put_all([(case, scored)])
+
+    def put_all(self, outcomes: Iterable[tuple[CaseId, CaseOutcome]]) -> None:
+        """As `put`, many at once."""
+        cases = []
+        for case, scored in outcomes:
+            results = self._of_sets[case.path]
+            # The last one that came is the last one.
+            results.pop(case, None)
+            results[case] = scored
+            (self.attention.discard if scored.figures.passes else self.attention.add)(case)
+            cases.append(case)
+        self.note(*cases)
+
+    def drop(self, case: CaseId) -> CaseOutcome | None:
+        """Removes the result of a case and returns it; None without one."""
+        scored = self._of_sets[case.path].pop(case, None)
+        if scored is not None:
+            self.attention.discard(case)
+            self.note(case)
+        return scored
+
+    def await_run(self, cases: Iterable[CaseId]) -> None:
+        """Makes these cases the pending ones."""
+        before, self.pending = self.pending, set(cases)
+        self.note(*before ^ self.pending)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of_sets.values()))
+
+    def get(self, case: CaseId) -> CaseOutcome | None:
+        return self._of_sets.get(case.path, {}).get(case)
+
+    def of(self, path: str) -> list[tuple[CaseId, CaseOutcome]]:
+        """Every result of a set's cases."""
+        return [*self._of_sets.get(path, {}).items()]
+
+    def all(self) -> list[tuple[CaseId, CaseOutcome]]:
+        """Every result."""
+        return [one for results in self._of_sets.values() for one in results.items()]
+
+    def files(self) -> set[Path]:
+        """The files of runs that results are read from."""
+        refs = (ref for _, scored in self.all() for ref in (scored.logged, scored.ref))
+        return {file.path for file in {ref.file for ref in refs if isinstance(ref, StoredResult)}}
+
+    def paths(self) -> list[str]:
+        """The sets that have results."""
+        return [path for path, results in self._of_sets.items() if results]
+
+    def move(self, moved: Mapping[CaseId, CaseId]) -> None:
+        """Cases are called otherwise now."""
+        results = [(new, scored) for old, new in moved.items() if (scored := self.drop(old)) is not None]
+        self.put_all(results)
+
+    def keep_only(self, cases: set[CaseId]) -> None:
+        """Forget cases that do not exist any more."""
+        for case, _ in self.all():
+            if case not in cases:
+                self.drop(case)
+
+    def follow_cases(self, path: str, number_of: Callable[[str], int | None]) -> None:
+        """Puts the results of deleted cases of a set aside, and back where the cases are there again;
+        `number_of` gives the number of a case in the set, None where it has none of this id."""
+        for case in [case for case in self._of_deleted if case.path == path]:
+            if number_of(case.eval_id) is not None:
+                self.put(case, self._of_deleted.pop(case))
+        for case, scored in self.of(path):
+            if number_of(case.eval_id) is None:
+                self._of_deleted[case] = scored
+                self.drop(case)
+
+
+class Verdicts:
+    """The verdicts of a set's cases that count, and how many there are of each."""
+
+    def __init__(self, results: Results, path: str, state: object) -> None:
+        self.results = results
+        self.state = state
+        """What verdicts depend on besides the results."""
+        self.counts = Counter[str]()
+        """Cases by status, those with a stale result apart."""
+        self.of_now: set[CaseId] = set()
+        """Cases with a result of now."""
+        self.passed: set[CaseId] = set()
+        """Of these those that pass, flaky ones by their policy."""
+        self.stale: set[CaseId] = set()
+        self.changes = 0
+        """How often other cases or results have been counted than before."""
+        self._version = 0
+        self._path = path
+        self._statuses: dict[CaseId, str] = {}
+
+    def follow(self, is_stale: Callable[[CaseId], bool]) -> None:
+        """Counts cases with another result than before anew, and no others."""
+        results = self.results
+        cases, self._version = results.changed_since(self._version, self._path), results.version
+        self.changes += bool(cases)
+        for case in cases:
+            if (before := self._statuses.pop(case, None)) is not None:
+                self.counts[before] -= 1
+                for cases_of in (self.of_now, self.passed, self.stale):
+                    cases_of.discard(case)
+            scored = results.get(case)
+            if scored is None or case in results.pending:
+                continue
+            status = STALE if is_stale(case) else scored.status
+            self._statuses[case] = status
+            self.counts[status] += 1
+            (self.stale if status is STALE else self.of_now).add(case)
+            if status is not STALE and case not in results.attention:
+                self.passed.add(case)
+
+
+def result_as_json(result: CaseResult) -> str:
+    """A case as it stands in the JSON report."""
+    # What is written is seldom asked for here.
+    from evaltui.reports.json_report import case_result_json
+
+    return json.dumps(case_result_json(result), indent=2, ensure_ascii=False)

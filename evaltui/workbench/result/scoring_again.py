@@ -1,0 +1,225 @@
+"""One result, scored again against what is expected now: no agent and no model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evaltui.workbench.result.stored_results import ResultInMemory
+from evaltui.workbench.state import CaseOutcome
+
+if TYPE_CHECKING:
+    from evaltui.core.metrics.metric import MetricInput
+    from evaltui.core.metrics.scoring import CustomScorer, Expected, KnownJudgement
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.eval_set import Invocation
+    from evaltui.core.model.events import Event
+    from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult
+    from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.core.secrets import Secrets
+
+Events = Mapping[int, Sequence["Event"]]
+Actual = Mapping[int, tuple["Invocation", ...]]
+
+
+def actual_of(events: Events) -> Actual:
+    """What the agent did in each repeat, as invocations."""
+    from evaltui.core.conversation.invocations import invocations_from_events
+
+    return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
+
+
+_STALE = "stale score; run again"
+
+
+async def score_again(
+    scored: CaseOutcome,
+    actual: Actual,
+    stored: StoredCase,
+    config: EvalConfig,
+    secrets: Secrets,
+    eval_set_id: str = "",
+) -> CaseOutcome:
+    """What was done in a run, as it comes out by another case or config; errors stay what they were.
+
+    `eval_set_id` is for a set that has another id now, which rules and marks of the config name. A log has
+    what was done without secrets: then the case is compared without them, too. Where its own are what
+    decides, the last result stands and is undecided.
+    """
+    from evaltui.core.metrics.scoring import Expected
+
+    set_id_then = (scored.logged or scored.ref).figures.eval_set_id
+    eval_set_id = eval_set_id or scored.figures.eval_set_id
+    ran = scored.ran or (scored.stored, scored.config)
+    before = partial(_expected_in_run, set_id_then, *ran, secrets)
+    again = partial(_scored_by, scored, actual, before)
+    masked = secrets if needs_masking(stored, secrets) else None
+    result = await again(_expected(eval_set_id, stored, config, secrets), masked)
+    new = replace(
+        scored,
+        ref=ResultInMemory.of(result),
+        stored=stored,
+        config=config,
+        ran=ran,
+        unscored=False,
+        undecided=_has_stale_scores(result),
+    )
+    if not secrets.may_be_in(stored.text) or _is_known(new, scored, secrets):
+        return new
+    by_secrets = await again(Expected(eval_set_id, stored.model(), config), masked)
+    if by_secrets.status is result.status:
+        return new
+    # Without them, one key is like another: it may have been the wrong one.
+    return replace(new, ref=scored.ref, undecided=True)
+
+
+def _has_stale_scores(result: CaseResult) -> bool:
+    """Whether a metric that decides would see something else now than in the run."""
+    from evaltui.core.model.outcome import Status
+
+    return any(
+        metric.reason.startswith(_STALE) and metric.status is not Status.INFORMATIONAL
+        for repeat in result.repeats
+        for metric in repeat.metrics
+    )
+
+
+def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
+    """Whether a result that secrets may decide holds: it is as before, when they were the same ones."""
+    if last.undecided or last.unscored or new.result.status is not last.result.status:
+        return False
+    return secrets.hidden_in(new.stored.text) == secrets.hidden_in(last.stored.text)
+
+
+async def _scored_by(
+    scored: CaseOutcome,
+    actual: Actual,
+    before: Callable[[], Expected | None],
+    expected: Expected,
+    secrets: Secrets | None,
+) -> CaseResult:
+    """The result of a case, what was done being without `secrets`."""
+    from evaltui.core.compare.repeats import case_over_repeats
+    from evaltui.core.metrics.scoring import failed_repeat, score_repeat
+
+    repeats: list[RepeatResult] = []
+    for number, repeat in enumerate(scored.result.repeats):
+        done, state = actual.get(number, ()), repeat.final_state
+        if secrets is not None:
+            done, state = secrets.masked(done), secrets.masked(state)
+        if repeat.error is not None:
+            new = failed_repeat(expected, repeat.error, done, repeat.seconds)
+        else:
+            new = await score_repeat(
+                expected,
+                done,
+                final_state=state,
+                custom=_as_before(repeat, before),
+                judged=_as_judged(repeat, before),
+                seconds=repeat.seconds,
+                spent=repeat.spent,
+            )
+        repeats.append(replace(new, actual=(), stopped=repeat.stopped, spent=repeat.spent))
+    pass_if = expected.config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
+    eval_id = expected.case.eval_id
+    decision = scored.result.decision
+    return case_over_repeats(
+        expected.eval_set_id,
+        eval_id,
+        repeats,
+        pass_if,
+        scored.result.path,
+        decision.confidence if decision else None,
+    )
+
+
+def needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
+    """Whether a case has secrets, which a log has not, or was kept without them itself."""
+    text = stored.text
+    return secrets.may_be_in(text) or secrets.has_marks(text)
+
+
+def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:
+    from evaltui.core.metrics.scoring import Expected
+
+    if not needs_masking(stored, secrets):
+        return Expected(eval_set_id, stored.model(), config)
+    return Expected(eval_set_id, secrets.masked(stored.model()), secrets.masked(config))
+
+
+def _expected_in_run(
+    eval_set_id: str, stored: StoredCase | None, config: EvalConfig | None, secrets: Secrets
+) -> Expected | None:
+    """None where the log of the run does not have all of it."""
+    if stored is None or config is None:
+        return None
+    return _expected(eval_set_id, stored, config, secrets)
+
+
+def _as_before(repeat: RepeatResult, before: Callable[[], Expected | None]) -> CustomScorer:
+    """Custom metrics are the user's code, which runs with the agent only: their last result stands, but for
+    the threshold where that decides. Where they would now get something else than `before`, that is said."""
+
+    async def score(given: MetricInput) -> MetricResult:
+        from evaltui.core.metrics.custom import held_against
+        from evaltui.core.model.outcome import MetricResult, Status
+
+        metric = given.metric
+        known = next((one for one in repeat.metrics if one.name == metric.metric_name), None)
+        if known is None:
+            why = "computed when the case runs"
+            return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
+        if metric.scores_turns:
+            known = held_against(known, metric)
+        is_same = known.threshold == metric.threshold and _shown_before(given, before())
+        return _remarked(known, _STALE, is_same)
+
+    return score
+
+
+def _as_judged(repeat: RepeatResult, before: Callable[[], Expected | None]) -> KnownJudgement:
+    """Judges are asked when a case is run only: what they found then stands, but for the threshold. Where
+    they would now be shown something else than `before`, that is said."""
+    from evaltui.core.metrics.custom import held_against
+    from evaltui.core.metrics.metric import effective_threshold
+    from evaltui.core.metrics.registry import run_metric
+
+    def judged(given: MetricInput) -> MetricResult:
+        known = next((one for one in repeat.metrics if one.name == given.metric.metric_name), None)
+        if known is None:
+            return run_metric(given)
+        if known.score is not None and known.threshold != effective_threshold(given.metric) is not None:
+            known = held_against(known, given.metric)
+        is_same = _shown_before(given, before())
+        if known.judge is None and not is_same:
+            return run_metric(given)
+        return _remarked(known, _STALE, is_same)
+
+    return judged
+
+
+def _remarked(known: MetricResult, remark: str, is_same: bool) -> MetricResult:
+    """A result from before, which is remarked once at its reason unless it holds as it is."""
+    reason = known.reason.removeprefix(remark).removeprefix("; ")
+    return replace(known, reason=reason if is_same else "; ".join(filter(None, (remark, reason))))
+
+
+def _shown_before(given: MetricInput, before: Expected | None) -> bool:
+    from evaltui.core.metrics.scoring import metric_input
+
+    return before is not None and any(
+        _shown(metric_input(before, metric, given.actual)) == _shown(given)
+        for metric in before.config.metrics()
+        if metric.metric_name == given.metric.metric_name
+    )
+
+
+def _shown(given: MetricInput) -> MetricInput:
+    """What a judge gets to see: neither thresholds nor rules for arguments, nor what the case cost."""
+    metric = given.metric
+    without: dict[str, object] = {"threshold": None, "lower_is_better": False}
+    criterion = metric.criterion and metric.criterion.model_copy(update=without)
+    plain = metric.model_copy(update={"threshold": None, "criterion": criterion})
+    return replace(given, metric=plain, rules={}, skip_calls=frozenset(), spent=None)

@@ -1,0 +1,107 @@
+"""What the page of a set says of the results of its cases."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from evaltui.core.compare.totals import Totals, totals_of
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.runs.run_file import MetricTotal
+from evaltui.workbench.result.stored_results import RunResults, StoredResult
+from evaltui.workbench.state import CaseOutcome, EarlierResult
+
+MOST_SLOW = 3
+
+
+class Moved(NamedTuple):
+    """A case with another status than before, by the same expectation."""
+
+    case: CaseId
+    before: EarlierResult
+    status: str
+
+
+@dataclass
+class SetResults:
+    """What the page of a set says.
+
+    Of results of now, but for `statuses`, `runs` and `first`, which stale results are in too.
+    """
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    runs: set[str] = field(default_factory=set)
+    """The names of the runs that they are from."""
+    first: CaseId | None = None
+    failing: list[CaseId] = field(default_factory=list)
+    """The cases to stop at, in the order of the set."""
+    totals: Totals = field(default_factory=Totals)
+    metrics: Mapping[str, MetricTotal] = field(default_factory=dict)
+    """Those that pass or fail cases, by name, in the order of the config."""
+    slowest: list[tuple[float, CaseId]] = field(default_factory=list)
+    """The seconds of those that took longest, the longest first."""
+    changes: list[Moved] = field(default_factory=list)
+
+
+def results_of_set(
+    eval_set: EvalSetFile,
+    outcome: Callable[[CaseId], CaseOutcome | None],
+    earlier: Callable[[CaseId], EarlierResult | None],
+    of_now: Collection[CaseId],
+) -> SetResults:
+    """Results of a set.
+
+    `earlier` is the result before the last one; `of_now` are the cases with a result of now.
+    """
+    found, results, times = SetResults(), list[CaseOutcome](), list[tuple[float, CaseId]]()
+    for stored in eval_set.cases:
+        case = CaseId(eval_set.case_path, stored.eval_id)
+        if (scored := outcome(case)) is None:
+            continue
+        figures = scored.figures
+        found.first = found.first or case
+        found.statuses[figures.status] += 1
+        found.runs.add(scored.run.name)
+        if case not in of_now:
+            continue
+        results.append(scored)
+        if not figures.passes:
+            found.failing.append(case)
+        if figures.seconds:
+            times.append((figures.seconds * figures.runs, case))
+        before = earlier(case)
+        if before is not None and before.differs(scored):
+            found.changes.append(Moved(case, before, scored.status))
+    found.totals = totals_of(scored.figures for scored in results)
+    found.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
+    found.metrics = _metrics(results)
+    return found
+
+
+def _metrics(results: Iterable[CaseOutcome]) -> dict[str, MetricTotal]:
+    """Results in runs' files are not read for them."""
+    stored: dict[RunResults, list[int]] = {}
+    in_memory: list[CaseResult] = []
+    configs = {}
+    for scored in results:
+        configs[id(scored.config)] = scored.config
+        if isinstance(scored.ref, StoredResult):
+            stored.setdefault(scored.ref.file, []).append(scored.ref.number)
+        else:
+            in_memory.append(scored.ref.result)
+    names = dict.fromkeys(one.metric_name for config in configs.values() for one in config.metrics())
+    totals = dict.fromkeys(names, MetricTotal())
+    for file, numbers in stored.items():
+        for name, total in file.metric_totals(numbers).items():
+            totals[name] = totals.get(name, MetricTotal()) + total
+    for metric in (metric for result in in_memory for metric in result.metrics):
+        if metric.status is not Status.INFORMATIONAL:
+            is_scored = metric.score is not None
+            total = MetricTotal(1, metric.status is Status.PASSED, is_scored, metric.score or 0.0)
+            totals[metric.name] = totals.get(metric.name, MetricTotal()) + total
+    return {name: total for name, total in totals.items() if total.cases}

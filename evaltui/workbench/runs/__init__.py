@@ -1,0 +1,1 @@
+"""Running cases, and the runs that are stored."""

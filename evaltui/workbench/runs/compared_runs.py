@@ -1,0 +1,175 @@
+"""Two runs compared: rows of cases, a case turn by turn, and why it failed in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from evaltui.core.compare.diff import diff_state, turn_result
+from evaltui.core.compare.explain import summary
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import Invocation, scored_text, user_text
+from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
+from evaltui.runs.history import KeptRun, open_run
+from evaltui.text.values import show_value
+from evaltui.workbench.agent.background import Lookups
+from evaltui.workbench.state import deciding_repeat
+
+# Of what did not change there is the most, and the least to see.
+FOLDED_AT_FIRST: frozenset[Kind] = frozenset({"unchanged", "not run"})
+
+
+@dataclass(frozen=True)
+class Compared:
+    base: KeptRun
+    candidate: KeptRun
+    comparison: Comparison
+
+    @property
+    def between(self) -> tuple[str, ...]:
+        """What is different between the two besides what the agent did, in words."""
+        return what_changed(self.base.summary, self.candidate.summary)
+
+
+@dataclass(frozen=True)
+class KindTitle:
+    kind: Kind
+    count: int
+    folded: bool
+
+
+ComparedRow = KindTitle | CaseChange
+
+
+def compare_runs(base: Path, candidate: Path) -> Compared:
+    """In a thread. Raises OSError, and ValueError for what cannot be read."""
+    before, after = open_run(base), open_run(candidate)
+    return Compared(before, after, compare(before.summary, after.summary))
+
+
+def comparison_rows(comparison: Comparison, folded: Collection[Kind]) -> Iterator[ComparedRow]:
+    """The kinds that there are, what matters most first, each with its cases unless it is folded."""
+    for kind in KINDS:
+        cases = comparison.of(kind)
+        if cases:
+            yield KindTitle(kind, len(cases), kind in folded)
+            if kind not in folded:
+                yield from cases
+
+
+@dataclass(frozen=True)
+class TurnOfBoth:
+    """A turn of a case in both runs."""
+
+    result: TurnResult
+    """The base as what was expected, the candidate as what is actual."""
+    user: str
+    """What the user said."""
+
+    @property
+    def says_the_same(self) -> bool:
+        """Whether both responses are equal."""
+        return self.result.response.expected == self.result.response.actual
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both runs did the same."""
+        return self.says_the_same and all(diff.op == "same" for diff in self.result.calls)
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """What a case did in the base and in the candidate."""
+
+    turns: tuple[TurnOfBoth, ...]
+    problems: tuple[str, str]
+    """Why there is nothing of the base, and of the candidate; "" where there is."""
+    state: tuple[tuple[str, str, str], ...] = ()
+    """Where the final session state differs: its path, and both values as JSON."""
+    repeats: tuple[str, str] = ("", "")
+    """Which repeat of the base and of the candidate this is: `repeat 2 of 3`; "" where there is one."""
+
+
+def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
+    """In a thread."""
+    base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
+    candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
+    pairs = zip_longest(base.actual if base else (), candidate.actual if candidate else ())
+    turns = tuple(_turn(before, after) for before, after in pairs)
+    state: tuple[tuple[str, str, str], ...] = ()
+    if base and candidate and base.final_state is not None and candidate.final_state is not None:
+        before = {**dict.fromkeys(candidate.final_state), **base.final_state}
+        found = diff_state(before, candidate.final_state)
+        state = tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in found)
+    return Trajectories(turns, (base_problem, problem), state, (base_number, number))
+
+
+def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
+    texts = [scored_text(one.with_output, thoughts=False) if one else None for one in (before, after)]
+    result = turn_result(
+        before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
+    )
+    known = after or before
+    return TurnOfBoth(result, user_text(known.user_content) if known else "")
+
+
+def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
+    """The repeat of a case that decides, with what the agent did, and which of several it is; None and why
+    where there is none."""
+    if summed is None:
+        return None, "", "no result"
+    try:
+        result = _result(run, case, summed)
+    except (OSError, ValueError, KeyError) as error:
+        return None, "", f"unreadable: {error}"
+    number, count = deciding_repeat(result), len(result.repeats)
+    repeat = result.repeats[number] if count else None
+    which = f"repeat {number + 1} of {count}" if count > 1 else ""
+    if repeat is None or not repeat.actual:
+        return repeat, which, repeat.error.message if repeat and repeat.error else "no trajectory in this run"
+    return repeat, which, ""
+
+
+def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:
+    # A run that knows set ids only has the case by its set id.
+    return run.case(case if case in run.summary.cases else CaseId(summed.eval_set_id, case.eval_id))
+
+
+class Reasons:
+    """Why cases did not pass in one of two runs, read when it is looked at; `changed` is called when more is
+    known."""
+
+    def __init__(self, compared: Compared, changed: Callable[[], None]) -> None:
+        self._compared = compared
+        self._changes: dict[CaseId, CaseChange] = {}
+        self._reasons = Lookups(self._why, changed)
+
+    def of(self, change: CaseChange) -> str | None:
+        """A sentence, "" of a case that passes; None while it is being read."""
+        if not any(side and not side.passes for side in (change.base, change.candidate)):
+            return ""
+        self._changes[change.case] = change
+        return self._reasons.get(change.case)
+
+    def _why(self, case: CaseId) -> str:
+        """In a thread. Of the candidate, or of the base where the candidate passes."""
+        change = self._changes[case]
+        fails = change.candidate is not None and not change.candidate.passes
+        run, side = (
+            (self._compared.candidate, change.candidate) if fails else (self._compared.base, change.base)
+        )
+        if side is None or side.passes:
+            return ""
+        try:
+            found = summary(_result(run, change.case, side))
+        except (OSError, ValueError, KeyError) as error:
+            return f"unreadable: {error}"
+        return found if fails else f"was: {found}"
+
+    async def close(self) -> None:
+        """Ends what is read in the background."""
+        await self._reasons.close()

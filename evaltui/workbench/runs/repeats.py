@@ -1,0 +1,119 @@
+"""Running a case or a set several times: how often, what must pass, and what it costs."""
+
+from __future__ import annotations
+
+from evaltui.core.compare.repeat_rules import RunsUntilDecided
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Confidence
+from evaltui.core.model.config import PassIf
+from evaltui.text.figures import counted
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.state import Repeated, Run, Selection
+
+_USUAL = "5 all"
+_CONFIDENT = "50 all 0.95"
+# Whoever wants more has a script.
+_MOST = 1000
+
+
+def parse_repeated(text: str) -> Repeated:
+    """`5`, `5 majority`, `5 0.6`, or with a confidence `50 all 0.95`. Raises ValueError with a sentence for
+    anything else."""
+    number, *others = text.split() or [""]
+    if not number.isdecimal() or not 1 <= int(number) <= _MOST:
+        raise ValueError(f"Start with a number from 1 to {_MOST}, e.g. {_USUAL}")
+    if len(others) > 2:
+        raise ValueError(f"Give a number, a pass rule and a confidence, e.g. {_CONFIDENT}")
+    repeated = Repeated(int(number), _policy(others[0]) if others else "all")
+    return _confident(repeated, others[1]) if len(others) > 1 else repeated
+
+
+def _policy(text: str) -> PassIf:
+    match text:
+        case "all":
+            return "all"
+        case "majority":
+            return "majority"
+        case share:
+            return _share(share)
+
+
+def _confident(repeated: Repeated, text: str) -> Repeated:
+    try:
+        found = repeated._replace(confidence=float(text))
+        confidence = confidence_of(found)
+    except ValueError:
+        confidence = None
+    if confidence is None:
+        raise ValueError("The confidence is a number above 0.5 and below 1, e.g. 0.95")
+    fewest = RunsUntilDecided(repeated.pass_if, confidence).test.runs_to_pass
+    if repeated.runs < fewest:
+        raise ValueError(f"With this confidence no case passes in fewer than {counted(fewest, 'run')}")
+    return found
+
+
+def confidence_of(repeated: Repeated) -> Confidence | None:
+    """None where the number of runs is fixed. Raises ValueError for a confidence that makes no sense."""
+    return None if repeated.confidence is None else Confidence(repeated.confidence, repeated.runs)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ValueError("The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6")
+    return share
+
+
+def repeat_problem(text: str) -> str | None:
+    """Why a text says nothing of the kind, as a sentence."""
+    try:
+        parse_repeated(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def repeat_title(sets: OpenSets, selection: Selection) -> str:
+    """The question, with what would be run."""
+    key = selection.case
+    if key is not None:
+        return key.eval_id
+    eval_set = sets.by_case_path(selection.path)
+    count, name = (len(eval_set.cases), eval_set.eval_set_id) if eval_set else (0, "the set")
+    return f"{name}, {counted(count, 'case')}"
+
+
+def repeat_cost(sets: OpenSets, outcomes: Outcomes, selection: Selection, repeated: Repeated) -> str:
+    """`15 executions, 30 live model calls`, as in the last run; those of cases that never ran are unknown."""
+    runs, most = repeated.runs, "at most " if repeated.confidence else ""
+    case, eval_set = selection.case, sets.by_case_path(selection.path)
+    cases = (
+        [case]
+        if case
+        else [CaseId(eval_set.case_path, one.eval_id) for one in eval_set.cases]
+        if eval_set
+        else []
+    )
+    known = [
+        scored.calls for one in cases if (scored := outcomes.get(one)) is not None and scored.calls.known
+    ]
+    executions = f"{most}{counted(len(cases) * runs, 'execution')}"
+    if len(known) < len(cases):
+        return f"{executions}, unknown number of model calls"
+    calls = sum(one.live for one in known) * runs
+    return f"{executions}, {counted(calls, 'live model call')} as in the last run"
+
+
+def usual_repeat(sets: OpenSets, selection: Selection, last: Run | None) -> str:
+    """What was asked for last, or what the config of the set says, or five times."""
+    if last is not None and last.repeated is not None:
+        return " ".join(str(one) for one in last.repeated if one is not None)
+    opened = sets.opened(sets.file_of(selection.path)) if selection.path else None
+    if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
+        repeats = opened.config.config.evaltui.repeats
+        return f"{repeats.runs} {repeats.pass_if}"
+    return _USUAL

@@ -1,0 +1,418 @@
+"""The run that goes on: starting one, cancelling it, going on with one; and how often its cases are run."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
+from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
+from evaltui.workbench.agent.agent_state import AgentState, Console
+from evaltui.workbench.cases.navigation import Navigation
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.state import CANCELLING, READ_ONLY, Repeated, Run, Stage, nothing_to_cancel
+
+if TYPE_CHECKING:
+    from evaltui.runner.parent.starting import StartedHost
+    from evaltui.runs.execution import RunService
+    from evaltui.runs.resuming import Resumption
+    from evaltui.runs.selection import RunRequest
+
+
+# What fewer cases leave behind when they have been run is not worth looking for.
+_MANY = 1_000
+# Of each file the cases that are meant, None for all of them.
+Chosen = Mapping[Path, tuple[str, ...] | None]
+
+
+class RunController:
+    """One run at a time, of cases in several sets.
+
+    `look_outside` takes over what others have changed in open files, `reload` looks again which sets there
+    are; `changed` is called after every change, and `say` shows a sentence, "" none. `service` selects,
+    executes and keeps the runs: that of `evaltui.runs` where it is None; `tests/fake_runs.py` has one that
+    needs no process.
+    """
+
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        navigation: Navigation,
+        console: Console,
+        look_outside: Callable[[], Awaitable[None]],
+        reload: Callable[[], Awaitable[None]],
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+        service: RunService | None = None,
+    ) -> None:
+        self.current: Run | None = None
+        """The run that was started last; None before the first one."""
+        self.on_opened: Callable[[frozenset[Path]], None] = lambda files: None
+        """Is given the files that custom metrics are made of, once they are imported."""
+        self.is_busy: Callable[[], bool] = lambda: False
+        """Whether a run goes on that is not one of these."""
+        self._agent = agent
+        self._sets = sets
+        self._outcomes = outcomes
+        self._navigation = navigation
+        self._console = console
+        self._look_outside = look_outside
+        self._reload = reload
+        self._changed = changed
+        self._say = say
+        self._service = service
+        self._task: asyncio.Task[None] | None = None
+        self._host: StartedHost | None = None
+        self._forcing: asyncio.Task[None] | None = None
+        self._reloading: asyncio.Future[None] | None = None
+        self._started = 0
+        self._last: tuple[str, Chosen, Repeated | None] | None = None
+
+    async def warm_up(self) -> None:
+        """Loads in a thread what showing, running and editing the first case would wait for."""
+        for name in ("evaltui.workbench.runs.running", "evaltui.documents.open_file", "filelock"):
+            await asyncio.to_thread(importlib.import_module, name)
+
+    @property
+    def is_running(self) -> bool:
+        return self.current is not None and not self.current.over
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is something to run again."""
+        return self._last is not None
+
+    def refuses_to_run(self) -> str | None:
+        """Why no run can be started now, as a sentence; None where one can."""
+        if self._agent.read_only:
+            return READ_ONLY
+        if not self._sets.is_read:
+            return "Loading eval sets…"
+        if self.is_running or self.is_busy():
+            return f"Run in progress ({key_of('cancel_run')} cancels)"
+        if not any(eval_set.cases for eval_set in self._sets.listed):
+            return "No case to run"
+        return None
+
+    # Starting
+
+    def run_case(self, repeated: Repeated | None = None) -> None:
+        """Runs the selected case, so often as is asked for; with a set selected, all of its cases."""
+        case = self._navigation.selection.case
+        if case is None:
+            self.run_set(repeated)
+        else:
+            self._start(case.eval_id, {self._sets.file_of(case.path): (case.eval_id,)}, repeated)
+
+    def run_chosen(self) -> None:
+        """Runs the marked cases; where none is marked, the selected case or set."""
+        if marked := self._navigation.marking.marked:
+            self.run_cases(counted(len(marked), "marked case"), marked)
+        else:
+            self.run_case()
+
+    def run_set(self, repeated: Repeated | None = None) -> None:
+        """Runs every case of the selected set."""
+        if eval_set := self._sets.by_case_path(self._navigation.selection.path):
+            self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
+
+    def run_all(self) -> None:
+        self._start("all sets", {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases})
+
+    def run_failed(self) -> None:
+        """Runs every case whose last result is one to stop at."""
+        self.run_cases("failed cases", self._outcomes.results.attention)
+
+    def run_cases(self, title: str, cases: Collection[CaseId], repeated: Repeated | None = None) -> None:
+        """Runs these cases, as far as there are such."""
+        self._start(title, self.chosen(cases), repeated)
+
+    def run_again(self) -> None:
+        """Runs what was run last, as far as it still exists."""
+        if self._last is not None:
+            title, chosen, repeated = self._last
+            paths = {eval_set.path for eval_set in self._sets.listed}
+            there = {path: eval_ids for path, eval_ids in chosen.items() if path in paths}
+            self._start(title, there, repeated)
+
+    def chosen(self, cases: Collection[CaseId]) -> Chosen:
+        """Those of the cases that there are, by their files and in their order."""
+        found: dict[str, list[str]] = {}
+        for case in self._sets.every_case():
+            if case in cases:
+                found.setdefault(case.path, []).append(case.eval_id)
+        return {self._sets.file_of(path): tuple(eval_ids) for path, eval_ids in found.items()}
+
+    def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
+        if reason := self.refuses_to_run():
+            self._say(reason)
+            return
+        if problem := self._agent.read_settings():
+            self._say(problem)
+            return
+        self._last = title, chosen, repeated
+        self.start(f"{title}, {repeated.in_words}" if repeated else title, chosen, repeated=repeated)
+        self._say("")
+
+    async def resume(self, path: Path) -> bool:
+        """Runs what an interrupted run left to do, in a run that has all of it; False where it cannot."""
+        from evaltui.runs.resuming import ResumeError, read_resumption
+        from evaltui.runs.run_kind import RunKind
+        from evaltui.workbench.runs.running import EditedSets
+
+        if reason := self.refuses_to_run():
+            self._say(reason)
+            return False
+        if problem := self._agent.read_settings():
+            self._say(problem)
+            return False
+        sets = EditedSets(self._sets)
+        try:
+            resumption = await asyncio.to_thread(read_resumption, self._agent.address, path, sets)
+        except ResumeError as error:
+            self._say(f"Cannot resume: {error}" if error.differs else str(error))
+            return False
+        except EvalSetError as error:
+            self._say(f"Cannot resume: {error.problems[0].located()}")
+            return False
+        except (OSError, ValueError) as error:
+            self._say(str(error))
+            return False
+        variant, kind = resumption.header.variant, resumption.header.kind
+        if variant or kind.agent != RunKind.of(self._agent.address):
+            # Its results would stand in the list as those of the agent as it is.
+            what = f"variant {variant.name}" if variant else ", ".join(kind.in_words) or "the root agent"
+            self._say(f"The run is of {what}: evaltui run --resume {resumption.id}")
+            return False
+        if reason := self.refuses_to_run():
+            self._say(reason)
+            return False
+        number = resumption.header.number
+        title = f"rest of run {number}" if number else f"rest of {resumption.id}"
+        self.start(title, resumption.eval_ids, resumes=resumption)
+        self._say("")
+        return True
+
+    def start(
+        self,
+        title: str,
+        chosen: Chosen,
+        first: StartedHost | None = None,
+        repeated: Repeated | None = None,
+        resumes: Resumption | None = None,
+    ) -> Run:
+        """Runs cases while nothing else runs; `first` is a host that has the agent already."""
+        self._outcomes.leave_previous_run()
+        # Those of other sittings count, too.
+        self._started = max(self._started + 1, self._next_number())
+        self.current = Run(
+            self._started,
+            title,
+            self._agent.code_version,
+            repeated=repeated,
+            resumes=resumes,
+            selected=self._keys_of(chosen),
+        )
+        if problem := self._agent.read_settings():
+            self.current.remarks.append(problem)
+        self._outcomes.run_begins(self.current.selected)
+        self._host = first
+        self._task = asyncio.create_task(self._work(self.current, chosen, first))
+        self._changed()
+        return self.current
+
+    def _next_number(self) -> int:
+        # The first frame does not wait for what reads runs.
+        from evaltui.runs.run_writer import next_number
+
+        try:
+            return next_number(self._agent.store)
+        except OSError:
+            return 1
+
+    def _keys_of(self, chosen: Chosen) -> frozenset[CaseId]:
+        """The chosen cases that the list shows."""
+        of_set = {
+            self._sets.case_path(file): None if some is None else frozenset(some)
+            for file, some in chosen.items()
+        }
+        listed = (case for case in self._sets.every_case() if case.path in of_set)
+        return frozenset(
+            case for case in listed if (some := of_set[case.path]) is None or case.eval_id in some
+        )
+
+    # At work
+
+    async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
+        try:
+            await self._look_outside()
+            await self._agent.compare_files()
+            run.code = self._agent.code_version
+            stage = await self._execute(run, chosen, first)
+            # While nobody has seen its end: what changes from then on is no work of the agent's.
+            await self._agent.compare_files(after_run=True)
+            run.stage = stage
+        except asyncio.CancelledError:
+            # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
+            has_all = run.selected and len(run.done) == len(run.selected)
+            run.stage = Stage.FINISHED if has_all else Stage.CANCELLED
+        except Exception as error:  # whatever it is, the workbench goes on and says so
+            run.stage = Stage.FAILED
+            self._tell_failure(run, error)
+        finally:
+            run.ended = time.monotonic()
+            run.running.clear()
+            self._outcomes.run_ends()
+            self._outcomes.traces.run_over()
+            if first is not None:
+                await first.end()
+            self._agent.keep_host_warm()
+            # What was expected may have been changed while it ran, also of cases that it did not finish.
+            self._outcomes.rescore(map(self._sets.file_of, run.paths))
+            self._outcomes.runs_changed()
+            if len(run.done) >= _MANY:
+                from evaltui.files.validating_apart import give_back
+
+                await asyncio.to_thread(give_back)
+
+    def _tell_failure(self, run: Run, error: Exception) -> None:
+        import traceback
+
+        from evaltui.runner.exception_kinds import nearest_first
+
+        # Of what ran side by side, what failed by itself.
+        own = next(one for one in nearest_first(error) if not isinstance(one, BaseExceptionGroup))
+        run.remarks.append(f"{type(own).__name__}: {own}")
+        for line in "".join(traceback.format_exception(own)).splitlines():
+            self._console.add(run.number, "stderr", line, None)
+
+    async def _execute(self, run: Run, chosen: Chosen, first: StartedHost | None) -> Stage:
+        """How it ended."""
+        if run.remarks:
+            # The settings cannot be used.
+            return Stage.FAILED
+        await self.warm_up()
+        from evaltui.runs import execution
+        from evaltui.workbench.runs.running import EditedSets, RunFollower
+
+        follower = RunFollower(
+            run,
+            self._agent,
+            self._outcomes,
+            self._console,
+            selected=lambda: self._reload_if_stale(run, chosen),
+            follow_files=lambda files: self.on_opened(files),
+            changed=self._changed,
+        )
+        executed = await (self._service or execution.run)(
+            self._request(run, chosen),
+            EditedSets(self._sets),
+            follower.take,
+            lambda: first or self._start_host(),
+        )
+        run.logged_seconds = None if executed.log is None else executed.seconds
+        if self._reloading is not None:
+            await self._reloading
+        if not run.selected:
+            run.remarks = run.remarks or ["The selected cases are no longer in their files"]
+            return Stage.FAILED
+        if executed.problem:
+            # In full: the status line may have no room for it.
+            self._console.add(run.number, "stderr", executed.problem, None)
+            run.is_stopped = bool(run.done)
+            return Stage.CANCELLED if run.done else Stage.FAILED
+        if executed.status is None:
+            return Stage.CANCELLED
+        if run.resumes and run.log:
+            await follower.read_carried_over(run.log)
+        return Stage.FINISHED
+
+    def _start_host(self) -> StartedHost:
+        self._host = self._agent.start_host()
+        return self._host
+
+    def _request(self, run: Run, chosen: Chosen) -> RunRequest:
+        from evaltui.runs.selection import RunRequest, resuming
+        from evaltui.workbench.runs.repeats import confidence_of
+
+        settings = self._agent.settings
+        if run.resumes:
+            asked = RunRequest(
+                self._agent.address,
+                number=run.number,
+                settings=settings,
+                logs_in_use=self._outcomes.logs_in_use,
+            )
+            return resuming(asked, run.resumes)
+        if repeated := run.repeated:
+            settings = replace(
+                settings,
+                runs=repeated.runs if repeated.confidence is None else None,
+                pass_if=repeated.pass_if,
+                confidence=confidence_of(repeated),
+            )
+        return RunRequest(
+            self._agent.address,
+            chosen,
+            skips_invalid=True,
+            settings=settings,
+            number=run.number,
+            logs_in_use=self._outcomes.logs_in_use,
+        )
+
+    def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
+        """Looks for the sets again where the files say something else than the list shows."""
+        known = set(self._sets.every_case())
+        whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}
+        listed = {case for case in known if case.path in whole}
+        is_other = any(self._sets.is_listed_otherwise(file) for file in chosen)
+        if is_other or not run.selected <= known or not listed <= run.selected:
+            self._reloading = asyncio.ensure_future(self._reload())
+
+    async def finished(self) -> None:
+        """Waits until nothing runs."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def cancel(self) -> None:
+        """Ends the run: its cases in flight stay as they were before, what is finished stays.
+
+        A second time its processes are ended by force, which else happens by itself within seconds.
+        """
+        if self.current is None or self._task is None or not self.is_running:
+            self._say(nothing_to_cancel())
+            return
+        if self.current.stage is Stage.CANCELLING:
+            self._forcing = asyncio.create_task(self._kill(self.current))
+            return
+        self._cancel(self.current, self._task)
+        self._say(CANCELLING)
+
+    async def _kill(self, run: Run) -> None:
+        if self._host is not None:
+            await self._host.host.kill()
+        if run.kill is not None:
+            await run.kill()
+
+    def _cancel(self, run: Run, task: asyncio.Task[None]) -> None:
+        run.stage = Stage.CANCELLING
+        # Not before its first step: cancelled by then it would never begin, and so never end in order.
+        asyncio.get_running_loop().call_soon(task.cancel)
+        self._changed()
+
+    async def close(self) -> None:
+        """Ends what runs."""
+        if self._task is not None:
+            if self.current is not None and self.is_running and self.current.stage is not Stage.CANCELLING:
+                self._cancel(self.current, self._task)
+            await asyncio.wait([self._task])

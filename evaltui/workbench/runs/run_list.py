@@ -1,0 +1,126 @@
+"""The stored runs as a list, the newest first, and the two sides of a comparison."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from evaltui.files.agent_files import FilesNow
+from evaltui.runs.history import run_id
+from evaltui.runs.listing import (
+    FailedCase,
+    RunRow,
+    changed_between,
+    failures,
+    names_by_run,
+    newest_first,
+    read_row,
+    stored_runs,
+)
+from evaltui.runs.store import RunStore
+from evaltui.text.keys import key_of
+from evaltui.workbench.agent.background import Lookups
+
+# Nobody reads further.
+_MOST_FAILURES = 40
+
+
+class Side(NamedTuple):
+    """A run that is compared."""
+
+    path: Path
+    title: str
+
+
+class Sides(NamedTuple):
+    """Two runs that are compared."""
+
+    base: Side
+    candidate: Side
+
+
+class RunList:
+    """`store` says where the runs are now; `changed` is called when more is known."""
+
+    def __init__(self, store: Callable[[], RunStore], changed: Callable[[], None]) -> None:
+        self._store = store
+        self._changed = changed
+        self.paths: Sequence[Path] | None = None
+        self._names: Mapping[str, tuple[str, ...]] = {}
+        self._before: Mapping[Path, Path] = {}
+        self._files: FilesNow | None = None
+        self._rows = Lookups(self._read_row, changed)
+        # By run and how many of its cases were done.
+        self._failures = Lookups[tuple[Path, int], tuple[FailedCase, ...]](
+            lambda key: failures(key[0], _MOST_FAILURES), changed, at_once=1
+        )
+
+    async def load(self) -> None:
+        """Looks which runs there are; rows stay until they are read again."""
+        paths, self._names, self._files = await asyncio.to_thread(self._look)
+        # Names and the agent's files may have changed.
+        self._rows.outdate()
+        self._list(paths)
+        # Which files google-adk has left is told by what is in them, and they may be large.
+        self._list(await asyncio.to_thread(stored_runs, self._store()))
+
+    def _list(self, paths: Sequence[Path]) -> None:
+        self.paths, self._before = paths, dict(pairwise(paths))
+        self._changed()
+
+    def row(self, path: Path) -> RunRow | None:
+        """A run's row; None while it is being read."""
+        return self._rows.get(path)
+
+    def previous(self, path: Path) -> RunRow | None:
+        """The run before another one; None where there is none, or while it is being read."""
+        before = self._before.get(path)
+        return self.row(before) if before else None
+
+    def changed_in(self, path: Path) -> tuple[str, ...]:
+        """What is different in a run from the one before it, as far as that is known by now."""
+        row, before = self.row(path), self.previous(path)
+        return changed_between(before, row) if row and before else ()
+
+    def sides_of(self, path: Path, marked: Path | None) -> Sides | str:
+        """A run and what it is compared with: the marked base, else the run before it; or why there is
+        none."""
+        row, paths = self.row(path), self.paths or ()
+        base = marked if marked in paths else self._before.get(path)
+        if row is None:
+            return "Reading the run…"
+        if row.problem:
+            return f"Run log unreadable: {row.problem}"
+        if base is None:
+            return f"No earlier run   {key_of('set_base')} set as base"
+        if base == path:
+            return "This is the base; select another run"
+        of_base = self.row(base)
+        return Sides(Side(base, of_base.title if of_base else base.name), Side(path, row.title))
+
+    def read_again(self) -> None:
+        """Looks how far the runs are that go on."""
+        for path in [path for path, row in self._rows.values.items() if row.ending == "going on"]:
+            self._rows.outdate(path)
+            self._rows.get(path)
+
+    def failures_of(self, row: RunRow) -> Sequence[FailedCase] | None:
+        """The first cases that did not pass in a run; None while they are being read."""
+        return self._failures.get((row.path, row.totals.cases))
+
+    async def close(self) -> None:
+        """Ends what is read."""
+        await self._rows.close()
+        await self._failures.close()
+
+    # In a thread
+
+    def _look(self) -> tuple[list[Path], dict[str, tuple[str, ...]], FilesNow]:
+        store = self._store()
+        return newest_first(store.files()), names_by_run(store), FilesNow(store.agent_dir)
+
+    def _read_row(self, path: Path) -> RunRow:
+        return read_row(path, self._names.get(run_id(path), ()), self._files)

@@ -1,0 +1,251 @@
+"""A run that is followed: what it is made of, and what it tells, as what the workbench shows.
+
+Importing this loads the models: do it in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+from evaltui.core.compare.run_summary import summarize
+from evaltui.core.metrics.preflight import in_short
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.events import SIMULATED_USER, Event
+from evaltui.core.model.modes import Modes, modes_of
+from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import StoredCase, StoredCases
+from evaltui.core.trace.model_calls import ModelCalls, count_model_calls, judge_calls
+from evaltui.runner.plan import (
+    AgentBroken,
+    AgentLoaded,
+    AtWork,
+    CaseDone,
+    CaseStarted,
+    Happened,
+    Judging,
+    Noted,
+    RepeatDone,
+    RunStopped,
+    Scaled,
+    SetPlan,
+)
+from evaltui.runner.protocol import FilesOpened
+from evaltui.runs.execution import LogGrew, RunUpdate, Selected
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.selection import SelectedRun
+from evaltui.workbench.agent.agent_state import AgentState, Console
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.result.outcomes import Outcomes
+from evaltui.workbench.result.stored_results import ResultInMemory, RunResults, StoredResult
+from evaltui.workbench.state import CaseOutcome, Run, Stage
+
+# Results that are read before keys are looked at again.
+_AT_ONCE = 1000
+
+
+class EditedSets:
+    """The sets of a run as they are open, with what has been edited."""
+
+    initial_session: Path | None = None
+
+    def __init__(self, sets: OpenSets) -> None:
+        self.config = sets.config
+        self._entries = sets.listed
+        self._open = sets.open
+
+    def open(self, path: Path) -> SetPlan:
+        opened = self._open(path)
+        if opened.eval_set is None or opened.config is None or opened.errors:
+            raise EvalSetError(opened.errors)
+        cases = StoredCases(opened.cases)
+        set_id, problems = opened.eval_set.eval_set_id, opened.problems
+        return SetPlan(
+            opened.case_path,
+            set_id,
+            cases,
+            opened.config,
+            path,
+            whole=True,
+            fingerprint=opened.fingerprint,
+            problems=problems,
+        )
+
+    def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
+        for eval_set in self._entries:
+            if eval_set.case_path == case_path_in_log:
+                return eval_set.path
+        # Logs of earlier versions may know the id only.
+        by_id = [eval_set.path for eval_set in self._entries if eval_set.eval_set_id == eval_set_id]
+        return by_id[0] if case_path_in_log == eval_set_id and len(by_id) == 1 else None
+
+
+@lru_cache(1024)
+def _same_calls(calls: ModelCalls) -> ModelCalls:
+    """The same object for cases that asked as often: there may be a hundred thousand."""
+    return calls
+
+
+class RunFollower:
+    """Takes what a run tells. `follow_files` is called with the files that it opened, `selected` when it
+    is known which cases are run, `changed` after every change."""
+
+    def __init__(
+        self,
+        run: Run,
+        agent: AgentState,
+        outcomes: Outcomes,
+        console: Console,
+        *,
+        selected: Callable[[], None],
+        follow_files: Callable[[frozenset[Path]], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._run = run
+        self._agent = agent
+        self._outcomes = outcomes
+        self._console = console
+        self._selected = selected
+        self._follow_files = follow_files
+        self._started = time.time()
+        self._changed = changed
+        self._cases: Mapping[CaseId, StoredCase] = {}
+        # By the path of `CaseId`.
+        self._configs: dict[str, EvalConfig] = {}
+        self._pass_if: PassIf | None = None
+        self._modes: Modes | None = None
+        self._file: RunResults | None = None
+        # The number of the last result in the file; None where none can be written.
+        self._logged: int | None = None
+
+    def take(self, update: RunUpdate) -> None:
+        run = self._run
+        match update:
+            case Selected(selected):
+                self._begin(selected)
+            case AgentLoaded(info):
+                self._agent.imported(info)
+            case AgentBroken(error):
+                self._agent.failed(error)
+            case LogGrew(log, result=result):
+                if log is not None and log != run.log:
+                    run.log, self._file = log, RunResults(log, run.ref.name)
+                self._logged = result
+                return
+            case CaseStarted(case=case, repeat=repeat):
+                run.running.add(case)
+                self._outcomes.traces.started(case, run.ref, repeat)
+                run.working_since = run.working_since or time.monotonic()
+                if run.stage is Stage.STARTING:
+                    run.stage = Stage.RUNNING
+            case AtWork(kill, hosts):
+                run.kill, run.hosts = kill, hosts
+            case Scaled() as scale:
+                run.scale = scale
+            case Judging(case):
+                run.judging.add(case)
+            case Noted(text, at_once=False):
+                run.remarks.append(text)
+            case RunStopped(reason):
+                run.remarks.append(reason)
+                run.is_stopped = True
+            case FilesOpened(read=read):
+                self._agent.opened(update, self._started)
+                self._follow_files(frozenset(read))
+            case RepeatDone(case=case, result=repeated):
+                run.judging.discard(case)
+                run.calls.on_result(repeated)
+            case Happened(event):
+                run.calls.on_event(event)
+                run.traffic.on_event(event)
+                self._happened(event)
+            case CaseDone(result):
+                self._done(result)
+        self._changed()
+
+    def _begin(self, selected: SelectedRun) -> None:
+        cases: dict[CaseId, StoredCase] = {}
+        for one in selected.plan.sets:
+            cases_of_set = one.cases
+            if not isinstance(cases_of_set, StoredCases):
+                cases_of_set = StoredCases(map(StoredCase.of, cases_of_set))
+            self._configs[one.case_path] = one.config
+            for case in cases_of_set.stored:
+                cases[CaseId(one.case_path, case.eval_id)] = case
+        self._cases = cases
+        settings = selected.plan.settings
+        self._pass_if = settings.pass_if
+        self._modes = modes_of(settings.record, settings.tools, {})
+        self._run.checks = selected.plan.checks
+        self._run.parallel = settings.parallel
+        self._run.unready = in_short(selected.plan.checks)
+        self._run.selected = frozenset(cases)
+        self._outcomes.run_begins(self._run.selected)
+        if cases:
+            self._run.stage = Stage.STARTING
+        self._selected()
+
+    def _done(self, result: CaseResult) -> None:
+        run, case = self._run, result.id
+        calls = _same_calls(sum(map(judge_calls, result.repeats), self._model_calls(case)))
+        run.running.discard(case)
+        figures, logged = summarize(result), None
+        if self._file is not None and self._logged is not None:
+            logged = StoredResult(figures, self._file, self._logged)
+        self._outcomes.traces.done(case, is_logged=logged is not None)
+        run.done.add(case)
+        run.last_verdict_at = time.time()
+        run.counts[result.status] += 1
+        if not result.passed:
+            run.failures.append(case)
+        stored, config = self._cases[case], self._configs[case.path]
+        # Ten thousand results take hundreds of megabytes with the invocations.
+        repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)
+        ref = logged or ResultInMemory(figures, replace(result, repeats=repeats))
+        self._outcomes.put(
+            case,
+            CaseOutcome(
+                ref,
+                run.ref,
+                stored,
+                config,
+                calls,
+                run.code,
+                pass_if=self._pass_if,
+                logged=logged,
+                modes=self._modes,
+                recorded=figures.recorded,
+            ),
+        )
+
+    def _model_calls(self, case: CaseId) -> ModelCalls:
+        """Those of a case that has just been run."""
+        # A function may ask any model in its own way, and nobody knows.
+        reported = self._agent.info is not None and not self._agent.info.get("unrecorded")
+        return count_model_calls(self._outcomes.traces.all_live_events(case), reported=reported)
+
+    def _happened(self, event: Event) -> None:
+        named = CaseId(event.path, event.case)
+        case = named if named in self._cases else None
+        if event.kind == "console" and event.agent != SIMULATED_USER:
+            self._console.add(self._run.number, event.data["source"], event.data["text"], case)
+        if case is not None:
+            self._outcomes.traces.happened(case, event)
+
+    async def read_carried_over(self, log: Path) -> None:
+        """Notes where the cases are that an earlier run had finished, and nobody heard of.
+
+        Raises what `RunFile` raises.
+        """
+        file = self._file or RunResults(log, self._run.ref.name)
+        cases = (await asyncio.to_thread(RunFile, log)).cases
+        while some := await asyncio.to_thread(list, islice(cases, _AT_ONCE)):
+            for one in some:
+                self._outcomes.moved_to(one.id, StoredResult(one.summary, file, one.number))

@@ -1,0 +1,1 @@
+"""What happened in a case, and sessions that are received."""

@@ -1,0 +1,131 @@
+"""Sessions that agents send to the workbench while it is open: listening, their list, and cases made of them.
+
+Importing this loads the models: the workbench does when somebody listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from evaltui.runs.listening import Address, listening
+from evaltui.runs.selection import RunRequest
+from evaltui.runs.sessions import Pattern, ScoredSession
+from evaltui.text.figures import counted
+from evaltui.traces.receiver.http import OTLP_PORT
+from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
+from evaltui.traces.span import UnreadableTraceError
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.state import READ_ONLY
+from evaltui.workbench.trace.new_trajectories import NewTrajectory, TrajectoriesOfCases, new_trajectories
+
+# Of those that came first, the run logs stay.
+_MOST = 500
+
+
+class ReceivedSessions:
+    """What came since the workbench was opened. `changed` is called after every change."""
+
+    def __init__(
+        self, agent: AgentState, sets: OpenSets, changed: Callable[[], None], say: Callable[[str], None]
+    ) -> None:
+        self._agent = agent
+        self._of_cases = TrajectoriesOfCases(sets)
+        self._changed = changed
+        self._say = say
+        self._by_id: dict[str, ScoredSession] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self.new_trajectories: list[NewTrajectory] = []
+        """What sessions did and no case does, as the cases were when they were read last."""
+        self.url = ""
+        """Where they are sent to; "" while nobody listens."""
+        self.problem = ""
+        """Why nobody does, a sentence; "" where nothing is in the way."""
+
+    @property
+    def sessions(self) -> list[ScoredSession]:
+        """The one that was complete last comes first."""
+        return list(reversed(self._by_id.values()))
+
+    async def read_cases(self) -> None:
+        """Look again which trajectories cases have, and which cases sessions were scored by."""
+        await self._of_cases.read({one.case for one in self._by_id.values() if one.case is not None})
+        self._received()
+
+    def is_outdated(self, session: ScoredSession) -> bool:
+        """Whether the case that it was scored by was another one, or gone, when the cases were read last."""
+        case, expected = session.case, session.expected
+        return case is not None and self._of_cases.cases.get(case, expected) != expected
+
+    def _received(self) -> None:
+        self.new_trajectories = new_trajectories(self.sessions, self._of_cases.known)
+        self._changed()
+
+    def new_patterns(self, session: ScoredSession) -> tuple[Pattern, ...]:
+        """Calls of its turns that no case has, as the cases were when they were read last."""
+        return tuple(one for one in session.new_patterns if one not in self._of_cases.known)
+
+    @property
+    def is_on(self) -> bool:
+        return self._listening is not None
+
+    def start(self, port: int = OTLP_PORT) -> None:
+        """Listen on this machine; 0 takes a free port."""
+        if self._agent.read_only:
+            self.problem = READ_ONLY
+        elif self._listening is None:
+            self.problem = ""
+            self._listening = asyncio.create_task(self._listen(port))
+
+    async def stop(self) -> None:
+        """What was received and is not complete yet is scored the next time."""
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        self.url = ""
+        self._changed()
+
+    async def _listen(self, port: int) -> None:
+        request = RunRequest(self._agent.address, settings=self._agent.settings)
+        try:
+            async with listening(request, Address(port=port)) as listener:
+                self.url = listener.url
+                self._changed()
+                async for session in listener.sessions():
+                    self._by_id.pop(session.id, None)
+                    self._by_id[session.id] = session
+                    while len(self._by_id) > _MOST:
+                        del self._by_id[next(iter(self._by_id))]
+                    self._received()
+        except (SpoolInUseError, SpoolError, UnreadableTraceError) as error:
+            self.problem = str(error)
+        except OSError as error:
+            self.problem = f"Port {port}: {error.strerror or error}"
+        finally:
+            self.url = ""
+        self._listening = None
+        self._say(f"Not listening: {self.problem}")
+
+
+def transcript_of(session: ScoredSession) -> Transcript:
+    """Its conversation as if it had been held in the chat. Raises ValueError where there is none."""
+    if session.conversation is None:
+        raise ValueError(session.problem)
+    turns = [
+        ChatTurn(
+            turn.events[0].content or {"role": "user", "parts": []},
+            "recorded",
+            TurnStage.DONE if turn.error is None else TurnStage.FAILED,
+            list(turn.events),
+            error=turn.error,
+            spent=turn.seconds,
+        )
+        for turn in session.conversation.turns
+    ]
+    title = f"session {session.id}, {counted(len(turns), 'turn')}"
+    return Transcript(title, SessionStart(), turns=turns)
