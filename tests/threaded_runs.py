@@ -17,7 +17,7 @@ for name in (
     "testing.fixture",
     "testing.items",
     "testing.session",
-    "workbench.rescoring",
+    "workbench.result.rescoring",
 ):
     import_module(f"evaltui.{name}")
 

@@ -2,7 +2,7 @@
 
 import json
 
-from evaltui.workbench import chosen_cases, set_editing
+from evaltui.workbench.cases import chosen_cases, set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

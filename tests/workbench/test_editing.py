@@ -15,7 +15,8 @@ from evaltui.documents.edits import Put
 from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
-from evaltui.workbench import open_files, set_editing
+from evaltui.workbench.cases import set_editing
+from evaltui.workbench.files import open_files
 from evaltui.workbench.files.open_files import OpenFiles
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

@@ -17,7 +17,8 @@ from evaltui.documents import open_file, recovery
 from evaltui.documents.edits import Put
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
-from evaltui.workbench import background, open_files
+from evaltui.workbench.agent import background
+from evaltui.workbench.files import open_files
 from evaltui.workbench.files.open_files import OpenFiles
 from evaltui.workbench.files.saves import SavedSets
 from evaltui.workbench.state import Selection

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.workbench import case_plan, chosen_cases, set_editing
+from evaltui.workbench.case import case_plan
 from evaltui.workbench.case.case_plan import gathered, moves
+from evaltui.workbench.cases import chosen_cases, set_editing
 from evaltui.workbench.cases.case_list import Row, TreeRows
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

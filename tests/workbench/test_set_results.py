@@ -13,11 +13,12 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.tui.main.status import run_line
 from evaltui.tui.result.set_result import write_set_results
 from evaltui.tui.widgets.writer import Page
-from evaltui.workbench import rescoring, traces
 from evaltui.workbench.result import outcomes as outcomes_module
+from evaltui.workbench.result import rescoring
 from evaltui.workbench.result.results import Results, Verdicts
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.trace import traces
 from evaltui.workbench.workbench import Workbench
 
 NAMES = [f"case_{number}" for number in range(11)]
