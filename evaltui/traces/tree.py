@@ -6,6 +6,7 @@ it likes, and its parents may go round in circles.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -326,8 +327,10 @@ def user_message(turn: TraceTurn) -> list[Json] | None:
     return None
 
 
-# How google-adk has an agent read what another one said.
-_FROM_OTHERS = "For context:"
+# How google-adk has an agent read what another one said; a user's own text may begin so, too.
+_FROM_OTHERS = re.compile(
+    r"For context:\s*(?:\Z|below is a transcript of what another agent did|\[[^\]\n]+\] )"
+)
 
 
 def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
@@ -354,7 +357,7 @@ def user_parts(contents: Sequence[Json]) -> list[Json]:
     return [
         part
         for parts in map(_without_responses, contents)
-        if parts and not str(parts[0].get("text") or "").startswith(_FROM_OTHERS)
+        if parts and not _FROM_OTHERS.match(str(parts[0].get("text") or ""))
         for part in parts
     ]
 

@@ -19,6 +19,7 @@ from tests.traces.test_trace_layouts import (
     QUESTION,
     RESULT,
     genai,
+    langfuse,
     old_events,
     span,
 )
@@ -292,3 +293,58 @@ def test_a_text_before_the_response_is_unknown_where_a_model_is(score):
 
 def _calls(one):
     return json.loads(one.attributes["gen_ai.output.messages"])[0]["parts"]
+
+
+def without_texts(spans):
+    """The spans as Pydantic AI writes them without content: parts of messages have types alone."""
+    for one in spans:
+        for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
+            messages = json.loads(one.attributes.get(name, "[]"))
+            for message in messages:
+                for part in message["parts"]:
+                    part.pop("content", None)
+            if messages:
+                one.attributes[name] = json.dumps(messages)
+    return spans
+
+
+@pytest.mark.parametrize("thought", [(), ({"type": "thinking", "content": "Rome, then."},)])
+def test_a_text_of_which_only_the_type_is_recorded_is_unknown(score, thought):
+    spans = without_texts(genai())
+    (answer,) = json.loads(spans[-1].attributes["gen_ai.output.messages"])
+    answer["parts"] = [*thought, *answer["parts"]]
+    spans[-1].attributes["gen_ai.output.messages"] = json.dumps([answer])
+    code, status, said = score(spans)
+    assert (code, status) == (3, "NOT_EVALUATED")
+    assert said["tool_trajectory_avg_score"][0] == "PASSED"
+    assert said["response_match_score"][1].startswith("the responses of turn 1 are unknown: set OTEL_")
+
+
+def test_what_a_user_says_for_context_is_the_message_of_the_user(score):
+    said = f"For context: I am in Rome. {QUESTION}"
+    before = [
+        {"role": "user", "parts": [{"type": "text", "content": QUESTION}]},
+        {"role": "assistant", "parts": [{"type": "text", "content": "Where?"}]},
+    ]
+    asked = [*before, {"role": "user", "parts": [{"type": "text", "content": said}]}]
+    answer = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}]
+    told = {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(answer)}
+    # It is the second message: the case of the first one is not judged by its response.
+    code, status, _ = score([span(1, 0, AGENT), span(2, 1, {**MODEL, **told})], called=())
+    assert (code, status) == (3, "NOT_EVALUATED")
+
+
+@pytest.mark.parametrize("kind", [{}, []])
+def test_a_part_of_no_readable_type_is_passed_over(score, kind):
+    spans = genai()
+    messages = json.loads(spans[-1].attributes["gen_ai.input.messages"])
+    messages[-1]["parts"][0]["type"] = kind
+    spans[-1].attributes["gen_ai.input.messages"] = json.dumps(messages)
+    assert score(spans)[:2] == (0, "PASSED")
+
+
+@pytest.mark.parametrize("given", [{"args": None, "kwargs": {}}, {"args": [], "kwargs": None}])
+def test_what_looks_like_arguments_of_a_function_and_is_none_is_passed_over(score, given):
+    spans = langfuse()
+    spans[0].attributes["langfuse.observation.input"] = json.dumps(given)
+    assert score(spans)[:2] == (0, "PASSED")

@@ -65,9 +65,11 @@ def _spoken(value: Any, role: str) -> Any:
     """What was said: a text, messages, or the only text among a function's arguments."""
     found = json_attribute(value)
     if isinstance(found, dict) and not {"role", "content", "messages"} & found.keys():
-        inner = (
-            [*found.get("args", ()), *found.get("kwargs", {}).values()] if "args" in found else found.values()
-        )
+        match found:
+            case {"args": list() as by_place, "kwargs": dict() as by_name}:
+                inner = [*by_place, *by_name.values()]
+            case _:
+                inner = list(found.values())
         said = [one for one in inner if isinstance(one, str)]
         found = said[0] if len(said) == 1 else None
     contents = contents_of(found, role)

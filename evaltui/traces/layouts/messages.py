@@ -26,6 +26,7 @@ _MODEL = frozenset(("assistant", "model", "ai", "AIMessage", "AIMessageChunk"))
 _TOOL = frozenset(("tool", "function", "ToolMessage"))
 _SYSTEM = frozenset(("system", "developer", "SystemMessage"))
 _TEXTS = frozenset(("text", "input_text", "output_text"))
+_TEXT_KEYS = ("content", "text", "thinking", "reasoning")
 _THOUGHTS = frozenset(("reasoning", "thinking", "thought"))
 _CALLS = frozenset(("tool_call", "tool_use", "function_call"))
 _RESPONSES = frozenset(("tool_call_response", "tool_result", "function_call_output", "tool_response"))
@@ -110,6 +111,8 @@ def _message(item: Any, role: str) -> Json | None:
     parts = list(_parts(given))
     for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")):
         parts += _call(call)
+    if all(part.get("thought") for part in parts) and any(map(_lacks_text, _list(given))):
+        return None
     if not parts and not any(name in item for name in ("parts", "content", "contents", "tool_calls")):
         return None
     return {"role": _role(who), "parts": parts}
@@ -159,8 +162,18 @@ def _part(item: Json) -> Iterator[Json]:
         yield {"text": f"[{NOT_RECORDED}: {_mime(either(item, 'inlineData') if not kind else item)}]"}
 
 
+def _lacks_text(item: Any) -> bool:
+    """Whether a part of a message is a text that nobody recorded."""
+    part = item.get("message_content", item) if isinstance(item, dict) else None
+    return (
+        isinstance(part, dict)
+        and str(part.get("type")) in _TEXTS
+        and all(part.get(name) is None or is_placeholder(part[name]) for name in _TEXT_KEYS)
+    )
+
+
 def _text(item: Json) -> Iterator[Json]:
-    for name in ("content", "text", "thinking", "reasoning"):
+    for name in _TEXT_KEYS:
         value = item.get(name)
         if isinstance(value, str):
             yield from _parts(value)
@@ -225,7 +238,7 @@ def _alone(value: Any) -> Any:
 
 def _alone_text(value: Any) -> Any:
     """The text of a single part, else the value."""
-    if isinstance(value, dict) and value.get("type") in _TEXTS:
+    if isinstance(value, dict) and str(value.get("type")) in _TEXTS:
         return value.get("text", value.get("content"))
     return value
 
