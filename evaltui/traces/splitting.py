@@ -29,6 +29,8 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
             elif _has_next_message(model.operation, before):
                 starts.append(model)
                 before = []
+            elif _lacks_next_message(model.operation, before[-1].operation):
+                turn.lost = turn.lost or model.operation.remedy
         before.append(model)
     return _pieces(turn, starts) if starts else [turn]
 
@@ -44,6 +46,13 @@ def _loss(operation: Operation, before: Operation) -> str:
     """What brings a request that may begin a turn; "" where it does not."""
     has_answered = before.outputs is not None and not calls_in(before.outputs)
     return operation.remedy if operation.is_cut or has_answered else ""
+
+
+def _lacks_next_message(operation: Operation, before: Operation) -> bool:
+    """Whether a request ends in the answer before it: what the user said to that is not recorded."""
+    last = next((one for one in reversed(operation.inputs or ()) if one["parts"]), None)
+    answer = texts(before.outputs or ())
+    return bool(answer) and last is not None and last["role"] == "model" and texts([last]) == answer
 
 
 def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:

@@ -348,3 +348,35 @@ def test_what_looks_like_arguments_of_a_function_and_is_none_is_passed_over(scor
     spans = langfuse()
     spans[0].attributes["langfuse.observation.input"] = json.dumps(given)
     assert score(spans)[:2] == (0, "PASSED")
+
+
+def two_turns(second):
+    """The calls of a model in two turns, the second message of the user with these parts."""
+    asked = {"role": "user", "parts": [{"type": "text", "content": QUESTION}]}
+    hello, answer = (
+        {"role": "assistant", "parts": [{"type": "text", "content": text}]} for text in ("Hi.", ANSWER)
+    )
+    said = [([asked], hello), ([asked, hello, {"role": "user", "parts": second}], answer)]
+    messages = [
+        {"gen_ai.input.messages": json.dumps(inputs), "gen_ai.output.messages": json.dumps([output])}
+        for inputs, output in said
+    ]
+    root = {"traceloop.span.kind": "workflow", "traceloop.entity.name": "talk"}
+    return [
+        span(1, 0, root, length=900),
+        *(span(number, 1, {**MODEL, **one}) for number, one in enumerate(messages, start=2)),
+    ]
+
+
+@pytest.mark.parametrize("second", [[], [{"type": "text"}], [{"type": "text", "content": "<REDACTED>"}]])
+def test_an_answer_to_a_message_that_is_not_recorded_is_not_that_to_the_one_before(score, second):
+    code, _, said = score(two_turns(second), called=())
+    assert (code, {status for status, _ in said.values()}) == (3, {"NOT_EVALUATED"})
+
+
+def test_a_call_of_a_model_under_another_name_of_an_operation_is_one(score):
+    spans = [one for one in genai() if "gen_ai.tool.name" not in one.attributes]
+    assert score(spans)[:2] == (0, "PASSED")
+    spans[1].attributes["gen_ai.operation.name"] = "acompletion"
+    assert score(spans)[:2] == (0, "PASSED")
+    assert score(spans, called=())[:2] == (1, "FAILED")
