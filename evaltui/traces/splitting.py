@@ -26,7 +26,7 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
         if before and not _is_same_run(turn, model, before):
             if model.operation.inputs is None:
                 turn.lost = turn.lost or _loss(model.operation, before[-1].operation)
-            elif _has_next_message(model.operation, before):
+            elif _has_next_message(model.operation, before) or _is_asked_anew(model, before):
                 starts.append(model)
                 before = []
             elif _lacks_next_message(model.operation, before[-1].operation):
@@ -46,6 +46,25 @@ def _loss(operation: Operation, before: Operation) -> str:
     """What brings a request that may begin a turn; "" where it does not."""
     has_answered = before.outputs is not None and not calls_in(before.outputs)
     return operation.remedy if operation.is_cut or has_answered else ""
+
+
+def _is_asked_anew(model: Work, before: Sequence[Work]) -> bool:
+    """Whether an agent that has answered is asked something else, without what was said before: its
+    history may be elsewhere, such as at OpenAI."""
+    inputs, instruction = model.operation.inputs or (), model.operation.instruction
+    asked, last = user_parts(inputs), before[-1]
+    return bool(
+        asked
+        and instruction
+        and all(content["role"] != "model" for content in inputs)
+        and texts(last.operation.outputs or ())
+        and not calls_in(last.operation.outputs or ())
+        and last.span.end <= model.span.begin
+        and all(
+            one.operation.instruction == instruction and user_parts(one.operation.inputs or ()) != asked
+            for one in before
+        )
+    )
 
 
 def _lacks_next_message(operation: Operation, before: Operation) -> bool:

@@ -380,3 +380,16 @@ def test_a_call_of_a_model_under_another_name_of_an_operation_is_one(score):
     spans[1].attributes["gen_ai.operation.name"] = "acompletion"
     assert score(spans)[:2] == (0, "PASSED")
     assert score(spans, called=())[:2] == (1, "FAILED")
+
+
+def test_an_agent_with_its_history_elsewhere_is_asked_in_a_turn_of_its_own(score):
+    """As with `previous_response_id` of OpenAI: a request has the newest message alone."""
+    spans = two_turns([{"type": "text", "content": "And tomorrow?"}])
+    second = json.loads(spans[-1].attributes["gen_ai.input.messages"])[-1:]
+    spans[-1].attributes["gen_ai.input.messages"] = json.dumps(second)
+    for one in spans[1:]:
+        one.attributes["gen_ai.system_instructions"] = json.dumps([{"type": "text", "content": "Be brief."}])
+    # The last response is not that to the first message.
+    code, status, said = score(spans, called=())
+    assert (code, status, said["response_match_score"][0]) == (1, "FAILED", "FAILED")
+    assert said["conversation"][1] == '1 turn in the trace, not in the case: "And tomorrow?"'
