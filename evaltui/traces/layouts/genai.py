@@ -116,7 +116,7 @@ def _kind(span: OtelSpan) -> OperationKind | None:
     if isinstance(named, str) and named:
         if span.name == "execute_tool (merged)" or attributes.get("gen_ai.tool.name") == _MERGED:
             return "other"
-        # LiteLLM names its functions: `acompletion`, `responses`.
+        # Some libraries give the names of their own functions.
         return _KINDS.get(named, "model" if "gen_ai.output.messages" in attributes else "other")
     if any(name.startswith(("traceloop.", "openinference.", "langfuse.")) for name in attributes):
         return None
