@@ -225,7 +225,7 @@ LISTED: tuple[Action, ...] = (
         "escape",
         "q",
         where=_CLOSED,
-        rank=5,
+        rank=1,
     ),
     action(
         "toggle_fold",
