@@ -96,9 +96,21 @@ class ActionApp(EndingApp[ReturnType]):
         if leaves and screen is self.screen_stack[0] and not screen.leave_field():
             return True
         for node in (screen.focused or screen).ancestors_with_self:
-            if hasattr(node, f"action_{action}") and _is_registered(action, node):
+            if _has_action(node, action):
                 return await super().run_action(action, node, namespaces)
         return False
+
+
+def _has_action(node: DOMNode, action: str) -> bool:
+    """Whether a node does an action of the registry. Every widget of Textual's can page; neither a field nor
+    what is around it is meant."""
+    name = f"action_{action}"
+    if not hasattr(node, name) or not _is_registered(action, node):
+        return False
+    is_textuals = getattr(type(node), name, None) is getattr(Widget, name, None)
+    return not is_textuals or (
+        isinstance(node, Widget) and node.has_focus and not isinstance(node, TextField)
+    )
 
 
 def _is_registered(action: str, node: DOMNode | None) -> bool:

@@ -26,7 +26,7 @@ def test_a_page_through_a_pipe_is_plain_text(name, capsys):
 
 
 def test_a_comment_at_the_end_of_a_line_does_not_join_it_to_the_next_one():
-    assert "`enter`\nopens" in guide.topic("results").text
+    assert "`u`\n" in guide.topic("cases").text
 
 
 def test_links_to_other_pages_say_what_shows_them():

@@ -52,7 +52,7 @@ def call(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("module", "number"),
     [
-        ("evaltui.commands.arguments", "SIGINT"),
+        ("evaltui.commands.options", "SIGINT"),
         pytest.param("evaltui.cli", "SIGINT", marks=pytest.mark.thorough),
         pytest.param("evaltui.commands.run", "SIGINT", marks=pytest.mark.thorough),
         pytest.param("evaltui.commands.run", "SIGTERM", marks=pytest.mark.thorough),

@@ -118,7 +118,7 @@ async def test_a_model_with_retry_options_asks_again(write_agent, gemini):
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
-        (fails(400, "Invalid JSON payload."), "Invalid JSON payload."),
+        (fails(400, "Invalid JSON payload."), "400 INVALID_ARGUMENT: Invalid JSON payload"),
         (fails(429, "slow down"), "slow down"),
         (fails(500, "internal"), "internal"),
         (malformed(), "Expecting ':'"),

@@ -132,9 +132,7 @@ async def test_without_a_key_the_case_says_what_to_do(write_agent, gemini, monke
     monkeypatch.delenv("GOOGLE_API_KEY")
     (case,) = await Run().of(write_agent(AGENT), asks("one", "hello", ""))
     assert case.status is Status.ERROR
-    assert "Set GOOGLE_API_KEY or GEMINI_API_KEY in the environment or in the agent's .env file" in (
-        case.error.message
-    )
+    assert case.error.message == "GOOGLE_API_KEY is not set. Set it in my_agent/.env or the environment."
     assert gemini.requests == []
 
 
