@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,11 +37,12 @@ def write_run(
     shard: tuple[int, int] | None = None,
     failed: int = 100,
     fingerprint: str | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> Path:
     """The log of a run of so many cases of one turn, 3 KB each; every one of `failed` failed.
 
     Of a shard, its number from 1 and how many there are, it has every so many-th case. `fingerprint` is that
-    of the file of the set.
+    of the file of the set, `files` are those of the agent with theirs.
     """
     numbers = range(cases) if shard is None else range(shard[0] - 1, cases, shard[1])
     eval_ids = tuple(map(eval_id, numbers))
@@ -54,6 +56,7 @@ def write_run(
         RunSettings(runs=1),
         started=datetime(2026, 1, 2, 3, 4, 0 if shard is None else shard[0], tzinfo=UTC),
         agent_dir=".",
+        files=files or {},
         shards=None if shard is None else _shards(cases, shard),
     )
     log = RunWriter(path, header, Secrets())
