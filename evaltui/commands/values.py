@@ -31,23 +31,25 @@ def agent_word(text: str) -> str | Path:
     return text if is_url(text) else Path(text)
 
 
+def _float(text: str) -> float:
+    """The number that a text is; 0 for none, which no option takes."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
 def pass_if(text: str) -> str | float:
     if text in ("all", "majority"):
         return text
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = 0.0
+    rate = _float(text)
     if not 0 < rate <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a pass rate, e.g. 0.6")
     return rate
 
 
 def alpha(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
+    number = _float(text)
     if not 0 < number < 1:
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not between 0 and 1, e.g. 0.05")
     return number
@@ -141,10 +143,7 @@ def host(text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
+    number = _float(text)
     if not SECONDS.accepts(number):
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SECONDS.wanted}")
     return number
@@ -157,10 +156,7 @@ def folder(text: str) -> Path:
 
 
 def confidence(text: str) -> float:
-    try:
-        level = float(text)
-    except ValueError:
-        level = 0.0
+    level = _float(text)
     if not 0.5 < level < 1:
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not between 0.5 and 1, e.g. 0.95")
     return level

@@ -76,7 +76,7 @@ def find_run(store: RunStore, ref: str) -> Path:
 
 
 def _numbered(store: RunStore, ref: str) -> list[str]:
-    """The ids of the runs that have a number."""
+    """The ids of the runs with this number; none where it is no number."""
     if not re.fullmatch(r"[1-9]\d{0,5}", ref):
         return []
     ids = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -62,10 +62,11 @@ def bindings(scope: Scope) -> list[BindingType]:
     ]
 
 
-def _keys_in(action: Action, scope: Scope) -> Iterator[str]:
-    """Its keys without those that a field has a use for of its own."""
-    of_field = {"ctrl+d", "ctrl+u"} if scope in _OF_FIELDS else set()
-    return (key for key in action.keys if key not in of_field and (not of_field or len(key) > 1))
+def _keys_in(action: Action, scope: Scope) -> Sequence[str]:
+    """Its keys; in a field without letters, which are typed, and without those that edit its text."""
+    if scope not in _OF_FIELDS:
+        return action.keys
+    return [key for key in action.keys if len(key) > 1 and key not in ("ctrl+d", "ctrl+u")]
 
 
 def _twins(action: Action) -> list[str]:

@@ -40,11 +40,12 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     class Opened(Message):
         """The user wants to see the result of what is selected."""
 
-    class Edit(Message):
+    class Added(Message):
         """The selected case was just added: its first text is typed next."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
+        self._folded_sets = workbench.navigation.folded_sets
         self._unfolded_cases: set[CaseId] = set()
         # Their turns are not shown although they fail and are selected.
         self._folded_cases: set[CaseId] = set()
@@ -141,9 +142,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         kept = filtered.kept if filtered.filter else None
         unfolded = self._unfolded_cases | ({self._failing} if self._failing else set())
         order = self._workbench.navigation.in_order
-        self._rows = TreeRows(
-            self._workbench.sets.listed, kept, self._workbench.navigation.folded_sets, unfolded, order
-        )
+        self._rows = TreeRows(self._workbench.sets.listed, kept, self._folded_sets, unfolded, order)
         self.lines_changed(self._rows.count or len(self._empty()))
 
     def _empty(self) -> list[Line]:
@@ -151,8 +150,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _go_to_selection(self) -> None:
         selection = self._workbench.navigation.selection
-        if selection.eval_id is not None and selection.path in self._workbench.navigation.folded_sets:
-            self._workbench.navigation.folded_sets.discard(selection.path)
+        if selection.eval_id is not None and selection.path in self._folded_sets:
+            self._folded_sets.discard(selection.path)
             self._count_rows()
         line = self._rows.line_of(selection)
         if line is None:
@@ -206,7 +205,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
         width = self.line_width - 1
         if row.case is None:
-            folded = eval_set.case_path in self._workbench.navigation.folded_sets
+            folded = eval_set.case_path in self._folded_sets
             return [marker, *self._lines.of_set(eval_set, width, folded=folded)]
         case = eval_set.cases[row.case]
         if row.turn is None:
@@ -274,7 +273,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if selection.turn is not None:
             return True
         if selection.case is None:
-            return selection.path not in self._workbench.navigation.folded_sets
+            return selection.path not in self._folded_sets
         return selection.case in self._unfolded_cases or selection.case == self._failing
 
     def _set_folded(self, folded: bool) -> None:
@@ -282,11 +281,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if selection.turn is not None or selection.path is None:
             return
         if selection.case is None:
-            (
-                self._workbench.navigation.folded_sets.add
-                if folded
-                else self._workbench.navigation.folded_sets.discard
-            )(selection.path)
+            (self._folded_sets.add if folded else self._folded_sets.discard)(selection.path)
         else:
             shown, hidden = self._unfolded_cases, self._folded_cases
             (shown.discard if folded else shown.add)(selection.case)
@@ -319,7 +314,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         from evaltui.workbench.cases import set_editing
 
         if set_editing.new_case(self._workbench.editing):
-            self.post_message(self.Edit())
+            self.post_message(self.Added())
 
     def action_new_set(self) -> None:
         self._ask_for_set(lambda: None)

@@ -192,7 +192,7 @@ class RepeatScreen(QuestionScreen[Repeated]):
                 yield QuestionInput(self._pass_if)
             with Horizontal(classes="field"):
                 yield FormLabel("stop early")
-                yield QuestionInput(self._confidence, "at 0.95, say; then runs is the most")
+                yield QuestionInput(self._confidence, "e.g. 0.95; then runs is the maximum")
             yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
             yield DrawnLine(self._cost_line)
             yield DialogKeys(lambda: [Hint("confirm", "run"), Hint("next_field"), CANCEL])

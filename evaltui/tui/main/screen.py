@@ -348,7 +348,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     action_edit_case = partialmethod(go_to, "case")
 
-    def on_case_tree_edit(self) -> None:
+    def on_case_tree_added(self) -> None:
         from evaltui.tui.case.view import CaseView
 
         self.go_to("case")

@@ -25,7 +25,7 @@ _here = partial(action, where=(Scope.CASE,), refusal=_refuses, acts=True)
 _in_line = partial(action, where=(Scope.FIELD,))
 _in_text = partial(action, where=(Scope.TEXT,))
 _in_field = partial(action, where=(Scope.FIELD, Scope.TEXT))
-_in_fields = (Scope.FIELD, Scope.TEXT, Scope.FORM, Scope.ACCEPT)
+_FIELDS = (Scope.FIELD, Scope.TEXT, Scope.FORM, Scope.ACCEPT)
 
 
 CASE = (
@@ -100,7 +100,7 @@ CASE = (
         "Next field",
         "Take the completion, else apply the value and edit the next field",
         "tab",
-        where=_in_fields,
+        where=_FIELDS,
         rank=2,
         footer="next field",
     ),
@@ -109,7 +109,7 @@ CASE = (
         "Previous field",
         "Apply the value and edit the previous field",
         "shift+tab",
-        where=_in_fields,
+        where=_FIELDS,
         footer="previous",
     ),
     _in_field(
