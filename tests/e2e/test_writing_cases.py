@@ -53,7 +53,7 @@ def write_turn(terminal: Terminal, name: str) -> None:
     terminal.type(f"Who is {name}")
     terminal.wait_for(f"Who is {name}")
     terminal.press("ctrl+j", "o")
-    terminal.wait_for("the call names no tool")
+    terminal.wait_for("enter apply")
     terminal.type("loo")
     terminal.wait_for("Look a person up.")
     terminal.press("tab")
