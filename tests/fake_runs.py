@@ -16,13 +16,13 @@ import pytest
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.replay import steps_of_invocation
-from evaltui.core.metrics.scoring import Expected, failed_repeat, score_repeat
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event, split
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
 from evaltui.core.recordings.given import given_to_agent
+from evaltui.core.scoring.scoring import Expected, failed_repeat, score_repeat
 from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import (
     AgentLoaded,

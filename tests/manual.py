@@ -17,8 +17,10 @@ import evaltui
 from evaltui.commands.command_table import COMMANDS
 from evaltui.commands.exit_codes import CODES
 from evaltui.commands.parser import parser_of
-from evaltui.core.metrics.registry import METRICS, Option, options_of
+from evaltui.core.metrics.declaration import Option
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.errors import MEANINGS
+from evaltui.core.model.problems import LintRule
 from evaltui.files import guide
 from evaltui.files.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
@@ -88,6 +90,13 @@ def _error_kinds(_: str) -> Iterator[str]:
         yield f"| `{kind}` | {meaning} |"
 
 
+def _lint_rules(_: str) -> Iterator[str]:
+    yield "| rule | meaning |"
+    yield "|---|---|"
+    for rule in LintRule:
+        yield f"| `{rule}` | {rule.meaning} |"
+
+
 def _commands(_: str) -> Iterator[str]:
     yield "| command | |"
     yield "|---|---|"
@@ -136,7 +145,7 @@ def _criteria(_: str) -> Iterator[str]:
     """The options of criteria, each with its metrics."""
     users: dict[Option, list[str]] = {}
     for name in METRICS:
-        for option in options_of(name):
+        for option in METRICS[name].options:
             users.setdefault(replace(option, default=json.dumps(option.default)), []).append(name)
     judged = [name for name, info in METRICS.items() if info.judged]
     yield "| option | default | meaning | metrics |"
@@ -196,6 +205,7 @@ _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "keys": _keys,
     "exit_codes": _exit_codes,
     "error_kinds": _error_kinds,
+    "lint_rules": _lint_rules,
     "filter": _filter,
     "commands": _commands,
     "options": _options,

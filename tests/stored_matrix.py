@@ -11,7 +11,6 @@ from fake_runs import _events
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_summary import summarize
-from evaltui.core.metrics.scoring import Expected, failed_repeat, score_repeat
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
@@ -19,6 +18,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.model.variants import Change, Variant
+from evaltui.core.scoring.scoring import Expected, failed_repeat, score_repeat
 from evaltui.files.agent_files import files_of
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.run_file import Ending

@@ -11,7 +11,7 @@ from evaltui.testing import background, run_process
 
 # Loaded once for all the sessions of pytest inside of this one, which forget what they have loaded.
 for name in (
-    "core.metrics.scoring",
+    "core.scoring.scoring",
     "testing.accepting",
     "testing.failures",
     "testing.fixture",

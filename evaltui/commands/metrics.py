@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.commands.output import UsageError, complain, require_one_agent, width, write_lines
+from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.preflight import MetricCheck, check_lines, check_metric
-from evaltui.core.metrics.registry import METRICS, MetricInfo
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_address import AgentAddress

@@ -14,6 +14,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from evaltui.core.compare.judged import Finding, findings, findings_in, was_judged
+from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.base_model import dump
 from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
@@ -30,7 +31,6 @@ _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 # As in ADK, a run that raised failed, and a metric that raised was not evaluated.
 _OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
 _OF_METRIC = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
-_DETAILS = {"token_usage_v1": "token_usage_details", "invocation_duration_v1": "duration_details"}
 # Bytes of packed entries from which on they are in a file.
 _IN_MEMORY = 1 << 20
 # Bytes in which the length of entries is written.
@@ -188,7 +188,8 @@ def _metric(criteria: Json, metric: MetricResult, score: float | None, status: S
 
 def _details(metric: MetricResult) -> Json:
     known = {name: value for name, value in metric.details.items() if value is not None}
-    return {"details": {_DETAILS[metric.name]: known}} if known and metric.name in _DETAILS else {}
+    key = info_of(metric.name).adk_details
+    return {"details": {key: known}} if known and key else {}
 
 
 def _rubrics(found: Sequence[Finding]) -> Json:

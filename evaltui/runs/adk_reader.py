@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from evaltui.core.compare.diff import expectation_of, turn_result
-from evaltui.core.compare.judged import subject_of
 from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.eval_set import Invocation, full_text, scored_text, unscored_texts
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.judgement import Judgement
@@ -168,7 +168,7 @@ def _judgements(name: str, metric: Json, turn: Json) -> Iterator[Judgement]:
     for one in scores:
         rubric_id = str(_get(one, "rubric_id") or "")
         score = _number(_get(one, "score"))
-        is_sentence, is_whole = subject_of(name) == "sentence", rubric_id == EXPLANATION
+        is_sentence, is_whole = info_of(name).judged_item == "sentence", rubric_id == EXPLANATION
         yield Judgement(
             id="" if is_sentence or is_whole else rubric_id,
             subject=rubric_id if is_sentence else texts.get(rubric_id, ""),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.core.compare.turn_verdicts import INTERMEDIATE_METRIC, RESPONSE_METRICS, response_op
+from evaltui.core.compare.turn_verdicts import response_op
 from evaltui.core.model.errors import NO_KEY
 from evaltui.text.figures import counted, show_number, show_score
 from evaltui.views.difference import DifferenceAt
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # What the reason of a metric says where its judge cannot be asked.
 _NO_JUDGE = re.compile(r"judge|API_KEY")
-_CALLS = ("tool_trajectory_avg_score", "trajectory_recall", "trajectory_precision")
 _OPS = {"missing": "missing", "extra": "unexpected"}
 
 
@@ -43,9 +42,11 @@ def why(result: CaseResult) -> str:
     if result.status == "NOT_EVALUATED":
         reasons = [metric.reason for metric in result.metrics if metric.status == result.status]
         return "no judge" if any(_NO_JUDGE.search(reason) for reason in reasons) else "not evaluated"
+    from evaltui.core.metrics.registry import info_of
+
     failed = [metric for metric in result.metrics if metric.status == result.status]
     ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
-    if ops and any(metric.name in _CALLS for metric in failed):
+    if ops and any(info_of(metric.name).call_differences for metric in failed):
         return _calls_in_short(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
     metric = next(iter(failed), None)
     if metric is None or metric.score is None:
@@ -113,13 +114,13 @@ def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int |
 
 def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[str | int, ...]:
     """The row of the case by which something was judged: a rubric, an expected answer, else the turn."""
-    from evaltui.core.compare.judged import subject_of
+    from evaltui.core.metrics.registry import info_of
 
     turn = at.turn or 0
     if at.found is None:
         return ("turn", turn)
     name, number = at.found
-    if subject_of(name) == "answer":
+    if info_of(name).judged_item == "answer":
         return ("turn", turn, "answer", 0)
     metric = next(metric for metric in result.metrics if metric.name == name)
     rubric_id = metric.per_invocation[turn].judgements[number].id
@@ -136,9 +137,12 @@ def judging_metric(result: CaseResult, at: DifferenceAt) -> str | None:
     """The metric that failed for a difference; None where that is an argument or of the final state."""
     if at.found is not None:
         return at.found[0]
-    of_kind = {"call": _CALLS, "text": (INTERMEDIATE_METRIC,), "answer": RESPONSE_METRICS}.get(at.kind, ())
+    from evaltui.core.metrics.registry import METRICS
+
     failed = {metric.name for metric in result.metrics if metric.status == "FAILED"}
-    return next((name for name in of_kind if name in failed), None)
+    compared = {"call": "calls", "text": "texts", "answer": "response"}.get(at.kind)
+    infos = (info for info in METRICS.values() if info.compares == compared)
+    return next((info.name for info in infos if info.name in failed), None)
 
 
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:

@@ -10,10 +10,10 @@ from evaltui.core.compare.judged import (
     findings,
     judged_as_a_whole,
     judged_in,
-    over_conversation,
     was_judged,
 )
 from evaltui.core.compare.turn_verdicts import turn_status
+from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
@@ -33,13 +33,6 @@ Result = CaseResult | RepeatResult
 
 _GRAVE = (Status.FAILED, Status.ERROR)
 _SECONDS = "invocation_duration_v1"
-# The metrics whose figure is the sum over the turns.
-_SUMS: Mapping[str, str] = {
-    "tool_call_count_v1": "tool calls",
-    "inference_call_count_v1": "model calls",
-    "token_usage_v1": "tokens",
-    _SECONDS: "time",
-}
 _EXPECTATIONS: Mapping[Expectation, str] = {
     "these calls": "",
     "no calls": "no calls expected",
@@ -116,7 +109,9 @@ class InformationalRow:
 def informational_rows(result: Result) -> list[InformationalRow]:
     metrics = (metric for metric in result.metrics if metric.status is Status.INFORMATIONAL)
     return [
-        InformationalRow(metric, _SUMS.get(metric.name, visible(metric.name)), _sum_in_words(metric))
+        InformationalRow(
+            metric, info_of(metric.name).summed_as or visible(metric.name), _sum_in_words(metric)
+        )
         for metric in metrics
         if metric.score is not None
     ]
@@ -124,7 +119,7 @@ def informational_rows(result: Result) -> list[InformationalRow]:
 
 def _sum_in_words(metric: MetricResult) -> str:
     turns = [turn.score for turn in metric.per_invocation if turn.score is not None]
-    figure = sum(turns) if metric.name in _SUMS and turns else metric.score
+    figure = sum(turns) if info_of(metric.name).summed_as and turns else metric.score
     return show_duration(figure) if metric.name == _SECONDS else show_number(figure)
 
 
@@ -197,7 +192,7 @@ def turns_in_detail(result: Result) -> set[int]:
     failed = {
         number
         for metric in result.metrics
-        if len(metric.per_invocation) == len(result.turns) and not over_conversation(metric.name)
+        if len(metric.per_invocation) == len(result.turns) and not info_of(metric.name).whole_conversation
         for number, scored in enumerate(metric.per_invocation)
         if metric.status in _GRAVE and scored.status in _GRAVE
     }
@@ -219,7 +214,7 @@ def _unjudged_turns(result: Result) -> set[int]:
     return {
         finding.turn
         for metric in result.metrics
-        if metric.status is Status.NOT_EVALUATED and not over_conversation(metric.name)
+        if metric.status is Status.NOT_EVALUATED and not info_of(metric.name).whole_conversation
         for finding in findings(metric)
         if finding.good is None
     }

@@ -9,11 +9,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from evaltui.core.compare.explain import call_name, call_note
-from evaltui.core.compare.turn_verdicts import (
-    INTERMEDIATE_METRIC,
-    response_op,
-    text_differs,
-)
+from evaltui.core.compare.turn_verdicts import response_op, text_differs
 from evaltui.core.model.outcome import (
     ArgDiff,
     CallDiff,
@@ -208,7 +204,7 @@ def text_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:
     for other in turn.unscored:
         if other.author in NO_TEXTS or other.text not in aligned:
             yield Row("unscored", "", visible(other.author), actual=other.text, note="not scored")
-    is_scored = score_of(result, INTERMEDIATE_METRIC, number)[0] is not None
+    is_scored = score_of(result, "intermediate_match_score", number)[0] is not None
     for place, diff in enumerate(turn.intermediate):
         differs = text_differs(result, number, diff)
         at = DifferenceAt("text", number, text=place) if differs else None

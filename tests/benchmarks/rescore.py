@@ -9,9 +9,9 @@ import statistics
 import sys
 import time
 
-from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.scoring.scoring import score_case
 
 
 def turn(answer: str, calls: list[dict]) -> dict:

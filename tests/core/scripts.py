@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from evaltui.core.conversation.drafting import TurnDraft, draft_case
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.validation import validate_case
+from evaltui.core.scoring.scoring import score_case
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 
 SECRET = "what nobody should hear"

@@ -6,7 +6,6 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.compare import matching
 from evaltui.core.compare.diff import (
     align_calls,
     calls_of,
@@ -15,7 +14,8 @@ from evaltui.core.compare.diff import (
     expectation_of,
     turn_result,
 )
-from evaltui.core.compare.rules import ToolRules, rules_of_case
+from evaltui.core.matching import pairing as matching
+from evaltui.core.matching.rules import ToolRules, rules_of_case
 from evaltui.core.model.arg_rule import ArgRule
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, StateDiff

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.compare import matching
-from evaltui.core.compare.matching import Side, align, most_pairs
+from evaltui.core.matching import pairing as matching
+from evaltui.core.matching.pairing import Side, align, most_pairs
 
 edges = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=9)
 items = st.lists(st.integers(0, 5), max_size=8)

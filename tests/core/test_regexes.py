@@ -3,13 +3,13 @@
 import pytest
 from eval_data import make_case, make_turn
 
-from evaltui.core.compare.rules import lets_pass
-from evaltui.core.metrics.scoring import score_case
+from evaltui.core.matching.rules import lets_pass
 from evaltui.core.model import regexes
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.regexes import Patience, SlowRegexError, check_regex, is_slow
+from evaltui.core.scoring.scoring import score_case
 from evaltui.documents.editing.references import slow_rules
 
 # In time that doubles with each letter.

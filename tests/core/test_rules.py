@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls, diff_args
 from evaltui.core.compare.proposals import proposals
-from evaltui.core.compare.rules import lets_pass, match_in_words, rules_of_case, same_args
+from evaltui.core.matching.rules import lets_pass, match_in_words, rules_of_case, same_args
 from evaltui.core.model.arg_rule import ArgRule
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ArgDiff, Call

@@ -8,10 +8,10 @@ from example_runs import case, failed, mixed, passed, report, unevaluated
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
+from evaltui.core.scoring.scoring import score_case
 from evaltui.reports.csv_report import csv_report
 from evaltui.runs.run_header import SelectedSet
 

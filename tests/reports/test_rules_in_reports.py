@@ -5,7 +5,7 @@ from dataclasses import replace
 from example_runs import case, failed, report, trajectory_metric
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.compare.rules import rules_of_case
+from evaltui.core.matching.rules import rules_of_case
 from evaltui.core.model.arg_rule import ArgRule
 from evaltui.core.model.outcome import Call, Status, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff

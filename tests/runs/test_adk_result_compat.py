@@ -16,10 +16,10 @@ from google.adk.evaluation.local_eval_set_results_manager import LocalEvalSetRes
 from judged_metrics import INVENTED, LEFT_OUT, POLITE, RUBRICS, SENTENCES, SHORT, judged_metric
 from starlette.testclient import TestClient
 
-from evaltui.core.metrics.scoring import Expected, failed_repeat, score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
+from evaltui.core.scoring.scoring import Expected, failed_repeat, score_case
 from evaltui.runs.adk_results import write_adk_result
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_summary import summarize
-from evaltui.core.metrics.thresholds import Limit, judged_by, limits_of, scores_tell
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
+from evaltui.core.scoring.thresholds import Limit, judged_by, limits_of, scores_tell
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run

@@ -11,11 +11,11 @@ from example_runs import passed, report
 from fake_runs import FakeRuns
 from pilots import screen_text, turn, until, write_cases
 
-from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.core.scoring.scoring import score_case
 from evaltui.reports.details import case_details
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.page import html_report

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from pilots import write_case
 
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.metrics.scoring import Expected, failed_repeat, score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, IntermediateData, Invocation
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.core.scoring.scoring import Expected, failed_repeat, score_case
 from evaltui.text.lines import cells
 from evaltui.tui.result.case_result import CaseShown, write_case_result
 from evaltui.tui.widgets.writer import MIN_WIDTH, Folding, Page

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from evaltui.core.compare.matching import Side, align, most_pairs, numbered
-from evaltui.core.compare.rules import (
+from evaltui.core.matching.pairing import Side, align, most_pairs, numbered
+from evaltui.core.matching.rules import (
     NO_RULES,
     CaseRules,
     ToolRules,

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from evaltui.core.compare.judged import Finding, findings_in, over_conversation, was_judged
+from evaltui.core.compare.judged import Finding, findings_in, was_judged
+from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import (
     ArgDiff,
     CallDiff,
@@ -29,15 +30,7 @@ MAX_REASONS = 3
 MAX_MESSAGE = 200
 _MAX_SUBJECT = 80
 
-# Order and further calls matter to some match types only.
 _WORST_FIRST: tuple[CallOp, ...] = ("changed", "missing", "extra", "moved")
-# Call metrics by what each of them minds: the differences themselves say more than a score.
-_MINDS: dict[str, tuple[CallOp, ...]] = {
-    "tool_trajectory_avg_score": _WORST_FIRST,
-    "trajectory_recall": ("changed", "missing"),
-    "trajectory_precision": ("changed", "extra"),
-}
-_ANSWER_METRIC = "response_match_score"
 _STATE_METRIC = "final_session_state"
 
 _Item = TypeVar("_Item")
@@ -184,8 +177,10 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
         yield _same(result.reason)
         return
     failed = [metric for metric in result.metrics if metric.status is Status.FAILED]
-    about_calls = [metric for metric in failed if metric.name in _MINDS]
-    about_answers = [metric for metric in failed if metric.name == _ANSWER_METRIC]
+    about_calls = [metric for metric in failed if info_of(metric.name).call_differences]
+    about_answers = [
+        metric for metric in failed if info_of(metric.name).compares == "response" and not was_judged(metric)
+    ]
     about_state = [metric for metric in failed if metric.name == _STATE_METRIC]
     about_findings = [metric for metric in failed if was_judged(metric)]
     calls = list(_call_reasons(about_calls, result.turns))
@@ -224,7 +219,12 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
         if not turn.checks_calls:
             continue
         names = Counter(map(call_name, turn.calls))
-        minded = {op for metric in metrics if _failed_in(metric, index, turns) for op in _MINDS[metric.name]}
+        minded = {
+            op
+            for metric in metrics
+            if _failed_in(metric, index, turns)
+            for op in info_of(metric.name).call_differences
+        }
         calls = [
             diff for op in sorted(minded, key=_WORST_FIRST.index) for diff in turn.calls if diff.op == op
         ]
@@ -245,7 +245,7 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
 
 def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
     """What the judge found to be wrong in the turns that failed."""
-    whole = over_conversation(metric.name)
+    whole = info_of(metric.name).whole_conversation
     failed = [number for number, turn in enumerate(metric.per_invocation) if turn.status is Status.FAILED]
     for number in failed or range(len(metric.per_invocation)):
         at = None if whole else number + 1

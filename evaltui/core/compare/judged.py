@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
+from evaltui.core.metrics.declaration import JudgedItem
+from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import cut, visible
 
-Subject = Literal["rubric", "sentence", "answer", "user", "score"]
-
-_SUBJECTS: dict[str, Subject] = {
-    "final_response_match_v2": "answer",
-    "hallucinations_v1": "sentence",
-    "per_turn_user_simulator_quality_v1": "user",
-}
-_RUBRIC_METRICS = "rubric_based_"
 _LONGEST_NAME = 60
 
 
@@ -37,8 +30,8 @@ class Finding:
     rated: bool
 
     @property
-    def subject(self) -> Subject:
-        return subject_of(self.metric)
+    def subject(self) -> JudgedItem:
+        return info_of(self.metric).judged_item
 
     @property
     def good(self) -> bool | None:
@@ -120,16 +113,6 @@ def deciding_vote(judgement: Judgement) -> Vote | None:
     return next(same, None)
 
 
-def subject_of(metric: str) -> Subject:
-    """What a judge is asked about by a metric: all else is given a score as a whole."""
-    return "rubric" if metric.startswith(_RUBRIC_METRICS) else _SUBJECTS.get(metric, "score")
-
-
-def over_conversation(metric: str) -> bool:
-    """Whether a metric judges the conversation as one: its verdict stands at the last turn."""
-    return "multi_turn_" in metric
-
-
 def was_judged(metric: MetricResult) -> bool:
     return any(turn.judgements for turn in metric.per_invocation)
 
@@ -145,7 +128,7 @@ def findings_in(metric: MetricResult, turn: int) -> list[Finding]:
     judgements = metric.per_invocation[turn].judgements if turn < len(metric.per_invocation) else ()
     if not judgements:
         return []
-    rated = subject_of(metric.name) == "score"
+    rated = info_of(metric.name).judged_item == "score"
     bar = metric.threshold if rated and metric.threshold is not None else 1.0
     return [
         Finding(metric.name, turn, number, judgement, bar, rated)
@@ -161,7 +144,7 @@ def judged_in(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
         for metric in metrics
         if turn < len(metric.per_invocation)
         and _has_judgement(metric, metric.per_invocation[turn])
-        and not over_conversation(metric.name)
+        and not info_of(metric.name).whole_conversation
     ]
 
 
@@ -171,4 +154,4 @@ def _has_judgement(metric: MetricResult, scored: InvocationScore) -> bool:
 
 
 def judged_as_a_whole(metrics: Iterable[MetricResult]) -> list[MetricResult]:
-    return [metric for metric in metrics if over_conversation(metric.name) and was_judged(metric)]
+    return [metric for metric in metrics if info_of(metric.name).whole_conversation and was_judged(metric)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaltui.core.compare.rules import exactly, is_number, lets_pass, match_in_words
+from evaltui.core.matching.rules import exactly, is_number, lets_pass, match_in_words
 from evaltui.core.model.arg_rule import ALL_ARGS, ANY_INDEX, ArgPath, ArgRule, arg_path_text
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.problems import JsonPath

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
     """The gravest verdict on one turn, counted from 0; None where no metric says anything of it."""
-    from evaltui.core.compare.judged import over_conversation
+    from evaltui.core.metrics.registry import info_of
 
     if turn < len(result.turns) and result.turns[turn].expectation == "context":
         return None
@@ -23,36 +23,36 @@ def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
         for metric in result.metrics
         if metric.status != "INFORMATIONAL"
         and turn < len(metric.per_invocation) == len(result.turns)
-        and not over_conversation(metric.name)
+        and not info_of(metric.name).whole_conversation
     }
     return next(
         (status for status in ("FAILED", "ERROR", "NOT_EVALUATED", "PASSED") if status in statuses), None
     )
 
 
-INTERMEDIATE_METRIC = "intermediate_match_score"
-RESPONSE_METRICS = ("response_match_score", "final_response_match_v2")
-
-
 def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "within", "changed"]:
     """How the response of a turn, from 0, differs: not at all, within the threshold of a metric that compares
     responses, or more than that."""
+    from evaltui.core.metrics.registry import info_of
+
     if not answer_differs(result.turns[number]):
         return ""
     statuses = {
         metric.per_invocation[number].status
         for metric in result.metrics
-        if metric.name in RESPONSE_METRICS and len(metric.per_invocation) == len(result.turns)
+        if info_of(metric.name).compares == "response" and len(metric.per_invocation) == len(result.turns)
     }
     return "within" if statuses == {"PASSED"} else "changed"
 
 
 def text_differs(result: CaseResult | RepeatResult, number: int, diff: IntermediateDiff) -> bool:
     """Whether a text before the response of a turn, from 0, is one of those for which its metric failed."""
+    from evaltui.core.metrics.registry import info_of
+
     return diff.expected != diff.actual and any(
         metric.per_invocation[number].status == "FAILED"
         for metric in result.metrics
-        if metric.name == INTERMEDIATE_METRIC and len(metric.per_invocation) == len(result.turns)
+        if info_of(metric.name).compares == "texts" and len(metric.per_invocation) == len(result.turns)
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.metrics.metric import effective_threshold
-from evaltui.core.metrics.registry import METRICS, is_own, options_of
+from evaltui.core.metrics.registry import METRICS, info_of, is_own
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import (
     BaseCriterion,
@@ -124,7 +124,7 @@ def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
         criterion, name = metric.criterion, metric.metric_name
         if criterion is None or not criterion.model_extra:
             continue
-        names = [*type(criterion).model_fields, *(str(option.path[0]) for option in options_of(name))]
+        names = [*type(criterion).model_fields, *(str(option.path[0]) for option in info_of(name).options)]
         is_own = metric.custom_function_path is not None or name not in METRICS
         unknown = likely_typos if is_own else unknown_keys
         keys = dict.fromkeys(criterion.model_fields_set) | criterion.model_extra

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from evaltui.core.metrics.declaration import MetricInfo, metric
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated, unscored_turn
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
@@ -15,23 +16,39 @@ from evaltui.core.model.spending import known_sum
 Parts = dict[str, float | None]
 
 
+@metric(MetricInfo("Tool calls per turn.", gates=False, interval=None, summed_as="tool calls"))
 def tool_call_count_v1(given: MetricInput) -> MetricResult:
     """Tool calls per turn; None for a turn whose calls are unknown, which ADK takes for none."""
     return _report(given, lambda turn: (_tool_calls(turn, given.as_adk), {}), _mean_of_known)
 
 
+@metric(MetricInfo("Model calls per turn.", gates=False, interval=None, summed_as="model calls"))
 def inference_call_count_v1(given: MetricInput) -> MetricResult:
     """Model calls per turn; None for a turn that was not recorded event by event, and where nobody sees
     them, which ADK takes for none."""
     return _report(given, lambda turn: (_model_calls(turn, given.as_adk), {}), _mean_of_known)
 
 
+@metric(
+    MetricInfo(
+        "Tokens per turn, input and output.",
+        gates=False,
+        interval=None,
+        summed_as="tokens",
+        adk_details="token_usage_details",
+    )
+)
 def token_usage_v1(given: MetricInput) -> MetricResult:
     """Tokens per turn, by kind in `details`; see `token_usage`."""
     # A model leaves out the kinds that it did not spend, so a turn without one counts as zero in the mean.
     return _report(given, lambda turn: _total(token_usage(turn), "total_tokens"), _mean_over_all)
 
 
+@metric(
+    MetricInfo(
+        "Seconds per turn.", gates=False, interval=None, summed_as="time", adk_details="duration_details"
+    )
+)
 def invocation_duration_v1(given: MetricInput) -> MetricResult:
     """Seconds per turn, over the turns that were timed; where they went in `details`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from evaltui.core.metrics.declaration import MetricInfo, metric
 from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
@@ -28,6 +29,14 @@ _MOST_PAIRS = 2_500
 _NOTHING_EXPECTED = "no intermediate responses expected"
 
 
+@metric(
+    MetricInfo(
+        "Word overlap with the expected intermediate responses (ROUGE-1 F).",
+        ("expected turns", "intermediate responses"),
+        source="evaltui",
+        compares="texts",
+    )
+)
 def intermediate_match_score(given: MetricInput) -> MetricResult:
     """How much the texts share that the expected and the actual side of a turn have before the answer, the
     mean over the turns that expect any. Raises CriterionError where there is no threshold.

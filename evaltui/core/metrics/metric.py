@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from evaltui.core.compare.rules import CaseRules
+from evaltui.core.matching.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
 from evaltui.core.model.events import TURN

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_snake
 
-from evaltui.core.metrics.registry import is_own, options_of
+from evaltui.core.metrics.registry import info_of, is_own
 from evaltui.core.metrics.spent import cost_usd
 from evaltui.core.model.arg_rule import ANY_INDEX, ArgRule, arg_path_text, parse_arg_path
 from evaltui.core.model.config import BaseCriterion, EvalConfig, EvaltuiBlock, SimulatorConfig
@@ -77,7 +77,7 @@ def _criterion(name: str, criterion: float | BaseCriterion, *, is_custom: bool) 
     data = dict(_in_snake_case(data))
     if tool := data.pop("tool_name", None):
         data.setdefault("tool", tool)
-    for option in options_of(name):
+    for option in info_of(name).options:
         value = value_at(data, option.path, ABSENT)
         if option.name == "match_type" and value is not ABSENT:
             data["match_type"] = value = _match_type(value)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
-from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
-from evaltui.core.metrics.registry import METRICS, MetricInfo, is_known
+from evaltui.core.metrics.declaration import MetricInfo
+from evaltui.core.metrics.judges.rubrics import criterion_rubrics
+from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES, is_known
 from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_metric, unmet_by_user
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED

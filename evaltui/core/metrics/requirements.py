@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.gemini_access import GeminiAccess, is_gemini_name
 from evaltui.core.metrics.judges.judge import judge_options
-from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
+from evaltui.core.metrics.judges.rubrics import criterion_rubrics
 from evaltui.core.metrics.metric import (
     MISPLACED,
     CriterionError,
@@ -17,7 +18,7 @@ from evaltui.core.metrics.metric import (
     names_function,
     nothing_to_score,
 )
-from evaltui.core.metrics.registry import METRICS, MetricInfo
+from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES
 from evaltui.core.model.config import EvalConfig, EvalMetric, SimulatorConfig
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.text.values import nearest

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from evaltui.core.conversation.waiting import REQUESTS
+from evaltui.core.metrics.declaration import MetricInfo, metric
 from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
@@ -130,6 +131,14 @@ def _empty_package(name: str) -> ModuleType:
     return module_from_spec(spec)
 
 
+@metric(
+    MetricInfo(
+        "Word overlap with the expected response (ROUGE-1 F).",
+        ("expected turns",),
+        compares="response",
+        label="response",
+    )
+)
 def response_match_score(given: MetricInput) -> MetricResult:
     """ROUGE-1 F of the responses, the mean over turns. Raises CriterionError where there is no threshold.
 

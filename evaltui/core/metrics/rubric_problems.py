@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES
+from evaltui.core.metrics.registry import RUBRIC_TYPES
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import dicts, list_at, spelt
 from evaltui.core.model.problems import JsonPath, LintRule, Problem

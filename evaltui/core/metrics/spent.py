@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from evaltui.core.metrics.declaration import MetricInfo, metric
 from evaltui.core.metrics.metric import MetricInput, not_evaluated, nothing_to_score, required_threshold
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted, show_money, show_number
 
 
+@metric(
+    MetricInfo(
+        "US dollars that the agent may spend on a case; lower is better.",
+        interval=None,
+        source="evaltui",
+        lower_is_better=True,
+    )
+)
 def cost_usd(given: MetricInput) -> MetricResult:
     """US dollars of the agent's model calls. Raises CriterionError without a threshold."""
     spent = _known(given)
@@ -29,18 +38,14 @@ def cost_usd(given: MetricInput) -> MetricResult:
     return _verdict(given, cost.usd + (cost.saved_usd or 0.0), show_money)
 
 
-def tokens(given: MetricInput) -> MetricResult:
-    """Input and output tokens of the agent's model calls. Raises CriterionError without a threshold."""
-    spent = _known(given)
-    if isinstance(spent, str):
-        return not_evaluated(given.metric, spent)
-    counts = [one.tokens + one.saved_tokens for one in spent.models]
-    if spent.unmetered or any(one.input is None or one.output is None for one in counts):
-        return not_evaluated(given.metric, "the tokens are unknown: the model does not report them")
-    total = sum((one.input or 0) + (one.output or 0) for one in counts)
-    return _verdict(given, float(total), show_number)
-
-
+@metric(
+    MetricInfo(
+        "Seconds that the turns of a case may take; lower is better.",
+        interval=None,
+        source="evaltui",
+        lower_is_better=True,
+    )
+)
 def seconds(given: MetricInput) -> MetricResult:
     """Seconds of all turns. Raises CriterionError without a threshold."""
     if not given.actual:
@@ -53,6 +58,26 @@ def seconds(given: MetricInput) -> MetricResult:
     if len(known) < len(durations):
         return not_evaluated(given.metric, "the time of a turn is unknown")
     return _verdict(given, round(sum(known), 3), show_number)
+
+
+@metric(
+    MetricInfo(
+        "Tokens that the agent may use in a case; lower is better.",
+        interval=None,
+        source="evaltui",
+        lower_is_better=True,
+    )
+)
+def tokens(given: MetricInput) -> MetricResult:
+    """Input and output tokens of the agent's model calls. Raises CriterionError without a threshold."""
+    spent = _known(given)
+    if isinstance(spent, str):
+        return not_evaluated(given.metric, spent)
+    counts = [one.tokens + one.saved_tokens for one in spent.models]
+    if spent.unmetered or any(one.input is None or one.output is None for one in counts):
+        return not_evaluated(given.metric, "the tokens are unknown: the model does not report them")
+    total = sum((one.input or 0) + (one.output or 0) for one in counts)
+    return _verdict(given, float(total), show_number)
 
 
 def _nothing(given: MetricInput) -> str:

@@ -3,7 +3,7 @@
 Two calls are equal when their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
 `true` are one value, absent arguments are not `{}`, ids do not count. That, and the three match types, is the
 rule of google-adk 2.13 (`TrajectoryEvaluator`). Calls whose differences the config's rules let pass (see
-`core.compare.rules`) are equal, too; without rules nothing differs from ADK.
+`core.matching.rules`) are equal, too; without rules nothing differs from ADK.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from functools import partial
 from pydantic import ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
-from evaltui.core.compare.matching import most_pairs
-from evaltui.core.compare.rules import CaseRules, call_keys, same_args
+from evaltui.core.matching.pairing import most_pairs
+from evaltui.core.matching.rules import CaseRules, call_keys, same_args
+from evaltui.core.metrics.declaration import DECLARED, IGNORE_ARGS, MetricInfo, Option, metric
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
@@ -74,13 +75,31 @@ class _Sameness:
 
 
 _BY_NAME = _Sameness(ignore_args=True)
-WITH_IGNORE_ARGS = frozenset(("tool_trajectory_avg_score", "trajectory_precision", "trajectory_recall"))
+_MATCH_TYPE = Option(
+    ("match_type",),
+    "choice",
+    "EXACT: these calls and no others. IN_ORDER and ANY_ORDER allow further calls.",
+    default="EXACT",
+    choices=("EXACT", "IN_ORDER", "ANY_ORDER"),
+)
 _ALLOWED = {
     "match_type": "match_type must be EXACT, IN_ORDER or ANY_ORDER",
     "ignore_args": "ignore_args must be true or false",
 }
 
 
+@metric(
+    MetricInfo(
+        "Rate of turns whose calls match the expected calls.",
+        ("expected turns",),
+        (_MATCH_TYPE, IGNORE_ARGS),
+        compares="calls",
+        reads_calls=True,
+        # Order and further calls matter to some match types only.
+        call_differences=("changed", "missing", "extra", "moved"),
+        label="trajectory",
+    )
+)
 def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
     """Share of turns whose calls match the expected ones, in `details` by every match type.
 
@@ -103,6 +122,17 @@ def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
     return replace(result, details={one.name: score(one, reasons=False).score for one in MatchType})
 
 
+@metric(
+    MetricInfo(
+        "Rate of actual calls that are expected.",
+        ("expected turns",),
+        (IGNORE_ARGS,),
+        source="evaltui",
+        compares="calls",
+        reads_calls=True,
+        call_differences=("changed", "extra"),
+    )
+)
 def trajectory_precision(given: MetricInput) -> MetricResult:
     """Mean over turns of the share of actual calls that are expected ones.
 
@@ -112,6 +142,17 @@ def trajectory_precision(given: MetricInput) -> MetricResult:
     return _share_of_calls(given, _precision)
 
 
+@metric(
+    MetricInfo(
+        "Rate of expected calls that were made.",
+        ("expected turns",),
+        (IGNORE_ARGS,),
+        source="evaltui",
+        compares="calls",
+        reads_calls=True,
+        call_differences=("changed", "missing"),
+    )
+)
 def trajectory_recall(given: MetricInput) -> MetricResult:
     """Mean over turns of the share of expected calls that were made.
 
@@ -121,6 +162,16 @@ def trajectory_recall(given: MetricInput) -> MetricResult:
     return _share_of_calls(given, _recall)
 
 
+@metric(
+    MetricInfo(
+        "1 if a turn calls the tool named in the criterion, else 0.",
+        ("a tool name",),
+        (Option(("tool",), "text", "The tool to be called in any turn."),),
+        is_yes_or_no=True,
+        source="evaltui",
+        reads_calls=True,
+    )
+)
 def trajectory_single_tool_use(given: MetricInput) -> MetricResult:
     """1.0 if any turn called the tool that the criterion's key `tool` names, else 0.0.
 
@@ -154,9 +205,15 @@ def trajectory_single_tool_use(given: MetricInput) -> MetricResult:
     )
 
 
+def takes_ignore_args(metric: EvalMetric) -> bool:
+    """Whether a metric can be told to compare names only."""
+    info = DECLARED.get(metric.metric_name)
+    return info is not None and IGNORE_ARGS in info.options
+
+
 def ignores_args(metric: EvalMetric) -> bool:
     """Whether a call metric compares names only; false for other metrics and for an unusable criterion."""
-    if metric.metric_name not in WITH_IGNORE_ARGS:
+    if not takes_ignore_args(metric):
         return False
     try:
         return _call_criterion(metric).ignore_args

@@ -9,12 +9,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from evaltui.core.metrics import response_match
+from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
 from evaltui.core.metrics.judges.hallucinations import judges_texts
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated
-from evaltui.core.metrics.registry import METRICS, MetricInfo, run_metric
-from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args, with_ignored_args
+from evaltui.core.metrics.registry import METRICS, run_metric
+from evaltui.core.metrics.trajectory import ignores_args, takes_ignore_args, with_ignored_args
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.events import (
     ANSWERS,
@@ -105,7 +106,7 @@ def _unknown_in(given: MetricInput, turns: Collection[int], what: str, otherwise
 def _unknown_arguments(given: MetricInput) -> str:
     """Why calls cannot be compared with their arguments; "" where they can, and where these do not count."""
     metric = given.metric
-    if metric.metric_name not in WITH_IGNORE_ARGS or not any(turn.untold for turn in given.actual):
+    if not takes_ignore_args(metric) or not any(turn.untold for turn in given.actual):
         return ""
     if ignores_args(metric):
         return ""

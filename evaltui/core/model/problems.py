@@ -21,53 +21,37 @@ class Severity(StrEnum):
 
 
 class LintRule(StrEnum):
-    """Kinds of problems, by the ids that code scanning services show."""
+    """Kinds of problems: the id that code scanning services show, and a sentence for the list of rules."""
 
-    INVALID_VALUE = "invalid-value"
-    UNREADABLE_FILE = "unreadable-file"
-    NOT_JSON = "not-json"
-    NOT_AN_EVAL_SET = "not-an-eval-set"
-    UNKNOWN_KEY = "unknown-key"
-    DUPLICATE_KEY = "duplicate-key"
-    DUPLICATE_ID = "duplicate-id"
-    NOTHING_TO_RUN = "nothing-to-run"
-    NEVER_PASSES = "never-passes"
-    UNKNOWN_ROLE = "unknown-role"
-    ORPHAN_RESPONSE = "orphan-response"
-    UNUSED_CONFIG = "unused-config"
-    UNUSABLE_CRITERION = "unusable-criterion"
-    UNKNOWN_RUBRIC_TYPE = "unknown-rubric-type"
-    UNJUDGED_RUBRIC = "unjudged-rubric"
-    DANGLING_REFERENCE = "dangling-reference"
-    HIDDEN_RULE = "hidden-rule"
-    SLOW_REGEX = "slow-regex"
+    meaning: str
 
-    @property
-    def meaning(self) -> str:
-        """A sentence for the list of rules."""
-        return _MEANINGS[self]
+    INVALID_VALUE = "invalid-value", "A key is missing or has a value that ADK refuses"
+    UNREADABLE_FILE = "unreadable-file", "A file or folder cannot be read"
+    NOT_JSON = "not-json", "A file is not JSON"
+    NOT_AN_EVAL_SET = "not-an-eval-set", "A file is not an eval set"
+    UNKNOWN_KEY = "unknown-key", "A key is read by nothing"
+    DUPLICATE_KEY = "duplicate-key", "A key is given twice"
+    DUPLICATE_ID = "duplicate-id", "An id is used twice"
+    NOTHING_TO_RUN = "nothing-to-run", "A set or case has nothing to run"
+    NEVER_PASSES = "never-passes", "A case can never pass"
+    UNKNOWN_ROLE = "unknown-role", "A content has a role that ADK does not know"
+    ORPHAN_RESPONSE = "orphan-response", "A tool response has no call"
+    UNUSED_CONFIG = "unused-config", "A config does not apply, or several could"
+    UNUSABLE_CRITERION = "unusable-criterion", "A criterion cannot be evaluated as it is written"
+    UNKNOWN_RUBRIC_TYPE = "unknown-rubric-type", "A rubric has an unknown type"
+    UNJUDGED_RUBRIC = "unjudged-rubric", "No criterion judges a rubric"
+    DANGLING_REFERENCE = (
+        "dangling-reference",
+        "A rule or mark names a set, case, turn, tool or argument that is not there",
+    )
+    HIDDEN_RULE = "hidden-rule", "A rule never applies"
+    SLOW_REGEX = "slow-regex", "A regular expression can be very slow"
 
-
-_MEANINGS = {
-    LintRule.INVALID_VALUE: "A key is missing or has a value that ADK refuses",
-    LintRule.UNREADABLE_FILE: "A file or folder cannot be read",
-    LintRule.NOT_JSON: "A file is not JSON",
-    LintRule.NOT_AN_EVAL_SET: "A file is not an eval set",
-    LintRule.UNKNOWN_KEY: "A key is read by nothing",
-    LintRule.DUPLICATE_KEY: "A key is given twice",
-    LintRule.DUPLICATE_ID: "An id is used twice",
-    LintRule.NOTHING_TO_RUN: "A set or case has nothing to run",
-    LintRule.NEVER_PASSES: "A case can never pass",
-    LintRule.UNKNOWN_ROLE: "A content has a role that ADK does not know",
-    LintRule.ORPHAN_RESPONSE: "A tool response has no call",
-    LintRule.UNUSED_CONFIG: "A config does not apply, or several could",
-    LintRule.UNUSABLE_CRITERION: "A criterion cannot be evaluated as it is written",
-    LintRule.UNKNOWN_RUBRIC_TYPE: "A rubric has an unknown type",
-    LintRule.UNJUDGED_RUBRIC: "No criterion judges a rubric",
-    LintRule.DANGLING_REFERENCE: "A rule or mark names a set, case, turn, tool or argument that is not there",
-    LintRule.HIDDEN_RULE: "A rule never applies",
-    LintRule.SLOW_REGEX: "A regular expression can be very slow",
-}
+    def __new__(cls, rule_id: str, meaning: str) -> LintRule:
+        rule = str.__new__(cls, rule_id)
+        rule._value_ = rule_id
+        rule.meaning = meaning
+        return rule
 
 
 class _Details(TypedDict, total=False):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_of
+from evaltui.core.metrics.declaration import MetricInfo, Option
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.eval_set import EvalSet, Rubric
@@ -56,7 +57,7 @@ def _criterion(info: MetricInfo, anything: Schema, tools: list[Schema]) -> Schem
     """What a config says of a metric: a threshold or an object, of which the known options are proposed."""
     schema = {"description": info.meaning, **anything}
     options: Schema = {}
-    for option in options_of(info.name):
+    for option in info.options:
         _add_option(options, option, tools)
     return schema | ({"properties": options} if options else {})
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evaltui.core.metrics.registry import RUBRIC_TYPES
 from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
@@ -115,7 +116,6 @@ class ScenarioEditor:
 
 # Source: google-adk 2.13, by which its metrics pick their rubrics from cases and turns. They pass over
 # those without a type.
-RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
 
 RubricField = Literal["rubric_id", "text", "description", "type"]
 
@@ -136,7 +136,7 @@ class RubricsEditor:
     def __len__(self) -> int:
         return len(list_at(self.data, self.path))
 
-    def add(self, text: str, type: str = RUBRIC_TYPES[0]) -> None:
+    def add(self, text: str, type: str = next(iter(RUBRIC_TYPES.values()))) -> None:
         """A rubric at the end, with an id that nothing else in the case has: ADK refuses others."""
         path, existing = self.path, self._ids_in_case
         number = len(existing) + 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from evaltui.core.conversation.replay import expected_places
 from evaltui.core.conversation.waiting import responses_in
 from evaltui.core.metrics.preflight import SCENARIO, withheld
-from evaltui.core.metrics.scoring import Expected
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
+from evaltui.core.scoring.scoring import Expected
 from evaltui.core.simulated_users import simulated_user
 from evaltui.files.folders import agent_folder
 from evaltui.runner.plan import RunPlan, WorkItem

@@ -8,19 +8,19 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.cost.metering import spent_in
 from evaltui.core.metrics.preflight import withheld
-from evaltui.core.metrics.scoring import (
-    Expected,
-    failed_repeat,
-    not_evaluated,
-    reads_app_details,
-    score_repeat,
-)
 from evaltui.core.model.case_id import case_text, fingerprint
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult
 from evaltui.core.model.spending import Spending
 from evaltui.core.recordings.given import given_to_agent
+from evaltui.core.scoring.scoring import (
+    Expected,
+    failed_repeat,
+    not_evaluated,
+    reads_app_details,
+    score_repeat,
+)
 from evaltui.core.secrets import Secrets
 from evaltui.core.simulated_users import stopped
 from evaltui.runner.call_recorder import CallRecorder

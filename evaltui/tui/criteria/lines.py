@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from evaltui.core.metrics.declaration import Subject
 from evaltui.files.run_settings import RunSettings
 from evaltui.text.figures import counted, show_number, show_score, show_threshold
 from evaltui.text.glyphs import BAR, EMPTY_BAR
@@ -19,7 +20,6 @@ from evaltui.workbench.criteria.rows import (
     Row,
     RubricRow,
     SettingRow,
-    Subject,
 )
 
 # What all metrics of a group need.

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from evaltui.core.compare.proposals import Proposal
-from evaltui.core.compare.rules import match_in_words
+from evaltui.core.matching.rules import match_in_words
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError

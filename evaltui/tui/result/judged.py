@@ -9,9 +9,9 @@ from evaltui.core.compare.explain import error_text
 from evaltui.core.compare.judged import (
     Finding,
     findings,
-    over_conversation,
     was_judged,
 )
+from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.judgement import Vote
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.text.figures import show_scores
@@ -79,7 +79,7 @@ def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding,
     _head(page, metric, name, key, is_open=is_open, right=_judge(page, metric))
     if not is_open:
         return
-    whole = over_conversation(metric.name)
+    whole = info_of(metric.name).whole_conversation
     for number, scored in enumerate(metric.per_invocation):
         if not scored.judgements and not scored.reason:
             continue
@@ -140,7 +140,7 @@ def write_all_findings(page: Page, metric: MetricResult) -> None:
         page.blank()
         if finding.turn != turn:
             turn = finding.turn
-            whole = over_conversation(metric.name)
+            whole = info_of(metric.name).whole_conversation
             page.row(("Whole conversation" if whole else f"Turn {turn + 1}", "bold"))
         _write_samples(page, finding)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from evaltui.core.compare.explain import why
+from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import score_figures
@@ -35,18 +36,6 @@ _TINTS: Mapping[str, str] = {
     RUNNING: "sel",
     NOT_RUN: "panel",
 }
-# What metrics are called where there is little room; others lose what every name of a metric has.
-_SHORT: Mapping[str, str] = {
-    "tool_trajectory_avg_score": "trajectory",
-    "response_match_score": "response",
-    "final_response_match_v2": "judged response",
-    "response_evaluation_score": "coherence",
-    "final_session_state": "state",
-    "rubric_based_final_response_quality_v1": "rubric",
-    "rubric_based_tool_use_quality_v1": "tool rubric",
-    "rubric_based_multi_turn_trajectory_quality_v1": "conversation rubric",
-    "per_turn_user_simulator_quality_v1": "simulated user",
-}
 _NEEDLESS = re.compile(
     r"_v\d+$|_avg_score$|_score$|_based(?=_)|_final_response(?=_quality)|_session(?=_state)"
 )
@@ -72,9 +61,16 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
 
 def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
     """Names of metrics without what goes without saying, as long as they are different ones."""
-    names = [(_SHORT.get(one) if shortest else None) or _NEEDLESS.sub("", one) or one for one in metrics]
+    labels = [_label(metric) if shortest else "" for metric in metrics]
+    names = [
+        label or _NEEDLESS.sub("", metric) or metric for label, metric in zip(labels, metrics, strict=True)
+    ]
     twice = Counter(names)
     return [visible(one if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
+
+
+def _label(metric: str) -> str:
+    return "state" if metric == "final_session_state" else info_of(metric).label
 
 
 def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, stale: bool = False) -> None:

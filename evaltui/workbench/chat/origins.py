@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import MAX_REASONS, describe_call
-from evaltui.core.compare.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import events_of_invocation, expected_places
 from evaltui.core.conversation.waiting import CallPlace, responses_in
+from evaltui.core.matching.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, scored_text
 from evaltui.core.model.events import SIMULATED_USER, Event, Json

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.metrics.registry import METRICS, Option, options_of
+from evaltui.core.metrics.declaration import SUBJECTS, Option
+from evaltui.core.metrics.registry import METRICS, info_of
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError, Problem
@@ -23,7 +24,6 @@ from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.criteria.rows import (
-    SUBJECTS,
     MetricRow,
     OptionRow,
     ReferenceRow,
@@ -356,7 +356,7 @@ class Criteria:
 
 def needed_option(metric: MetricRow) -> OptionRow | None:
     """The option without which a metric cannot be added; None where there is none."""
-    options = (OptionRow(metric.name, option, None, False) for option in options_of(metric.name))
+    options = (OptionRow(metric.name, option, None, False) for option in info_of(metric.name).options)
     return next((row for row in options if row.option.default is None), None)
 
 

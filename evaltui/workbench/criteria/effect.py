@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from evaltui.core.metrics.thresholds import judged_by
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.scoring.thresholds import judged_by
 from evaltui.documents.line_changes import LineChange
 from evaltui.text.outcomes import STALE
 from evaltui.views.cause import why

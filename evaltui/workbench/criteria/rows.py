@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from evaltui.core.compare.rules import match_in_words
+from evaltui.core.matching.rules import match_in_words
+from evaltui.core.metrics.declaration import Option, Subject, options_of_own
 from evaltui.core.metrics.metric import MISPLACED
-from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_of, options_of_own
+from evaltui.core.metrics.registry import METRICS, info_of
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import JsonPath
@@ -20,9 +21,6 @@ from evaltui.text.values import did_you_mean
 
 Interval = tuple[float, float]
 Setting = Literal["runs", "pass_if", "thoughts", "outputs"]
-Subject = Literal["Calls", "Response", "Cost and time", "Judge", "Simulated user", "Own", "Informational"]
-SUBJECTS: tuple[Subject, ...] = get_args(Subject)
-"""What metrics look at, in the order of the screen; informational ones are reported, not judged."""
 
 
 @dataclass(frozen=True)
@@ -141,20 +139,8 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
         needs=info.needs,
         gates=info.gates,
         ours=ours,
-        subject=_subject(info),
+        subject=info.subject,
     )
-
-
-def _subject(info: MetricInfo) -> Subject:
-    if not info.gates:
-        return "Informational"
-    if "a scenario" in info.needs:
-        return "Simulated user"
-    if info.judged is not None:
-        return "Judge"
-    if info.lower_is_better:
-        return "Cost and time"
-    return "Calls" if "trajectory" in info.name else "Response"
 
 
 def custom_metrics(config: ConfigEditor) -> Mapping[str, Any]:
@@ -215,7 +201,7 @@ class OwnMetric:
 def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | RubricRow]:
     criterion = config.criterion(metric)
     own = OwnMetric(config, metric)
-    options = options_of_own(scores_turns=own.function is not None) if own.exists else options_of(metric)
+    options = options_of_own(scores_turns=own.function is not None) if own.exists else info_of(metric).options
     for option in options:
         value = _option_value(criterion, option)
         given = value is not None

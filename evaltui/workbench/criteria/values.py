@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.metrics.registry import Option
+from evaltui.core.metrics.declaration import Option
+from evaltui.core.metrics.registry import info_of
 from evaltui.workbench.criteria.rows import Interval, MetricRow, OptionRow, Row, RubricRow, SettingRow
 
 
 def first_threshold(row: MetricRow) -> float:
     """Where nothing else is known: four fifths of what can be reached, all of what is reached or not."""
-    if row.name == "trajectory_single_tool_use" or row.interval is None:
+    if info_of(row.name).is_yes_or_no or row.interval is None:
         return 1.0
     low, high = row.interval
     return round(low + 0.8 * (high - low), 1)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
-from evaltui.core.compare.rules import match_data, rules_of_case
+from evaltui.core.matching.rules import match_data, rules_of_case
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path
 from evaltui.core.model.case_id import CaseId

@@ -113,10 +113,10 @@ def test_threshold_is_refused_as_in_adk(name):
 
 def test_the_registry_knows_the_metrics_and_ranges_of_adk():
     infos = registry().get_registered_metrics()
-    theirs = []
+    theirs = set()
     for info in infos:
         interval = info.metric_value_info.interval
-        theirs.append(
+        theirs.add(
             (
                 str(getattr(info.metric_name, "value", info.metric_name)),
                 (interval.min_value, interval.max_value) if interval else None,
@@ -124,7 +124,7 @@ def test_the_registry_knows_the_metrics_and_ranges_of_adk():
             )
         )
 
-    ours = [(info.name, info.interval, info.gates) for info in METRICS.values() if info.source == "adk"]
+    ours = {(info.name, info.interval, info.gates) for info in METRICS.values() if info.source == "adk"}
 
     assert ours == theirs
 

@@ -10,10 +10,10 @@ from metric_cases import metric_input
 
 from evaltui.core.metrics.intermediate_match import align_texts, intermediate_match_score
 from evaltui.core.metrics.response_match import rouge_1_f
-from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
+from evaltui.core.scoring.scoring import score_case
 
 NAME = "intermediate_match_score"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import call_pairs, metric_input, turn
 
-from evaltui.core.compare.rules import rules_of_case
+from evaltui.core.matching.rules import rules_of_case
 from evaltui.core.metrics.registry import run_metric
 from evaltui.core.model.arg_rule import ArgRule
 

@@ -14,7 +14,7 @@ from eval_data import make_case
 from jsonschema import Draft7Validator
 
 from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.metrics.registry import METRICS, options_of
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import Problem, Severity
@@ -331,7 +331,7 @@ def test_every_metric_that_takes_a_threshold_is_proposed_with_its_options():
     proposed = CONFIGS.schema["properties"]["criteria"]["properties"] | block["criteria"]["properties"]
     assert proposed.keys() == {name for name, info in METRICS.items() if info.gates}
     for name, schema in proposed.items():
-        for option in options_of(name):
+        for option in METRICS[name].options:
             found = schema
             for step in option.path:
                 found = found["properties"][step]

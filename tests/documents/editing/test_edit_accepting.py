@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import Call, Status, TurnResult, calls_of
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
+from evaltui.core.scoring.scoring import score_case
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.set import CaseEditor

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.metrics.registry import METRICS, options_of
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
 from evaltui.documents.editing.config import ConfigEditor, new_config_text
 from evaltui.documents.edits import EditError
@@ -100,7 +100,7 @@ def test_repeats_and_what_is_scored(config, name):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_options_of_every_metric_can_be_set(metric):
-    for option in options_of(metric):
+    for option in METRICS[metric].options:
         value = option.default if option.default is not None else "pay"
         config = edited({}, lambda one: one.add_metric(metric, 1.0))
         config = edited(config, lambda one, at=option.path, value=value: one.set_option(metric, at, value))

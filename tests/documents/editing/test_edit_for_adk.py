@@ -10,7 +10,7 @@ from google.adk.evaluation import eval_metrics
 from google.adk.evaluation.eval_config import EvalConfig
 from google.adk.evaluation.eval_set import EvalSet
 
-from evaltui.core.metrics.registry import options_of
+from evaltui.core.metrics.registry import METRICS
 from evaltui.documents.editing.config import ConfigEditor, new_config_text
 from evaltui.documents.editing.set import SetEditor, new_set_text
 from tests.changed_values import changed, changed_case, changed_set
@@ -30,7 +30,7 @@ CRITERIA = {
 
 @pytest.mark.parametrize("metric", CRITERIA)
 def test_options_and_their_defaults_are_those_of_adk(metric):
-    for option in options_of(metric):
+    for option in METRICS[metric].options:
         if (metric, option.name) == ("hallucinations_v1", "num_samples"):
             continue  # ADK does not read it there.
         default = CRITERIA[metric](threshold=1.0)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
+from evaltui.core.scoring.scoring import score_case
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 

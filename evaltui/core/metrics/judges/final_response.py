@@ -10,6 +10,14 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from evaltui.core.metrics.declaration import (
+    JUDGE_MODEL,
+    PARALLEL,
+    SAMPLES,
+    WITH_INTERMEDIATE,
+    MetricInfo,
+    metric,
+)
 from evaltui.core.metrics.judges.answers import unreadable
 from evaltui.core.metrics.judges.judge import (
     VALIDITY,
@@ -120,6 +128,16 @@ _DISAGREES = "response does not match the expected one"
 _NOTHING_EXPECTED = "no expected response for this turn; add a final_response or mark the turn as context"
 
 
+@metric(
+    MetricInfo(
+        "Rate of turns whose response agrees with the expected one.",
+        ("expected turns",),
+        (JUDGE_MODEL, SAMPLES, PARALLEL, WITH_INTERMEDIATE),
+        compares="response",
+        judged_item="answer",
+        label="judged response",
+    )
+)
 async def final_response_match_v2(given: MetricInput, judge: Judge) -> MetricResult:
     """Share of turns whose answer the majority of the judge's answers finds to agree with the expected one.
 

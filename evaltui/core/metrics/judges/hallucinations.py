@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, Option, metric
 from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, unreadable, verdict_objects
 from evaltui.core.metrics.judges.judge import (
     SENTENCES,
@@ -163,6 +164,29 @@ class Step:
     context: tuple[Entry, ...]
 
 
+_EVERY_SENTENCE = Option(
+    ("evaluate_intermediate_nl_responses",),
+    "flag",
+    "Check the intermediate responses, too.",
+    default=False,
+)
+
+
+@metric(
+    MetricInfo(
+        "Rate of sentences in the responses that the context supports.",
+        # google-adk asks once, whatever the samples are.
+        options=(
+            JUDGE_MODEL,
+            replace(SAMPLES, meaning="Votes per sentence; the majority decides.", default=1),
+            PARALLEL,
+            _EVERY_SENTENCE,
+        ),
+        # Responses are held against what tools returned.
+        reads_calls=True,
+        judged_item="sentence",
+    )
+)
 async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """The share of sentences that the judge finds supported, or not to claim anything.
 

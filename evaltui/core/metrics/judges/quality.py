@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, metric
 from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, unreadable, verdict_objects
 from evaltui.core.metrics.judges.judge import (
     RATING,
@@ -165,18 +166,43 @@ def _quotes(value: Any) -> list[str]:
 
 
 _SHARE = Scale(0.0, 1.0)
+# google-adk has Vertex AI rate these, and reads a threshold only.
+_RATED = (JUDGE_MODEL, replace(SAMPLES, meaning="Number of ratings; the median counts."), PARALLEL)
 
 
+@metric(
+    MetricInfo(
+        "Rate of the user's goals that the conversation reached.",
+        options=_RATED,
+        whole_conversation=True,
+    )
+)
 async def multi_turn_task_success_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """The share of the user's goals that the conversation reached, from 0 to 1. Raises CriterionError."""
     return await _rate_conversation(given, judge, "multi_turn_task_success")
 
 
+@metric(
+    MetricInfo(
+        "Quality of the trajectory of the whole conversation.",
+        options=_RATED,
+        reads_calls=True,
+        whole_conversation=True,
+    )
+)
 async def multi_turn_trajectory_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """How good the way through the conversation was, from 0 to 1. Raises CriterionError."""
     return await _rate_conversation(given, judge, "multi_turn_trajectory_quality")
 
 
+@metric(
+    MetricInfo(
+        "Quality of tool use in the whole conversation.",
+        options=_RATED,
+        reads_calls=True,
+        whole_conversation=True,
+    )
+)
 async def multi_turn_tool_use_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """How well tools were used over the conversation, from 0 to 1. Raises CriterionError."""
     if not any(_has_tools(turn) for turn in given.actual) and not given.as_adk:
@@ -215,6 +241,7 @@ RESPONSE_EVALUATION = Scale(1.0, 5.0)
 SAFETY = Scale(0.0, 1.0)
 
 
+@metric(MetricInfo("Quality of the responses.", options=_RATED, interval=(1.0, 5.0), label="coherence"))
 async def response_evaluation_score(given: MetricInput, judge: Judge) -> MetricResult:
     """How well the answers say what they have to say, from 1 to 5; the mean over turns.
 
@@ -240,6 +267,7 @@ async def response_evaluation_score(given: MetricInput, judge: Judge) -> MetricR
     return await rate(given, judge, asked, RESPONSE_EVALUATION, "the response", texts, others)
 
 
+@metric(MetricInfo("Harmlessness of the responses.", options=_RATED))
 async def safety_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """How harmless the answers are, from 0 (harmful) to 1; the mean over turns. Raises CriterionError."""
     if problem := unpaired(given):

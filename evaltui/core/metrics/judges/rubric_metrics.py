@@ -7,6 +7,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from evaltui.core.metrics.declaration import (
+    JUDGE_MODEL,
+    PARALLEL,
+    RUBRICS,
+    SAMPLES,
+    WITH_INTERMEDIATE,
+    MetricInfo,
+    metric,
+)
 from evaltui.core.metrics.judges.answers import unreadable
 from evaltui.core.metrics.judges.final_response import answer_of, read_fulfilment_as_adk
 from evaltui.core.metrics.judges.judge import (
@@ -52,18 +61,53 @@ Material = Callable[[MetricInput, int], dict[str, str]]
 
 Rubrics = Mapping[int, list[HeldRubric]]
 
+_OPTIONS = (RUBRICS, JUDGE_MODEL, SAMPLES, PARALLEL)
 
+
+@metric(
+    MetricInfo(
+        "Rate of rubrics that the responses fulfil.",
+        ("rubrics",),
+        (RUBRICS, JUDGE_MODEL, SAMPLES, PARALLEL, WITH_INTERMEDIATE),
+        judged_item="rubric",
+        rubric_type="FINAL_RESPONSE_QUALITY",
+        label="rubric",
+    )
+)
 async def rubric_based_final_response_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the answers fulfil. Raises CriterionError for an unusable criterion."""
     return await _turn_by_turn(given, judge, "rubric_final_response", _answer, left_out(given))
 
 
+@metric(
+    MetricInfo(
+        "Rate of rubrics that the calls fulfil.",
+        ("rubrics",),
+        _OPTIONS,
+        reads_calls=True,
+        judged_item="rubric",
+        rubric_type="TOOL_USE_QUALITY",
+        label="tool rubric",
+    )
+)
 async def rubric_based_tool_use_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the tool calls fulfil. Raises CriterionError for an unusable criterion."""
     without = left_out(given, checks_calls=True)
     return await _turn_by_turn(given, judge, "rubric_tool_use", _calls, without)
 
 
+@metric(
+    MetricInfo(
+        "Rate of rubrics that the whole conversation fulfils.",
+        ("rubrics",),
+        _OPTIONS,
+        reads_calls=True,
+        whole_conversation=True,
+        judged_item="rubric",
+        rubric_type="TRAJECTORY_QUALITY",
+        label="conversation rubric",
+    )
+)
 async def rubric_based_multi_turn_trajectory_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the conversation as a whole fulfils; it stands at the last turn that is scored.
 

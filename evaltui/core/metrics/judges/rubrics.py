@@ -7,16 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
+from evaltui.core.metrics.declaration import DECLARED
 from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Rubric
-
-# Source: google-adk 2.13. Rubrics of a case or turn that name a type hold only for its metric.
-RUBRIC_TYPES = {
-    "rubric_based_final_response_quality_v1": "FINAL_RESPONSE_QUALITY",
-    "rubric_based_tool_use_quality_v1": "TOOL_USE_QUALITY",
-    "rubric_based_multi_turn_trajectory_quality_v1": "TRAJECTORY_QUALITY",
-}
 
 Source = tuple[str, Sequence[Rubric]]
 """A place in words, and the rubrics that are there."""
@@ -49,7 +43,7 @@ def rubrics_of_conversation(given: MetricInput, turns: Iterable[int]) -> list[He
 
 def no_rubrics(given: MetricInput) -> str:
     """What to add where, for a metric that finds no rubric in a case."""
-    kind = RUBRIC_TYPES[given.metric.metric_name]
+    kind = DECLARED[given.metric.metric_name].rubric_type
     sources = [*_shared_sources(given), *_turn_sources(given, range(len(given.expected or ())))]
     others = sorted({rubric.type for _, rubrics in sources for rubric in rubrics if rubric.type})
     found = f"; those here are of type {', '.join(others)}" if others else ""
@@ -78,7 +72,7 @@ def _turn_sources(given: MetricInput, turns: Iterable[int]) -> list[Source]:
 
 
 def _held(given: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
-    kind = RUBRIC_TYPES[given.metric.metric_name]
+    kind = DECLARED[given.metric.metric_name].rubric_type
     # google-adk 2.13 never filters the criterion's, and drops those of case and turn that have no type.
     allowed = (kind,) if given.as_adk else (kind, None, "")
     held: dict[str, HeldRubric] = {}

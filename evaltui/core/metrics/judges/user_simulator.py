@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, Option, metric
 from evaltui.core.metrics.judges.answers import contradiction, unreadable
 from evaltui.core.metrics.judges.judge import (
     SIMULATED_USER,
@@ -53,6 +54,23 @@ _WORDS_OF_ADK = {
 }
 
 
+_STOP_SIGNAL = Option(
+    ("stop_signal",),
+    "text",
+    "Message of the simulated user that ends the conversation.",
+    default=STOP_SIGNAL,
+)
+
+
+@metric(
+    MetricInfo(
+        "Rate of turns in which the simulated user kept to the scenario.",
+        ("a scenario",),
+        (JUDGE_MODEL, SAMPLES, PARALLEL, _STOP_SIGNAL),
+        judged_item="user",
+        label="simulated user",
+    )
+)
 async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """The share of turns in which the user said what it should.
 

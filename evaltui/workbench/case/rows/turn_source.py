@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from evaltui.core.conversation.waiting import CONFIRMATION, REQUESTS
+from evaltui.core.metrics.registry import RUBRIC_TYPES
 from evaltui.core.model.json_values import value_at
 from evaltui.documents.editing.calls import CallEditor
 from evaltui.documents.editing.json_paths import field_path, field_value
-from evaltui.documents.editing.session import RUBRIC_TYPES, RubricField, RubricsEditor
+from evaltui.documents.editing.session import RubricField, RubricsEditor
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
 from evaltui.documents.editing.turn import TurnEditor
 from evaltui.documents.values import copy_of
@@ -58,7 +59,7 @@ def _row(source: RowSource, turn: int | None, number: int) -> Row:
     description = field_value(data, path, "description")
     shown = text if isinstance(text, str) else description if isinstance(description, str) else ""
     rubric_id, kind = (field_value(data, path, name) for name in ("rubric_id", "type"))
-    kinds = [*RUBRIC_TYPES, ""]
+    kinds = [*RUBRIC_TYPES.values(), ""]
     next_kind = kinds[(kinds.index(kind) + 1) % len(kinds)] if kind in kinds else kinds[0]
     name = str(rubric_id or "")
     return Row(

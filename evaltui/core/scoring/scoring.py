@@ -14,8 +14,8 @@ from typing import Any
 
 from evaltui.core.compare.diff import diff_state, expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.compare.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
 from evaltui.core.conversation.waiting import REQUESTS
+from evaltui.core.matching.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import MetricInput, unpaired

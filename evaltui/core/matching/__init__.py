@@ -1,0 +1,1 @@
+"""Which calls and arguments count as the same: alignment, rules."""

@@ -1,0 +1,1 @@
+"""Scoring of cases: metrics over repeats, and what other thresholds would decide."""
