@@ -37,6 +37,7 @@ DISTRIBUTIONS = {
     "google.adk": "google-adk",
     "google.genai": "google-genai",
     "google.protobuf": "protobuf",
+    "google.rpc": "googleapis-common-protos",
     "jinja2": "Jinja2",
     "markupsafe": "MarkupSafe",
     "opentelemetry": "opentelemetry-api",
@@ -44,6 +45,8 @@ DISTRIBUTIONS = {
 OF_EXTRAS = {
     "a2a-sdk",
     "aiohttp",
+    "googleapis-common-protos",
+    "opentelemetry-proto",
     "textual-serve",
     "google-adk",
     "opentelemetry-api",
@@ -55,8 +58,8 @@ OF_EXTRAS = {
     "distributed",
     "cryptography",
 }
-# Another library imports it for a function that evaltui calls.
-IMPORTED_BY_OTHERS = {"cryptography"}
+# Another library imports it for a function that evaltui calls, or its modules are imported by name.
+IMPORTED_BY_OTHERS = {"cryptography", "opentelemetry-proto"}
 # Agents bring them: they are never installed for evaltui.
 FRAMEWORKS = {"langchain-core", "langgraph", "langsmith", "openai", "openai-agents", "pydantic-ai"}
 
@@ -169,6 +172,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
             *extras["prices"],
             *extras["report"],
             *extras["serve"],
+            *extras["traces"],
             *extras["dask"],
         ]
     )
@@ -185,12 +189,15 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
 WITH_AN_EXTRA = {
     "evaltui.core.cost.prices",
     "evaltui.adk.results_manager",
+    "evaltui.files.http_server",
     "evaltui.reports.html.templates",
     "evaltui.runner.cluster.connecting",
     "evaltui.runner.cluster.own_cluster",
     "evaltui.runner.cluster.worker",
     "evaltui.serving.server",
     "evaltui.traces.formats.protobuf",
+    "evaltui.traces.receiver.http",
+    "evaltui.traces.receiver.parts",
 }
 
 

@@ -23,6 +23,7 @@ from evaltui.commands.output import (
 from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.hosts import is_loopback
+from evaltui.files.packages import MissingExtraError
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.sessions import end_lines, session_json, session_lines
@@ -33,9 +34,7 @@ from evaltui.runs.sessions import Pattern, ScoredSession
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.traces.formats.protobuf import new_message
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
-from evaltui.traces.span import UnreadableTraceError
 
 _LAST_SECONDS = 8.0
 """In which sessions are still scored once the listener is to end."""
@@ -51,7 +50,7 @@ def listen(options: argparse.Namespace) -> int:
             options.token = token_of(options.token_env, options.agent_dir)
         _check(options)
         return run_interruptible(_listen(options, agent_of(options)))
-    except (UsageError, SpoolError, SpoolInUseError) as error:
+    except (UsageError, MissingExtraError, SpoolError, SpoolInUseError) as error:
         return complain("listen", error)
     except OSError as error:
         return complain("listen", address_in_words(error, options.host, options.port))
@@ -68,10 +67,6 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.token is not None:
         check_token(options.token)
-    try:
-        new_message("trace", "ExportTraceServiceRequest")
-    except UnreadableTraceError as error:
-        raise UsageError(str(error)) from error
 
 
 async def _listen(options: argparse.Namespace, agent: AgentAddress) -> int:

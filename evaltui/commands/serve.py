@@ -7,19 +7,16 @@ import asyncio
 import math
 import ssl
 import sys
-from typing import TYPE_CHECKING
 
 from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
 from evaltui.commands.tls import load_tls, refusal_of
 from evaltui.files.hosts import is_any, is_loopback
-from evaltui.files.packages import extra_command
+from evaltui.files.packages import MissingExtraError, require_extra
 from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
+from evaltui.serving.access import Access, new_secret, origin_of
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
-
-if TYPE_CHECKING:
-    from evaltui.serving.access import Access
 
 # Characters. Of a token that somebody chose: whoever has it may run the agent.
 _LEAST_TOKEN = 16
@@ -30,12 +27,13 @@ _MOST_TOLD = 20
 def serve(options: argparse.Namespace) -> int:
     """Serve until it is interrupted; returns the exit code."""
     try:
+        require_extra("serve")
         if not options.agent_dir.exists():
             raise UsageError(f"{options.agent_dir} does not exist")
         tls = _tls(options)
         access = _access(options)
         return run_interruptible(_serve(options, access, tls))
-    except UsageError as error:
+    except (UsageError, MissingExtraError) as error:
         return complain("serve", error)
     except OSError as error:
         return complain("serve", address_in_words(error, options.host, options.port))
@@ -43,12 +41,6 @@ def serve(options: argparse.Namespace) -> int:
 
 def _access(options: argparse.Namespace) -> Access:
     """Raises UsageError."""
-    try:
-        import evaltui.serving.server  # noqa: F401
-        from evaltui.serving.access import Access, new_secret, origin_of
-    except ModuleNotFoundError as error:
-        command = extra_command("serve")
-        raise UsageError(f"{(error.name or '').partition('.')[0]} is not installed. Run {command}") from error
     try:
         origins = tuple(map(origin_of, options.origin))
     except ValueError as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Literal
 
 from .folders import project_root
 
@@ -61,6 +62,27 @@ def install_command(folder: Path, package: str, executable: Path) -> str:
         return f"{quote(str(executable))} -m pip install {package}"
     # As in environments that uv has made.
     return f"uv pip install --python {quote(str(executable))} {package}"
+
+
+_MODULES_OF_EXTRAS = {
+    "serve": ("aiohttp", "textual_serve"),
+    "traces": ("aiohttp", "google.rpc", "opentelemetry.proto"),
+}
+
+
+class MissingExtraError(Exception):
+    """An extra of evaltui is not installed; the message names the command that installs it."""
+
+
+def require_extra(extra: Literal["serve", "traces"]) -> None:
+    """Raises MissingExtraError where a package of an extra is missing."""
+    for module in _MODULES_OF_EXTRAS[extra]:
+        try:
+            is_missing = find_spec(module) is None
+        except ModuleNotFoundError:
+            is_missing = True
+        if is_missing:
+            raise MissingExtraError(f"{module} is not installed. Run {extra_command(extra)}")
 
 
 def extra_command(extra: str) -> str:

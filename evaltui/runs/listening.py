@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from evaltui.documents.own_folder import make_own_folder
 from evaltui.files.folders import agent_folder
 from evaltui.files.hosts import in_url
+from evaltui.files.packages import require_extra
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import ScoredSession, scored_session
 from evaltui.runs.store import SESSIONS
-from evaltui.traces.receiver.http import OTLP_PORT, Access, serving
+from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.intake import Counts, Intake
 from evaltui.traces.receiver.sessions import CompletedSession, completed_sessions
 from evaltui.traces.receiver.spool import SPOOL, Spool, SpoolError, open_spool
@@ -76,8 +77,12 @@ def _next(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
 async def listening(request: RunRequest, address: Address) -> AsyncIterator[Listener]:
     """Takes spans while it is entered. `request` says of which agent, and how sessions are scored.
 
-    Raises OSError where the port is taken or the folder cannot be written, SpoolInUseError and SpoolError.
+    Raises OSError where the port is taken or the folder cannot be written, SpoolInUseError, SpoolError and
+    MissingExtraError.
     """
+    require_extra("traces")
+    from evaltui.traces.receiver.http import Access, serving
+
     folder = make_own_folder(agent_folder(request.agent_dir), SESSIONS)
     with open_spool(folder) as spool:
         await asyncio.to_thread(spool.forget, time.time() - _KEPT)

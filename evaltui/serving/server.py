@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import html
 import json
-import logging
 import os
 import ssl
 import time
@@ -16,12 +15,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from evaltui.files.hosts import in_url
+from evaltui.files.http_server import HEAD_SECONDS, SERVER_HEADER, HttpServer
 from evaltui.serving.access import Access, RefusedError
 from evaltui.serving.terminal import Size, Terminal, open_terminal
 from evaltui.workbench.case.editors import IN_BROWSER
@@ -33,9 +32,6 @@ IDLE_SECONDS = 30 * 60.0
 MOST_CONNECTIONS = 64
 LONGEST_MESSAGE = 1024 * 1024
 """Bytes of what a browser sends at once: a text that was pasted."""
-HEAD_SECONDS = 10.0
-"""In which somebody who connects has to have sent a request."""
-
 IDLE = 4000
 """With this code a socket is closed whose session was not used for long."""
 
@@ -58,9 +54,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# Which versions there are is nothing for attackers.
-_SERVER = {"Server": "evaltui"}
-_HEADERS = _SERVER | {
+_HEADERS = SERVER_HEADER | {
     "Content-Security-Policy": _POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -78,10 +72,6 @@ _OF_OTHER_TERMINALS = (
     "TMUX",
     "VTE_VERSION",
 )
-# What attackers send is nothing to fill a terminal with.
-_SILENT = logging.getLogger(__name__)
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
 _FULL = "As many sessions are open as there may be ({}). Close one, and start again.\r\n"
 
 
@@ -125,18 +115,10 @@ async def serving(
     `refused` is told why a socket was refused, which no page can read. Raises OSError.
     """
     server = _Server(served, access, limits or Limits(), refused)
-    loop = asyncio.get_running_loop()
-    patience = HEAD_SECONDS if tls else None
-    listening = await loop.create_server(
-        server.connection, access.host, port, ssl=tls, ssl_handshake_timeout=patience
-    )
-    server.port = listening.sockets[0].getsockname()[1]
-    watching = asyncio.create_task(server.end_silent())
+    server.port = await server.http.listen(access.host, port, tls)
     try:
         yield f"{access.scheme}://{in_url(access.host)}:{server.port}"
     finally:
-        listening.close()
-        watching.cancel()
         await server.end()
 
 
@@ -149,49 +131,23 @@ class _Server:
         self._access = access
         self._limits = limits
         self._refused = refused
-        self._http = web.Server(self._handle)
-        # Since when each connection has not sent a request.
-        self._silent: dict[web.RequestHandler, float] = {}
+        self.http = HttpServer(
+            self._handle, connections=limits.connections, head=limits.head, keepalive=_BEAT
+        )
         self._sessions: set[asyncio.Future[None]] = set()
         # Those among them that nobody uses any more.
         self._leaving: set[asyncio.Future[None]] = set()
         self._ending = asyncio.Event()
 
-    # Connections
-
-    def connection(self) -> asyncio.BaseProtocol:
-        if len(self._http.connections) >= self._limits.connections:
-            return _TurnedAway()
-        handler = _Handler(
-            self._http,
-            loop=asyncio.get_running_loop(),
-            access_log=_SILENT,
-            logger=_SILENT,
-            keepalive_timeout=_BEAT,
-            lingering_time=1.0,
-            max_line_size=4096,
-        )
-        self._silent[handler] = time.monotonic()
-        return handler
-
-    async def end_silent(self) -> None:
-        """Closes connections on which nothing is asked: whoever keeps many takes no place from others."""
-        while True:
-            await asyncio.sleep(self._limits.head / 2)
-            latest = time.monotonic() - self._limits.head
-            for handler in [one for one, since in self._silent.items() if since < latest]:
-                del self._silent[handler]
-                handler.force_close()
-
     async def end(self) -> None:
+        self.http.stop_listening()
         self._ending.set()
         await asyncio.gather(*self._sessions, return_exceptions=True)
-        await self._http.shutdown(1.0)
+        await self.http.shutdown(1.0)
 
     # Requests
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self._silent.pop(request.protocol, None)
         try:
             return await self._answered(request)
         except RefusedError as error:
@@ -242,7 +198,7 @@ class _Server:
         )
         if not socket.can_prepare(request):
             raise RefusedError(400, "not a websocket; a proxy has to pass the Upgrade header on")
-        socket.headers.update(_SERVER)
+        socket.headers.update(SERVER_HEADER)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             await socket.prepare(request)
@@ -347,19 +303,6 @@ class _Session:
             if time.monotonic() - self._used_at >= idle:
                 self._used_at, self.was_idle = time.monotonic(), True
                 self._terminal.end_if_idle()
-
-
-class _Handler(web.RequestHandler):
-    def handle_error(self, *given: Any, **named: Any) -> web.StreamResponse:
-        response = super().handle_error(*given, **named)
-        response.headers.update(_SERVER)
-        return response
-
-
-class _TurnedAway(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            transport.abort()
 
 
 _REFUSED = """<!DOCTYPE html>

@@ -110,12 +110,13 @@ def normal_id(value: Any, digits: int) -> str:
     if len(text) <= digits and _HEX.fullmatch(text):
         padded = text.lower().rjust(digits, "0")
         return padded if padded.strip("0") else ""
-    if (decoded := _from_base64(text)) and len(decoded) * 2 in (digits, _SHORT_TRACE_ID):
+    if (decoded := from_base64(text)) and len(decoded) * 2 in (digits, _SHORT_TRACE_ID):
         return normal_id(decoded, digits)
     return text
 
 
-def _from_base64(text: str) -> bytes:
+def from_base64(text: str) -> bytes:
+    """The bytes of an id in base64; empty for what is none."""
     # 8 and 16 bytes are 12 and 24 letters.
     if len(text) not in (12, 24):
         return b""

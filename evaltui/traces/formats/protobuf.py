@@ -7,40 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaltui.traces.formats.otlp import STATUSES
-from evaltui.traces.span import (
-    SPAN_ID,
-    TRACE_ID,
-    Attributes,
-    LogRecord,
-    OtelSpan,
-    Recorded,
-    SpanEvent,
-    UnreadableTraceError,
-    normal_id,
-)
+from evaltui.traces.formats.otlp import read_otlp
+from evaltui.traces.span import TRACE_ID, Recorded, UnreadableTraceError
 
 _INSTALL = "OTLP as protobuf needs the extra traces: pip install 'evaltui[traces]'"
 LENGTH = 4
 """Bytes of the length before each of several messages."""
 NO_MESSAGE = "neither JSON nor a message of OTLP as protobuf"
-
-
-def read_spans_message(data: bytes) -> Recorded:
-    """An `ExportTraceServiceRequest`. Raises UnreadableTraceError for what is none."""
-    found = Recorded()
-    for group in parsed_message(data, "trace", "ExportTraceServiceRequest").resource_spans:
-        resource = _attributes(group.resource.attributes)
-        for scoped in group.scope_spans:
-            found.spans += [_span(one, resource, scoped.scope.name) for one in scoped.spans]
-    return found
-
-
-def read_logs_message(data: bytes) -> Recorded:
-    """An `ExportLogsServiceRequest`. Raises UnreadableTraceError for what is none."""
-    groups = parsed_message(data, "logs", "ExportLogsServiceRequest").resource_logs
-    logs = [_log(one) for group in groups for scoped in group.scope_logs for one in scoped.log_records]
-    return Recorded(logs=logs)
 
 
 def read_protobuf(data: bytes) -> Recorded:
@@ -56,12 +29,12 @@ def read_protobuf(data: bytes) -> Recorded:
 def _spans_or_logs(data: bytes) -> Recorded:
     # Both have the same shape down to the record, where ids are in different fields.
     try:
-        found = read_spans_message(data)
+        found = read_otlp(message_as_json(data, "trace", "ExportTraceServiceRequest"))
     except UnreadableTraceError:
-        return read_logs_message(data)
+        return read_otlp(message_as_json(data, "logs", "ExportLogsServiceRequest"))
     if any(len(one.trace_id) == TRACE_ID and one.span_id for one in found.spans):
         return found
-    logs = read_logs_message(data)
+    logs = read_otlp(message_as_json(data, "logs", "ExportLogsServiceRequest"))
     if any(len(one.trace_id) == TRACE_ID for one in logs.logs):
         return logs
     if data:
@@ -96,60 +69,18 @@ def new_message(signal: str, name: str) -> Any:
     return getattr(module, name)()
 
 
-def parsed_message(data: bytes, signal: str, name: str) -> Any:
-    """As `new_message`, with what is in `data`. Raises UnreadableTraceError for what is none."""
-    request = new_message(signal, name)
+def message_as_json(data: bytes, signal: str, name: str) -> dict[str, Any]:
+    """A message of a service of OTLP as OTLP's JSON has it, its ids in base64.
+
+    Raises UnreadableTraceError for what is none, and without the extra.
+    """
+    message = new_message(signal, name)
+    from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
 
     try:
-        request.ParseFromString(data)
+        message.ParseFromString(data)
     except DecodeError as error:
         raise UnreadableTraceError(NO_MESSAGE) from error
-    return request
-
-
-def _span(span: Any, resource: Attributes, scope: str) -> OtelSpan:
-    return OtelSpan(
-        normal_id(span.trace_id, TRACE_ID),
-        normal_id(span.span_id, SPAN_ID),
-        normal_id(span.parent_span_id, SPAN_ID),
-        span.name,
-        span.start_time_unix_nano,
-        span.end_time_unix_nano,
-        _attributes(span.attributes),
-        [SpanEvent(one.name, _attributes(one.attributes), one.time_unix_nano) for one in span.events],
-        STATUSES.get(span.status.code, ""),
-        span.status.message,
-        resource,
-        scope,
-        span.dropped_attributes_count
-        + span.dropped_events_count
-        + sum(one.dropped_attributes_count for one in span.events),
-    )
-
-
-def _log(record: Any) -> LogRecord:
-    given = _attributes(record.attributes)
-    name = getattr(record, "event_name", "") or given.get("event.name") or ""
-    time = record.time_unix_nano or record.observed_time_unix_nano
-    return LogRecord(
-        normal_id(record.trace_id, TRACE_ID),
-        normal_id(record.span_id, SPAN_ID),
-        SpanEvent(str(name), given, time, _value(record.body)),
-    )
-
-
-def _attributes(given: Any) -> Attributes:
-    return {one.key: _value(one.value) for one in given}
-
-
-def _value(value: Any) -> Any:
-    kind = value.WhichOneof("value")
-    if kind is None:
-        return None
-    if kind == "array_value":
-        return [_value(one) for one in value.array_value.values]
-    if kind == "kvlist_value":
-        return _attributes(value.kvlist_value.values)
-    found = getattr(value, kind)
-    return found.hex() if isinstance(found, bytes) else found
+    document: dict[str, Any] = MessageToDict(message, use_integers_for_enums=True)
+    return document

@@ -6,14 +6,13 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from evaltui.text.figures import counted
 from evaltui.text.values import cut, visible
-from evaltui.traces.formats.otlp import read_otlp
-from evaltui.traces.formats.protobuf import new_message, parsed_message, read_logs_message, read_spans_message
-from evaltui.traces.span import SPAN_ID, TRACE_ID, Recorded, UnreadableTraceError
+from evaltui.traces.formats.protobuf import message_as_json, new_message
+from evaltui.traces.span import SPAN_ID, TRACE_ID, UnreadableTraceError, from_base64
 
 Signal = Literal["traces", "logs"]
 Encoding = Literal["json", "protobuf"]
@@ -29,15 +28,15 @@ _CHUNK = 1024 * 1024
 
 @dataclass(frozen=True)
 class _Names:
-    """How the messages of a signal are called, in protobuf and in JSON."""
+    """The names of a signal's messages in protobuf, and of their fields in JSON."""
 
     package: str
     request: str
     response: str
-    groups: tuple[str, str]
-    scopes: tuple[str, str]
-    items: tuple[str, str]
-    rejected: tuple[str, str]
+    groups: str
+    scopes: str
+    items: str
+    rejected: str
     item: str
 
 
@@ -46,20 +45,20 @@ _NAMES: Mapping[Signal, _Names] = {
         "trace",
         "ExportTraceServiceRequest",
         "ExportTraceServiceResponse",
-        ("resource_spans", "resourceSpans"),
-        ("scope_spans", "scopeSpans"),
-        ("spans", "spans"),
-        ("rejected_spans", "rejectedSpans"),
+        "resourceSpans",
+        "scopeSpans",
+        "spans",
+        "rejectedSpans",
         "span",
     ),
     "logs": _Names(
         "logs",
         "ExportLogsServiceRequest",
         "ExportLogsServiceResponse",
-        ("resource_logs", "resourceLogs"),
-        ("scope_logs", "scopeLogs"),
-        ("log_records", "logRecords"),
-        ("rejected_log_records", "rejectedLogRecords"),
+        "resourceLogs",
+        "scopeLogs",
+        "logRecords",
+        "rejectedLogRecords",
         "log record",
     ),
 }
@@ -75,13 +74,11 @@ class TooLargeBodyError(BadBodyError):
 
 @dataclass(frozen=True)
 class Part:
-    """What one request says of one trace."""
+    """The spans or log records of one trace in one request."""
 
     trace_id: str
-    signal: Signal
-    encoding: Encoding
     data: bytes
-    """A request of its own, with nothing but this trace."""
+    """A document of OTLP as JSON, with nothing but this trace."""
     spans: int
     """Of log records, too, their number."""
     is_rooted: bool
@@ -90,10 +87,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Request:
-    """What a request held."""
+    """A request, trace by trace."""
 
     signal: Signal
-    encoding: Encoding
     parts: tuple[Part, ...]
     rejected: int = 0
     """Spans or log records without usable ids, of which nothing can be made."""
@@ -108,17 +104,16 @@ class Request:
             ids += f" and a span id of {SPAN_ID}"
         return f"{counted(self.rejected, _NAMES[self.signal].item)} without {ids} left out"
 
-    def answer(self) -> bytes:
+    def answer(self, encoding: Encoding) -> bytes:
         """The body of the response to it: empty where all was taken, else with `partialSuccess`."""
         names = _NAMES[self.signal]
-        if self.encoding == "json":
-            rejected = {names.rejected[1]: str(self.rejected), "errorMessage": self.why_rejected}
-            return json.dumps({"partialSuccess": rejected} if self.rejected else {}).encode()
-        response = new_message(names.package, names.response)
-        if self.rejected:
-            setattr(response.partial_success, names.rejected[0], self.rejected)
-            response.partial_success.error_message = self.why_rejected
-        data: bytes = response.SerializeToString()
+        rejected = {names.rejected: str(self.rejected), "errorMessage": self.why_rejected}
+        answer = {"partialSuccess": rejected} if self.rejected else {}
+        if encoding == "json":
+            return json.dumps(answer).encode()
+        from google.protobuf.json_format import ParseDict
+
+        data: bytes = ParseDict(answer, new_message(names.package, names.response)).SerializeToString()
         return data
 
 
@@ -151,104 +146,54 @@ def decompressed(body: bytes) -> bytes:
 
 def read_request(body: bytes, signal: Signal, encoding: Encoding) -> Request:
     """A request, decompressed, as parts. Raises BadBodyError."""
+    names = _NAMES[signal]
+    traces: dict[str, _Trace] = {}
+    rejected = 0
     try:
-        return _read_json(body, signal) if encoding == "json" else _read_protobuf(body, signal)
+        document = _document(body) if encoding == "json" else _message(body, names)
+        for group in _list(document, names.groups, ""):
+            for scoped in _list(group, names.scopes, names.groups):
+                for item in _list(scoped, names.items, names.scopes):
+                    trace_id = _hex(item.get("traceId"), TRACE_ID)
+                    if not trace_id or not (signal == "logs" or _hex(item.get("spanId"), SPAN_ID)):
+                        rejected += 1
+                        continue
+                    trace = traces.setdefault(trace_id, _Trace())
+                    trace.add(item, scoped, group, names)
+                    trace.is_rooted |= signal == "traces" and not _hex(item.get("parentSpanId"), SPAN_ID)
+        parts = tuple(
+            Part(trace_id, json.dumps({names.groups: trace.groups}).encode(), trace.items, trace.is_rooted)
+            for trace_id, trace in traces.items()
+        )
     except RecursionError as error:
         raise BadBodyError("nested too deeply") from error
-
-
-def read_part(signal: Signal, encoding: Encoding, data: bytes) -> Recorded:
-    """The spans or log records of a part."""
-    if encoding == "json":
-        return read_otlp(json.loads(data))
-    return read_spans_message(data) if signal == "traces" else read_logs_message(data)
-
-
-def _read_protobuf(body: bytes, signal: Signal) -> Request:
-    names = _NAMES[signal]
-    try:
-        request = parsed_message(body, names.package, names.request)
-    except UnreadableTraceError as error:
-        raise BadBodyError(f"not a message {names.request} of OTLP") from error
-    made: dict[str, _Gathered] = {}
-    rejected = 0
-    for group in getattr(request, names.groups[0]):
-        for scoped in getattr(group, names.scopes[0]):
-            places: dict[bytes, Any] = {}
-            for item in getattr(scoped, names.items[0]):
-                known = places.get(item.trace_id)
-                if not _is_usable(item, signal):
-                    rejected += 1
-                    continue
-                part = made.setdefault(item.trace_id.hex(), _Gathered())
-                if known is None:
-                    if part.request is None:
-                        part.request = new_message(names.package, names.request)
-                    known = places[item.trace_id] = _place(part.request, group, scoped, names)
-                known.append(item)
-                part.count(is_root=signal == "traces" and not any(item.parent_span_id))
-    parts = (
-        one.part(trace, signal, "protobuf", one.request.SerializeToString()) for trace, one in made.items()
-    )
-    return Request(signal, "protobuf", tuple(parts), rejected)
-
-
-def _is_usable(item: Any, signal: Signal) -> bool:
-    if len(item.trace_id) * 2 != TRACE_ID or not any(item.trace_id):
-        return False
-    return signal == "logs" or (len(item.span_id) * 2 == SPAN_ID and any(item.span_id))
-
-
-def _place(request: Any, group: Any, scoped: Any, names: _Names) -> Any:
-    """The list in a part for what shares a resource and a scope."""
-    mine = getattr(request, names.groups[0]).add()
-    mine.resource.CopyFrom(group.resource)
-    inner = getattr(mine, names.scopes[0]).add()
-    inner.scope.CopyFrom(scoped.scope)
-    return getattr(inner, names.items[0])
+    return Request(signal, parts, rejected)
 
 
 @dataclass
-class _Gathered:
-    """What was seen so far of one trace."""
+class _Trace:
+    """A trace, as far as it was read."""
 
-    request: Any = None
-    """The message of protobuf, or the list `resourceSpans`."""
-    spans: int = 0
+    groups: list[Json] = field(default_factory=list)
+    items: int = 0
     is_rooted: bool = False
+    _scoped: Json | None = None
+    """The scope of the request from which the last item came."""
 
-    def count(self, *, is_root: bool) -> None:
-        self.spans += 1
-        self.is_rooted = self.is_rooted or is_root
+    def add(self, item: Json, scoped: Json, group: Json, names: _Names) -> None:
+        if self._scoped is not scoped:
+            self._scoped = scoped
+            inner: Json = {"scope": scoped.get("scope"), names.items: []}
+            self.groups.append({"resource": group.get("resource"), names.scopes: [inner]})
+        self.groups[-1][names.scopes][0][names.items].append(item)
+        self.items += 1
 
-    def part(self, trace_id: str, signal: Signal, encoding: Encoding, data: bytes) -> Part:
-        return Part(trace_id, signal, encoding, data, self.spans, self.is_rooted)
 
-
-def _read_json(body: bytes, signal: Signal) -> Request:
-    names = _NAMES[signal]
-    made: dict[str, _Gathered] = {}
-    rejected = 0
-    for group in _list(_document(body), names.groups[1], ""):
-        for scoped in _list(group, names.scopes[1], names.groups[1]):
-            places: dict[str, list[Json]] = {}
-            for item in _list(scoped, names.items[1], names.scopes[1]):
-                trace = _hex(item.get("traceId"), TRACE_ID)
-                if not trace or not (signal == "logs" or _hex(item.get("spanId"), SPAN_ID)):
-                    rejected += 1
-                    continue
-                part = made.setdefault(trace, _Gathered([]))
-                if trace not in places:
-                    places[trace] = []
-                    inner = {"scope": scoped.get("scope"), names.items[1]: places[trace]}
-                    part.request.append({"resource": group.get("resource"), names.scopes[1]: [inner]})
-                places[trace].append(item)
-                part.count(is_root=signal == "traces" and not _hex(item.get("parentSpanId"), SPAN_ID))
-    parts = (
-        one.part(trace, signal, "json", json.dumps({names.groups[1]: one.request}).encode())
-        for trace, one in made.items()
-    )
-    return Request(signal, "json", tuple(parts), rejected)
+def _message(body: bytes, names: _Names) -> Json:
+    try:
+        return message_as_json(body, names.package, names.request)
+    except UnreadableTraceError as error:
+        raise BadBodyError(f"not a message {names.request} of OTLP") from error
 
 
 def _document(body: bytes) -> Json:
@@ -282,7 +227,8 @@ _DIGITS = re.compile(r"[0-9a-fA-F]+")
 
 
 def _hex(value: Any, digits: int) -> str:
-    """An id in lower case; "" for what is none."""
-    if isinstance(value, str) and len(value) == digits and _DIGITS.fullmatch(value) and value.strip("0"):
-        return value.lower()
-    return ""
+    """An id, in hexadecimal digits or in base64, in lower case; "" for what is none."""
+    if not isinstance(value, str):
+        return ""
+    text = value if len(value) == digits else from_base64(value).hex()
+    return text.lower() if len(text) == digits and _DIGITS.fullmatch(text) and text.strip("0") else ""

@@ -7,6 +7,7 @@ that loses its power loses nothing that was acknowledged. One listener at a time
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 import threading
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.text.figures import show_size
-from evaltui.traces.receiver.parts import Part, read_part
+from evaltui.traces.formats.otlp import read_otlp
+from evaltui.traces.receiver.parts import Part
 from evaltui.traces.span import Recorded
 
 SPOOL = "spool.sqlite"
@@ -26,7 +28,7 @@ LARGEST_SPOOL = 2 * 1024**3
 LARGEST_SESSION = 256 * 1024**2
 """Bytes of a session that is still read into memory."""
 
-_VERSION = 1
+_VERSION = 2
 # Tells a spool from other databases: "evsp".
 _APPLICATION = 0x65767370
 _LOCK = "spool.lock"
@@ -39,19 +41,24 @@ _MOST_AT_ONCE = 1_000
 _ROOM = 0.9
 _SCHEMA = """
 create table part (
-    id integer primary key, trace text not null, signal text not null, encoding text not null,
-    data blob not null
+    id integer primary key, trace text not null, received real not null, rooted integer not null,
+    bytes integer not null, data blob not null
 );
-create index part_trace on part (trace);
-create table trace (
-    id text primary key, last real not null, rooted integer not null, bytes integer not null,
-    settled integer not null default 0
+create index part_trace on part (trace, received, rooted, bytes);
+create table member (
+    session text not null, trace text not null, bytes integer not null, waiting integer not null,
+    primary key (session, trace)
 ) without rowid;
-create index trace_settled on trace (settled, last);
-create table member (session text not null, trace text not null, primary key (session, trace)) without rowid;
-create index member_trace on member (trace);
-create table session (id text primary key, waiting integer not null) without rowid;
+create index member_trace on member (trace, bytes);
+create view trace as
+    select trace as id, max(received) as last, max(rooted) as rooted, sum(bytes) as bytes
+    from part group by trace;
+create view settled as
+    select * from trace
+    where exists (select 1 from member where member.trace = trace.id and member.bytes = trace.bytes);
 """
+# The session of a trace of which no conversation can be made.
+_NO_SESSION = ""
 
 
 class SpoolInUseError(Exception):
@@ -154,8 +161,10 @@ class Spool:
         try:
             with self._adding.transaction() as database:
                 self._make_room(database)
-                for part in parts:
-                    _add(database, part, now)
+                database.executemany(
+                    "insert into part (trace, received, rooted, bytes, data) values (?, ?, ?, ?, ?)",
+                    ((part.trace_id, now, part.is_rooted, len(part.data), part.data) for part in parts),
+                )
         except sqlite3.Error as error:
             raise SpoolFullError(f"{self._path}: {error}") from error
 
@@ -187,8 +196,8 @@ class Spool:
         """Traces to which nothing was added since a moment, and their bytes: an earlier one for those whose
         first span has not ended."""
         query = (
-            "select id, bytes from trace where settled = 0 and (last < ? or (rooted and last < ?)) "
-            "order by last limit ?"
+            "select id, bytes from trace where (last < ? or (rooted and last < ?)) "
+            "and id not in (select id from settled) order by last limit ?"
         )
         return self._reading.rows(query, [before, rooted_before, most])
 
@@ -196,26 +205,29 @@ class Spool:
         """What the parts of traces hold."""
         for trace in traces:
             for place in self._reading.rows("select id from part where trace = ? order by id", [trace]):
-                for row in self._reading.rows("select signal, encoding, data from part where id = ?", place):
-                    yield read_part(*row)
+                for (data,) in self._reading.rows("select data from part where id = ?", place):
+                    yield read_otlp(json.loads(data))
 
     def settle(self, found: Iterable[tuple[str, int, Iterable[str]]]) -> None:
         """Traces belong to these sessions, which wait to be handed on. With each are its bytes when it was
         read: one that grew meanwhile stays as it is."""
-        query = "update trace set settled = 1 where id = ? and bytes = ?"
         with self._reading.transaction() as database:
             for trace, seen, sessions in found:
-                if not database.execute(query, [trace, seen]).rowcount:
+                size = database.execute("select bytes from trace where id = ?", [trace]).fetchone()
+                if size != (seen,):
                     continue
-                for session in sessions:
-                    database.execute("insert or ignore into member values (?, ?)", [session, trace])
-                    database.execute("insert or replace into session values (?, 1)", [session])
+                for session in tuple(sessions) or (_NO_SESSION,):
+                    database.execute(
+                        "insert or replace into member values (?, ?, ?, ?)",
+                        [session, trace, seen, session != _NO_SESSION],
+                    )
 
     def waiting(self) -> list[Session]:
         """The sessions that changed since they were handed on."""
         query = (
-            "select session.id, sum(trace.bytes) from session join member on member.session = session.id "
-            "join trace on trace.id = member.trace where waiting = 1 group by session.id order by max(last)"
+            "select session, sum(part.bytes) from member join part on part.trace = member.trace "
+            "where session in (select session from member where waiting) "
+            "group by session order by max(received)"
         )
         return [Session(name, size) for name, size in self._reading.rows(query)]
 
@@ -226,13 +238,13 @@ class Spool:
     def handed_on(self, session: str) -> None:
         """A session was dealt with: it waits no longer, until there is more of it."""
         with self._reading.transaction() as database:
-            database.execute("update session set waiting = 0 where id = ?", [session])
+            database.execute("update member set waiting = 0 where session = ?", [session])
 
 
-# Bytes of a trace are not asked for while one of its sessions waits.
+# A trace is not asked for while one of its sessions waits.
 _FINISHED = (
-    "select id, bytes, last from trace where settled = 1 and not exists (select 1 from member join session "
-    "on session.id = member.session where member.trace = trace.id and waiting = 1) order by last"
+    "select id, bytes, last from settled where id not in (select trace from member where session in "
+    "(select session from member where waiting)) order by last"
 )
 
 
@@ -245,8 +257,8 @@ def is_spool(path: Path) -> bool:
 def read_spool(path: Path) -> Iterator[Recorded]:
     """All that a spool holds, part by part, also while a listener has it. Raises sqlite3.Error."""
     with _to_read(path) as database:
-        for row in database.execute("select signal, encoding, data from part order by id"):
-            yield read_part(*row)
+        for (data,) in database.execute("select data from part order by id"):
+            yield read_otlp(json.loads(data))
 
 
 @contextmanager
@@ -285,23 +297,9 @@ def open_spool(folder: Path) -> Iterator[Spool]:
             yield spool
 
 
-def _add(database: sqlite3.Connection, part: Part, now: float) -> None:
-    database.execute(
-        "insert into part (trace, signal, encoding, data) values (?, ?, ?, ?)",
-        [part.trace_id, part.signal, part.encoding, part.data],
-    )
-    database.execute(
-        "insert into trace (id, last, rooted, bytes) values (?, ?, ?, ?) on conflict (id) do update set "
-        "last = excluded.last, rooted = max(rooted, excluded.rooted), bytes = bytes + excluded.bytes, "
-        "settled = 0",
-        [part.trace_id, now, part.is_rooted, len(part.data)],
-    )
-
-
 def _forget(database: sqlite3.Connection, traces: Sequence[str]) -> None:
-    for table, column in (("part", "trace"), ("member", "trace"), ("trace", "id")):
-        database.executemany(f"delete from {table} where {column} = ?", [(one,) for one in traces])
-    database.execute("delete from session where id not in (select session from member)")
+    for table in ("part", "member"):
+        database.executemany(f"delete from {table} where trace = ?", [(trace,) for trace in traces])
 
 
 def _used(database: sqlite3.Connection) -> int:

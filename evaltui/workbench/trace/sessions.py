@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from evaltui.files.packages import MissingExtraError
 from evaltui.runs.listening import Address, listening
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import Pattern, ScoredSession
 from evaltui.text.figures import counted
-from evaltui.traces.receiver.http import OTLP_PORT
+from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
-from evaltui.traces.span import UnreadableTraceError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
@@ -102,7 +102,7 @@ class ReceivedSessions:
                     while len(self._by_id) > _MOST:
                         del self._by_id[next(iter(self._by_id))]
                     self._received()
-        except (SpoolInUseError, SpoolError, UnreadableTraceError) as error:
+        except (SpoolInUseError, SpoolError, MissingExtraError) as error:
             self.problem = str(error)
         except OSError as error:
             self.problem = f"Port {port}: {error.strerror or error}"

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from evaltui.traces.receiver import intake as intake_module
-from evaltui.traces.receiver.http import _Limits
+from evaltui.traces.receiver.http import Limits
 from evaltui.traces.receiver.parts import read_request
 from evaltui.traces.receiver.spool import (
     SPOOL,
@@ -47,7 +47,7 @@ def head(length):
 
 
 async def test_slow_senders_are_answered_in_the_end_and_hold_up_nobody(tmp_path):
-    limits = _Limits(head=0.2, body=0.2, idle=0.2, connections=20)
+    limits = Limits(head=0.2, body=0.2, idle=0.2, connections=20)
 
     async def send_at_once(number):
         """On a connection of its own; on a busy machine it may be too slow, too."""
@@ -64,7 +64,7 @@ async def test_slow_senders_are_answered_in_the_end_and_hold_up_nobody(tmp_path)
         await asyncio.sleep(0)
         assert await send_at_once(1) == 200
         answers = Counter(one.partition(b"\r\n")[0] for one in await asyncio.gather(*slow))
-        assert answers == {b"": 4, b"HTTP/1.1 408 Request Timeout": 12}
+        assert answers == {b"": 8, b"HTTP/1.1 408 Request Timeout": 8}
         assert await send_at_once(2) == 200
         assert kept(mine.spool) == wanted([1, 2])
         assert mine.intake._bytes == 0
@@ -98,7 +98,7 @@ async def test_garbage_instead_of_http_is_answered(tmp_path):
 
 
 async def test_more_connections_than_there_may_be_are_turned_away(tmp_path):
-    limits = _Limits(connections=3)
+    limits = Limits(connections=3)
     async with receiver(tmp_path, limits=limits) as mine:
         waiting = [await asyncio.open_connection("127.0.0.1", mine.port) for _ in range(3)]
         answer = await mine.raw(head(2) + b"{}")
