@@ -101,6 +101,8 @@ class Layout:
     """Rows around the panes."""
     trace_of_chat: bool = False
     """Whether the trace is that of the chat: the two are side by side where there is room."""
+    nothing_run: bool = False
+    """Whether dock and runs have nothing to show yet: the case has their room."""
     at_start: bool = False
     """Whether there is no case, and the start pane stands for those about cases."""
 
@@ -207,7 +209,8 @@ class Layout:
 
     def _cases(self, region: Region, size: Size) -> list[Place]:
         """The cases, over the last runs where there is room."""
-        rows = 0 if size.width < _RUNS_FROM[0] or size.height < _RUNS_FROM[1] or self.at_start else _FEW_RUNS
+        is_small = size.width < _RUNS_FROM[0] or size.height < _RUNS_FROM[1]
+        rows = 0 if is_small or self.at_start or self.nothing_run else _FEW_RUNS
         if rows and self.has_dock(size):
             # As high as the dock beside it, which may be hidden.
             rows = self._dock_rows(size)
@@ -223,7 +226,8 @@ class Layout:
             return [self._place(_AT_START, region)]
         below: list[Place] = []
         tabs: tuple[str, ...] = _DOCK
-        if self.has_dock(size) and not self.dock_hidden:
+        is_empty = self.nothing_run and self.main not in _DOCK
+        if self.has_dock(size) and not (self.dock_hidden or is_empty):
             region, dock = region.split_horizontal(-self._dock_rows(size))
             below, tabs = [self._place(_DOCK, dock)], ()
         if size.width < WIDE or (size.width < WIDEST and self.focus != "case"):

@@ -155,6 +155,12 @@ class Workbench:
         transcript = self.chat.transcript
         return transcript is not None and bool(transcript.turns) and not self.chat.busy
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether there is no run yet, no conversation and no output."""
+        results = self.outcomes.counts_of() or self.outcomes.last_run or self.outcomes.previous_run
+        return not (results or self.is_running or self.has_chatted or self.console.total)
+
     @cached_property
     def more_repeats(self) -> MoreRepeats:
         """More runs of cases in variants of a matrix."""

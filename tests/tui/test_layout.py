@@ -327,10 +327,34 @@ async def test_maximising_hiding_and_back(agent):
         await until(pilot, lambda: screen_text(app) == before)
 
 
+@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+async def test_the_case_has_the_room_of_dock_and_runs_before_the_first_run(agent, size):
+    folder = agent(CONTENTS["normal"])
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=size) as pilot:
+        await started(app, pilot)
+        await pilot.press("2")
+        await until(pilot, lambda: "▶ r  Run case   R  Run all 2 cases" in screen_text(app))
+        assert "H Runs" not in screen_text(app)
+        assert screen_lines(app)[-3 if size[0] > 90 else 4].count("╰") == (2 if size[0] > 90 else 0)
+        await pilot.press("5", "1")
+        await until(pilot, lambda: focused_tab(app).startswith("1"))
+        await pilot.press("R")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await pilot.press("2")
+        await until(pilot, lambda: "▾ Turn 1 ✓" in screen_text(app) and "Run all" not in screen_text(app))
+        if size[0] > 90:
+            assert "H Runs" in screen_text(app)
+            assert "5 Trace ─ 6 Console" in screen_text(app)
+
+
 async def test_tab_goes_round_what_is_seen(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
+        await pilot.press("R")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await pilot.press("2", "1")
         seen = []
         for key in ("tab", "tab", "tab", "shift+tab", "tab"):
             await pilot.press(key)
@@ -375,6 +399,8 @@ async def test_the_border_above_the_dock_is_dragged_and_its_tabs_are_clicked(age
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
+        await pilot.press("R")
+        await until_ran(pilot, lambda: "passed" in screen_text(app))
         dock = app.screen.query_one("#trace-frame").region
         await pilot.mouse_down(offset=(dock.right - 9, dock.y))
         await pilot.hover(offset=(dock.right - 9, dock.y - 4))
@@ -429,9 +455,14 @@ async def test_jumping_to_a_pane_by_the_key_on_it(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
+        # Each pane has one, and each turn in view.
+        await pilot.press("3", "ctrl+o", "a")
+        await until(pilot, lambda: app.workbench.navigation.selection.turn == 0)
+        await pilot.press("1", "R")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("ctrl+o")
         await until(pilot, lambda: len(app.screen.query(JumpLabel)) >= 7)
-        assert "○ off" in screen_text(app)
+        assert "off" in screen_text(app)
         # On the title of every pane, which stays where it is.
         assert {f" {key} " for key in "123456H"} <= {
             label.line(3)[0][0] for label in app.screen.query(JumpLabel)
@@ -442,9 +473,6 @@ async def test_jumping_to_a_pane_by_the_key_on_it(agent):
         await pilot.press("ctrl+o", "escape")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.screen.focused.id == "result"
-        # A turn in view has one, too.
-        await pilot.press("ctrl+o", "a")
-        await until(pilot, lambda: app.workbench.navigation.selection.turn == 0)
 
 
 async def test_jumping_to_a_section_by_the_key_on_it(agent):

@@ -67,7 +67,7 @@ async def test_one_case_that_is_run_again_leaves_the_pass_rate_of_all(write_agen
     write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "bye")]})
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: "No runs yet   R runs all cases" in screen_text(app))
+        await until(pilot, lambda: "No run yet   R runs all 2 cases" in screen_text(app))
         await pilot.press("R")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await until(pilot, lambda: "1 run ─╯" in screen_text(app))
@@ -99,7 +99,7 @@ async def test_a_run_is_listed_when_it_has_ended_and_opened_by_enter(write_agent
     write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "bye")]})
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: "No runs yet   R runs all cases" in screen_text(app))
+        await until(pilot, lambda: "No run yet   R runs all 2 cases" in screen_text(app))
         await pilot.press("R")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await until(pilot, lambda: "1/2 passed" in screen_text(app) and "1 run ─╯" in screen_text(app))

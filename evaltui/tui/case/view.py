@@ -8,11 +8,13 @@ from typing import Any
 
 from textual import events
 from textual.app import ComposeResult
+from textual.widget import Widget
 
 from evaltui.documents.edits import EditError
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
+from evaltui.text.lines import Line
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.case.field_editor import FieldEditor
 from evaltui.tui.case.navigation import CaseRows
@@ -27,6 +29,7 @@ from evaltui.tui.exchange import (
     edit_outside,
     read_attached,
 )
+from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case.editors import place_of_tool
 from evaltui.workbench.case.fields import Completion, Field, FieldError, Operation, Row
@@ -102,8 +105,18 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._editor = FieldEditor(self, workbench)
         self._json = JsonEditing(self, workbench)
         self._version = -1
+        self._how_to_run = DrawnLine(self._draw_how_to_run, id="how-to-run")
         # Where the open field was drawn last.
         self._field_place: Placed | None = None
+
+    def above(self) -> Widget:
+        return self._how_to_run
+
+    def _draw_how_to_run(self, width: int) -> Line:
+        """` ▶ r  Run case   R  Run all 9 cases`"""
+        cases = counted(len(list(self._workbench.sets.every_case())), "case")
+        case: Line = [(" ▶ ", "success"), (key_of("run"), "bold accent"), ("  Run case   ", "")]
+        return [*case, (key_of("run_all"), "bold accent"), (f"  Run all {cases}", "")]
 
     def source(self) -> SourcePlace | None:
         """Of the tool that a call is of."""
@@ -132,6 +145,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self.find_current()
         self.go_to_selection()
         self._editor.follow()
+        self._how_to_run.display = bool(self.rows) and self._workbench.is_unused
+        self._how_to_run.refresh_changed()
         if self.is_attached and self.screen.is_active:
             self._json.show()
         self.write_page()
@@ -304,7 +319,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self.show_soon()
 
     def _ask_for_file(self, turn: int) -> None:
-        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT)
+        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT, is_path=True)
         ask(self, question, partial(self._attach_file, turn))
 
     def _attach_file(self, turn: int, text: str) -> None:

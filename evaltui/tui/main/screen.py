@@ -90,10 +90,12 @@ class MainScreen(MainLinks, inherit_bindings=False):
             )
         if isinstance(folded, list):
             self.workbench.navigation.folded_sets.update(map(str, folded))
-        for pane in (view.get("dock"), view.get("upper")):
-            if pane in TITLES:
-                self._layout.bring_up(pane)
+        if (dock := view.get("dock")) in TITLES:
+            self._layout.dock = dock
+        if (upper := view.get("upper")) in TITLES:
+            self._layout.bring_up(upper)
         self._layout.dock_hidden = view.get("dock_hidden") is True
+        self._layout.nothing_run = not view
 
     def view(self) -> dict[str, Any]:
         """The selected case, the panes on top and the folded sets."""
@@ -128,11 +130,14 @@ class MainScreen(MainLinks, inherit_bindings=False):
         elif not self._will_complete:
             self._will_complete = True
             once(self, _SEEN, self.complete)
-        before = self._layout.at_start
+        before = self._layout.at_start, self._layout.nothing_run
         self._layout.trace_of_chat = self.workbench.navigation.trace_of_chat
         self._layout.start(is_first_minute(self.workbench.sets))
+        if self.workbench.sets.is_read and not self.workbench.outcomes.is_loading:
+            self._layout.nothing_run = self.workbench.is_unused
         rows = sum(len(eval_set.cases) + 2 for eval_set in self.workbench.sets.listed) + _AROUND_CASES
-        if self._layout.at_start != before or rows != self._layout.cases_rows:
+        now = self._layout.at_start, self._layout.nothing_run
+        if now != before or rows != self._layout.cases_rows:
             self._layout.cases_rows = rows
             self._arrange()
         if self._layout.undecided and self.workbench.outcomes.get(self.workbench.navigation.selection.case):
