@@ -11,7 +11,7 @@ from evaltui.traces.writing.otlp import otlp_json
 from evaltui.traces.writing.turn import Held, spans_of_turns
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
-from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.dialogs.prompt import PromptScreen, QuestionNote
 from evaltui.tui.sessions.import_traces import ConversationScreen
 from evaltui.workbench.workbench import Workbench
 
@@ -63,7 +63,10 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
         await until(pilot, lambda: len(app.screen_stack) == 1 and "agent.py" in app.workbench.notice.text)
         # As terminals write a path with blanks that is dragged into them.
         await paste(f"'{trace}'")
-        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "s2" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "rug" in screen_text(app))
+        # What happened in the current one is seen before anything is imported.
+        assert "tool  find" in screen_text(app)
+        assert "sk-very-secret-value" not in screen_text(app)
         await pilot.press(*"rug", "enter")
         await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen) and app.focused is not None)
         assert "[x]" in screen_text(app)
@@ -85,9 +88,10 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
         # The same conversation again is said to be there, and can be added all the same.
         await pilot.press("1")
         await paste(f"'{trace}'")
-        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "s2" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "rug" in screen_text(app))
         await pilot.press(*"rug", "enter")
         await until(pilot, lambda: "! Already in shop as rug" in screen_text(app))
+        assert "-problem" not in app.screen.query_one(QuestionNote).classes
         # Another expectation makes it another case of the same user.
         await pilot.press("tab", "tab", "right", "space")
         await until(pilot, lambda: "! rug in shop has the same user messages" in screen_text(app))
@@ -95,6 +99,31 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await pilot.press("u", "ctrl+s")
         await until(pilot, lambda: (folder / "shop.evalset.json").read_text() == before)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_a_path_is_completed_and_several_conversations_are_imported_at_once(
+    write_agent, tmp_path, size
+):
+    folder = write_agent(AGENT, name="shop")
+    write_cases(folder, "shop", {"one": [turn("here", "x")]})
+    found = [conversation("s1", "lamp"), conversation("s2", "rug"), conversation("s3", "desk")]
+    (tmp_path / "recorded").mkdir()
+    (tmp_path / "recorded" / "sessions.json").write_text(json.dumps(otlp_json(found, "1")))
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+        await pilot.press("I")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen) and app.focused is not None)
+        app.focused.value = f"{tmp_path}/rec"
+        await until(pilot, lambda: "/recorded/" in screen_text(app) or size[0] < 90)
+        await pilot.press("tab", "tab", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "desk" in screen_text(app))
+        await pilot.press("space", "down")
+        await until(pilot, lambda: 'what "desk"' in screen_text(app))
+        await pilot.press("space", "enter")
+        await until(pilot, lambda: [case.eval_id for case in eval_set_cases(app)] == ["one", "lamp", "desk"])
+        await until(pilot, lambda: "Added 2 cases to shop.evalset.json" in screen_text(app))
 
 
 def eval_set_cases(app):

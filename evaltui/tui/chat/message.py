@@ -369,7 +369,7 @@ class ChatMessage(Vertical):
         self.field.begin(changed)
 
     def action_attach_file(self) -> None:
-        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT)
+        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT, is_path=True)
         ask(self, question, self._attach_file)
 
     def _attach_file(self, text: str) -> None:

@@ -133,7 +133,7 @@ class SaveCaseScreen(FormScreen):
         if problem := saving.problem(self._workbench.editing, self.choices):
             note.show(problem)
         elif twin := self._twin_of(replace(self.choices, eval_id="", new_set="")):
-            note.show(twin)
+            note.show(twin, warns=True)
         else:
             rows = self.query_one(TurnRows)
             note.hint = _MEANINGS[rows.column] if rows.has_focus else ""

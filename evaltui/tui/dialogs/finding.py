@@ -155,7 +155,10 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         with Dialog(self.title_text, id=(self.box or "").removeprefix("#")):
             yield QuestionInput(placeholder=self.placeholder)
             yield from self.shown()
-            yield DialogKeys(lambda: [Hint("confirm", self.take_word), CANCEL])
+            yield DialogKeys(self.hints)
+
+    def hints(self) -> list[Hint]:
+        return [Hint("confirm", self.take_word), CANCEL]
 
     def shown(self) -> ComposeResult:
         """What was found, and about the current one."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 from textual.app import ComposeResult
@@ -11,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ScreenResultType
+from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -42,6 +45,10 @@ class AnswerLines(Protocol):
     def action_line_up(self) -> None: ...
     def action_page_down(self) -> None: ...
     def action_page_up(self) -> None: ...
+
+
+def _form_bindings(*actions: str) -> list[BindingType]:
+    return [one for one in bindings(Scope.FORM) if isinstance(one, Binding) and one.id in actions]
 
 
 def dialog_name(action_id: str) -> str:
@@ -114,15 +121,39 @@ class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=Fal
             self.answers.action_page_up()
 
 
+class PathSuggester(Suggester):
+    """Completes the path of a file or a folder."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return await asyncio.to_thread(_completed, value)
+
+
+def _completed(text: str) -> str | None:
+    """The first path that begins with the text; None where there is none."""
+    folder, separator, begun = text.rpartition("/")
+    try:
+        paths = sorted(Path(folder + separator).expanduser().iterdir())
+    except (OSError, RuntimeError, ValueError):
+        return None
+    for path in paths:
+        if path.name.startswith(begun) and (begun or not path.name.startswith(".")):
+            return f"{folder}{separator}{path.name}{'/' if path.is_dir() else ''}"
+    return None
+
+
 class PromptScreen(QuestionScreen[str]):
     """Returns what was typed, None where the user cancels.
 
     `name` is the key and verb of the dialog, `about` what it concerns. `check` says, as a sentence, why a
     text is no good; such a text is not applied. `hint` is shown while nothing is wrong with the text. Where
-    it `adds`, what is typed comes after the value.
+    it `adds`, what is typed comes after the value. A path is completed.
     """
 
     box = "#prompt"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *_form_bindings("next_field")]
 
     def __init__(
         self,
@@ -133,9 +164,11 @@ class PromptScreen(QuestionScreen[str]):
         about: str = "",
         *,
         adds: bool = False,
+        is_path: bool = False,
     ) -> None:
         super().__init__()
         self._dialog_name = name
+        self._is_path = is_path
         self._value = value
         self._check = check
         self._hint = hint
@@ -144,9 +177,16 @@ class PromptScreen(QuestionScreen[str]):
 
     def compose(self) -> ComposeResult:
         with Dialog(self._dialog_name, [(visible(self._about), "muted")], id="prompt"):
-            yield QuestionInput(self._value, adds=self._adds)
+            field = QuestionInput(self._value, adds=self._adds)
+            field.suggester = PathSuggester() if self._is_path else None
+            yield field
             yield QuestionNote(self._hint)
-            yield DialogKeys(lambda: [Hint("confirm", "apply"), CANCEL])
+            yield DialogKeys(self._hints)
+
+    def _hints(self) -> list[Hint]:
+        if self._is_path:
+            return [Hint("confirm", "open"), Hint("next_field", "complete"), CANCEL]
+        return [Hint("confirm", "apply"), CANCEL]
 
     @property
     def problem(self) -> str | None:
@@ -154,7 +194,15 @@ class PromptScreen(QuestionScreen[str]):
         return self._check(self.query_one(QuestionInput).value) if self._check else None
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self.query_one(QuestionNote).show(self.problem if event.value != self._value else None)
+        # A path is no good before its last letter.
+        is_wrong = event.value != self._value and not self._is_path
+        self.query_one(QuestionNote).show(self.problem if is_wrong else None)
+
+    async def action_next_field(self) -> None:
+        """Completes the path, whether its completion is seen already or not."""
+        field = self.query_one(QuestionInput)
+        if field.suggester and (path := await field.suggester.get_suggestion(field.value)):
+            field.value, field.cursor_position = path, len(path)
 
     def action_confirm(self) -> None:
         if problem := self.problem:
@@ -170,10 +218,7 @@ class RepeatScreen(QuestionScreen[Repeated]):
     """
 
     box = "#repeat"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(Scope.PROMPT),
-        *(one for one in bindings(Scope.FORM) if isinstance(one, Binding) and one.id in _BETWEEN_FIELDS),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *_form_bindings(*_BETWEEN_FIELDS)]
 
     def __init__(self, about: str, usual: str, cost: Callable[[Repeated], str]) -> None:
         super().__init__()
@@ -236,6 +281,11 @@ class QuestionInput(OneLineInput):
     def __init__(self, value: str = "", placeholder: str = "", *, adds: bool = False) -> None:
         shown = text_for_terminal(placeholder)
         super().__init__(value, placeholder=shown, compact=True, select_on_focus=not adds)
+        self.takes_space = True
+        """Whether a space is typed in it, and no key of the screen around it."""
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return (key != "space" or self.takes_space) and super().check_consume_key(key, character)
 
 
 class QuestionNote(Static):
@@ -245,8 +295,9 @@ class QuestionNote(Static):
         super().__init__(Content(text_for_terminal(visible(hint))), markup=False)
         self.hint = hint
 
-    def show(self, problem: str | None) -> None:
-        self.set_class(problem is not None, "-problem")
+    def show(self, problem: str | None, *, warns: bool = False) -> None:
+        self.set_class(problem is not None and not warns, "-problem")
+        self.set_class(warns, "-warning")
         self.update(Content(text_for_terminal(visible(f"! {problem}" if problem else self.hint))))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -371,21 +371,24 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 
     def action_import_traces(self) -> None:
-        """Asks for a file of traces, then for the conversation and its turns."""
-        from evaltui.tui.sessions.import_traces import ask_for_traces, choose_conversation
+        """Asks for a file of traces, then for conversations in it, then for the turns of a single one."""
+        from evaltui.tui.sessions.import_traces import ask_for_traces, choose_conversations
 
         def read(path: str) -> None:
-            choosing = choose_conversation(self, self.workbench, path, self._save_imported)
+            choosing = choose_conversations(self, self.workbench, path, self._save_imported)
             self.run_worker(choosing, group="import", exclusive=True)
 
         ask_for_traces(self, read)
 
-    def _save_imported(self, conversation: RecordedConversation) -> None:
+    def _save_imported(self, conversations: Sequence[RecordedConversation]) -> None:
         from evaltui.tui.chat.save_case import SaveCaseScreen
-        from evaltui.workbench.chat.imported import transcript_of
+        from evaltui.workbench.chat.imported import save_all, transcript_of
 
+        if len(conversations) > 1:
+            save_all(self.workbench.agent, self.workbench.editing, conversations)
+            return
         try:
-            transcript, missing = transcript_of(conversation)
+            transcript, missing = transcript_of(conversations[0])
             screen = SaveCaseScreen(self.workbench, transcript)
         except ValueError as error:
             self.workbench.say(f"Cannot save as case: {error}")

@@ -1,34 +1,62 @@
-"""The conversation of recorded traces that is taken as a case."""
+"""The conversations of recorded traces that are taken as cases."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 
-from evaltui.text.figures import counted
+from evaltui.core.model.events import Event
+from evaltui.core.secrets import Secrets
+from evaltui.core.trace.span_lines import model_of
+from evaltui.text.figures import UNKNOWN, counted, show_moment
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.values import visible
 from evaltui.traces.conversations import RecordedConversation
-from evaltui.tui.action_screen import ask
-from evaltui.tui.dialogs.finding import SearchScreen, has_words
-from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
+from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.dialogs.finding import has_words
+from evaltui.tui.dialogs.prompt import Hint, PromptScreen, QuestionInput, dialog_name
+from evaltui.tui.dialogs.second_pages import PreviewScreen
+from evaltui.tui.trace.page import Columns, span_line
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.imported import path_problem, read_conversations
+from evaltui.workbench.trace.traces import GAP, Outline
 from evaltui.workbench.workbench import Workbench
 
+Chosen = Sequence[RecordedConversation]
+_WHEN = 13
 
-class ConversationScreen(SearchScreen[RecordedConversation, RecordedConversation]):
-    """Returns one of several conversations."""
 
+class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
+    """Returns the conversations that are marked, else the current one; shows the trace of that."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.PROMPT),
+        Binding("space", "form_toggle", id="form_toggle", priority=True),
+    ]
     box = "#pick-conversation"
-    title_text = "Import conversation"
-    placeholder = "type words of its messages"
-    take_word = "choose"
+    title_text = dialog_name("import_traces")
+    placeholder = "type a word of its messages"
+    take_word = "import"
 
-    def __init__(self, conversations: Sequence[RecordedConversation]) -> None:
+    def __init__(self, conversations: Chosen, secrets: Secrets) -> None:
         super().__init__()
+        self._secrets = secrets
         self._conversations = conversations
+        self._marked: list[RecordedConversation] = []
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(QuestionInput).takes_space = False
+
+    def hints(self) -> list[Hint]:
+        take, cancel = super().hints()
+        return [take, Hint("form_toggle", "mark"), cancel]
 
     def find(self, query: str) -> list[RecordedConversation]:
         return [
@@ -38,25 +66,54 @@ class ConversationScreen(SearchScreen[RecordedConversation, RecordedConversation
         ]
 
     def found_line(self, found: RecordedConversation, width: int) -> Line:
-        said = next((turn.user for turn in found.turns if turn.user), found.id)
-        turns = counted(len(found.turns), "turn")
-        left: Line = [(" ", ""), (visible(" ".join(said.split())), "")]
-        return both_ends(left, [(f"{visible(found.id)}  {turns} ", "muted")], width)
+        began = datetime.fromtimestamp(found.began, UTC) if found.began else None
+        when = show_moment(began, datetime.now(UTC)) if began else UNKNOWN
+        message = next((turn.user for turn in found.turns if turn.user), found.id)
+        errors = sum(turn.error is not None for turn in found.turns)
+        left: Line = [
+            ("◆ " if found in self._marked else "  ", "bold accent"),
+            (f"{when:<{_WHEN}}", "muted"),
+            (visible(" ".join(message.split())), ""),
+        ]
+        right: Line = [(f"{counted(errors, 'error')}  ", "error")] if errors else []
+        return both_ends(left, [*right, (f"{counted(len(found.turns), 'turn')} ", "muted")], width)
 
-    def result_of(self, found: RecordedConversation) -> RecordedConversation:
-        return found
+    def write_preview(self, page: Page, found: RecordedConversation, height: int) -> None:
+        outline = Outline()
+        outline.add(Event.from_json(self._secrets.masked(event.to_json())) for event in found.events)
+        columns, model = Columns.of(outline.tree), ""
+        page.row(("session ", "muted"), (visible(found.id), "bold"))
+        page.blank()
+        for row in outline.rows:
+            span = outline.tree.spans[row]
+            if row == GAP:
+                page.blank()
+                continue
+            named = span.kind != "model" or model_of(span) != model
+            model = model if span.kind != "model" else model_of(span)
+            page.lines.append(span_line(span, columns, page.width, folded=False, named=named))
+
+    def action_form_toggle(self) -> None:
+        if (found := self.current) is not None:
+            self._marked = [one for one in self._conversations if (one in self._marked) != (one is found)]
+            self.action_line_down()
+            self.answers.refresh()
+
+    def result_of(self, found: RecordedConversation) -> Chosen:
+        return self._marked or [found]
 
 
 def ask_for_traces(asker: DOMNode, read: Callable[[str], None]) -> None:
     """Asks for the path of a file or folder of traces."""
     hint = "File or folder of traces: OTLP, Tempo, Jaeger, ADK"
-    ask(asker, PromptScreen(dialog_name("import_traces"), check=path_problem, hint=hint), read)
+    name = dialog_name("import_traces")
+    ask(asker, PromptScreen(name, check=path_problem, hint=hint, is_path=True), read)
 
 
-async def choose_conversation(
-    asker: DOMNode, workbench: Workbench, path: str, take: Callable[[RecordedConversation], None]
+async def choose_conversations(
+    asker: DOMNode, workbench: Workbench, path: str, take: Callable[[Chosen], None]
 ) -> None:
-    """Reads traces and asks which of their conversations to take, if they hold several."""
+    """Reads traces, and asks which of their conversations to take."""
     workbench.say(f"Reading {visible(path)}…")
     try:
         found = await asyncio.to_thread(read_conversations, path)
@@ -64,7 +121,4 @@ async def choose_conversation(
         workbench.say(str(error))
         return
     workbench.say("")
-    if len(found) == 1:
-        take(found[0])
-    else:
-        ask(asker, ConversationScreen(found), take)
+    ask(asker, ConversationScreen(found, workbench.agent.secrets), take)

@@ -237,7 +237,9 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
                 self.app.exit(Opening(_path_of(text)))
 
         hint = "Path, relative to the current folder"
-        self.app.push_screen(PromptScreen(dialog_name("open_folder"), "", _no_folder, hint), named)
+        self.app.push_screen(
+            PromptScreen(dialog_name("open_folder"), "", _no_folder, hint, is_path=True), named
+        )
 
 
 class ChooserKeys(ActionLine):

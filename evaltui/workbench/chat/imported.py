@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.traces.conversations import RecordedConversation
 from evaltui.traces.drafting import turn_events, unusable
 from evaltui.traces.found import found_conversations
 from evaltui.traces.missing import not_expected
 from evaltui.traces.reading import read_files
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 
 
@@ -71,3 +76,23 @@ def transcript_of(conversation: RecordedConversation) -> tuple[Transcript, str]:
     said = [f"{counted(len(left_out), 'turn')} left out: {left_out[0]}"] if left_out else []
     transcript = Transcript(conversation.id, turns=turns, has_unknown_state=True)
     return transcript, "; ".join([*said, *missing[:1]])
+
+
+def save_all(agent: AgentState, editing: Editing, conversations: Iterable[RecordedConversation]) -> None:
+    """Adds a case of each conversation to the selected set, unsaved, and says how many."""
+    added, problem = 0, ""
+    for conversation in conversations:
+        try:
+            transcript, _ = transcript_of(conversation)
+            choices = saving.proposed(editing, transcript)
+        except ValueError as error:
+            problem = problem or f"; {conversation.id} not added: {error}"
+            continue
+        if not saving.save(agent, editing, transcript, choices):
+            return
+        added += 1
+    if added and editing.navigation.file is not None:
+        where = f"to {editing.navigation.file.name}   {key_of('save')} save"
+        editing.say(f"Added {counted(added, 'case')} {where}{problem}")
+    else:
+        editing.say(f"No case added{problem}")
