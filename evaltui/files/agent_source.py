@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from evaltui.core.model.errors import ErrorInfo
 from evaltui.files.agent_files import folders_of
 from evaltui.files.folders import agent_folder
 from evaltui.files.workspace import is_set, set_files
@@ -175,6 +176,16 @@ def function_place(agent_dir: Path, name: str) -> SourcePlace | None:
 def frame_place(agent_dir: Path, traceback: str) -> SourcePlace | None:
     """The innermost frame of a traceback in the agent's folder; None where none is in there."""
     return next((place for place in frames_of(traceback)[::-1] if is_own(agent_dir, place)), None)
+
+
+def error_line(agent_dir: Path, error: ErrorInfo) -> SourcePlace | None:
+    """The line of the agent's code that an error is of, by its traceback or by its place;
+    None where it is of none."""
+    if place := frame_place(agent_dir, error.traceback):
+        return place
+    name, _, line = error.where.partition(" in ")[0].rpartition(":")
+    place = SourcePlace(agent_folder(agent_dir).resolve() / name, int(line) if line.isdecimal() else 0)
+    return place if name and place.line and is_own(agent_dir, place) else None
 
 
 def frames_of(traceback: str) -> list[SourcePlace]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evaltui.core.compare.turn_verdicts import response_op
-from evaltui.core.model.errors import NO_KEY
+from evaltui.core.model.errors import NO_KEY, ErrorKind
 from evaltui.text.figures import counted, show_number, show_score
 from evaltui.views.difference import DifferenceAt
 
@@ -35,6 +35,8 @@ def why(result: CaseResult) -> str:
     if result.error is not None:
         if result.error.type == NO_KEY:
             return "no API key"
+        if result.error.kind is ErrorKind.HOST_LOST:
+            return "process ended"
         limit = re.search(r"within (\S+ s)\b", result.error.message)
         if "Timeout" not in result.error.type:
             return result.error.type

@@ -91,9 +91,13 @@ class Problem:
         where = format_path(self.path)
         return f"{where}: {self.message}" if where else self.message
 
+    def is_elsewhere(self, path: Path) -> bool:
+        """Whether it is of another file than the one with this path, as its config."""
+        return self.file not in (None, str(path))
+
     def beside(self, path: Path) -> str:
         """As text of the file with this path; one of another file names it: `test_config.json:1: no JSON`."""
-        if self.file is None or self.file == str(path):
+        if self.file is None or not self.is_elsewhere(path):
             return str(self)
         return replace(self, file=Path(self.file).name).located()
 

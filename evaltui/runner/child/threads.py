@@ -23,11 +23,21 @@ async def in_thread(
     Python 3.12 whoever awaits that future waits for ever.
     """
     context = context or copy_context()
+    timeouts: list[TimeoutError] = []
 
     def call() -> Result:
         try:
             return context.run(function, *args)
         except StopIteration as error:
             raise RuntimeError("StopIteration was raised outside of a generator") from error
+        except TimeoutError as error:
+            timeouts.append(error)
+            raise
 
-    return await asyncio.get_running_loop().run_in_executor(executor, call)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, call)
+    except TimeoutError:
+        # A future raises another one, which does not say where the function raised it.
+        if timeouts:
+            raise timeouts[0] from None
+        raise

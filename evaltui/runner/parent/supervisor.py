@@ -223,7 +223,7 @@ class Host:
                 where, trace = failed.error.where, failed.error.traceback
                 if not where and self.busy == 1:
                     # A thread of the agent hangs, which cancelling a task does not show.
-                    where = await self._where_it_hangs()
+                    where, trace = await self._where_it_hangs(), ""
                 raise RequestFailedError(late_error(late, trace, where)) from None
             raise
         except TimeoutError:

@@ -90,11 +90,9 @@ class TreeLines:
             name.append(("  read-only", "muted") if is_dataset else ("  old format", "warning"))
         name += self._saved_mark(eval_set.path)
         if errors := self._workbench.sets.errors(eval_set):
-            return [
-                ("! ", "error"),
-                *name[1:],
-                (f"  {visible(errors[0].beside(eval_set.path))}", "error"),
-            ], []
+            is_own = not errors[0].is_elsewhere(eval_set.path)
+            why = visible(str(errors[0])) if is_own else "config invalid"
+            return [("! ", "error"), *name[1:], (f"  {why}", "error")], []
         outcomes = self._workbench.outcomes
         counts = outcomes.counts_of(eval_set.case_path)
         if not counts:

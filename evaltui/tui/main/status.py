@@ -11,7 +11,7 @@ from evaltui.text.figures import counted, show_clock, show_duration, show_elapse
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, counted_as, counts, glyph
 from evaltui.text.plots import stacked_bar
-from evaltui.text.values import visible
+from evaltui.text.values import cut, visible
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
@@ -36,6 +36,7 @@ FRAMEWORKS = {
 _GAP = ("   ", "")
 _BAR = 32
 _LEAST_BAR = 8
+_MOST_ERROR = 90
 
 
 def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line]:
@@ -58,9 +59,9 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
     left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]
     if workbench.agent.settings_problem:
         left.append(("! settings cannot be used", "error"))
-    elif (error := workbench.agent.error) is not None:
+    elif (failed := workbench.agent.error) is not None:
         cannot = f"cannot be {'loaded' if url else 'imported'}"
-        left.append((f"! {'no usable Python' if error.type == NO_PYTHON else cannot}", "error"))
+        left.append((f"! {'no usable Python' if failed.type == NO_PYTHON else cannot}", "error"))
     else:
         root, framework = str(info.get("name") or ""), str(info.get("framework") or "")
         known = (name, name.rpartition("/")[2], "root_agent")
@@ -69,6 +70,8 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
         if not url:
             recordings = f"recordings {workbench.agent.settings.record}"
             facts += [recordings, _python(workbench)]
+        if error := workbench.sets.config_error:
+            left += [(f"! {visible(cut(error, _MOST_ERROR))}", "error"), _GAP]
         if workbench.agent.lacks_key:
             left += [("! GOOGLE_API_KEY is not set", "warning"), _GAP]
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)

@@ -11,6 +11,7 @@ from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import format_path
+from evaltui.files.agent_source import SourcePlace
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
@@ -24,6 +25,7 @@ from evaltui.tui.result.metric import card_of, write_metric
 from evaltui.tui.result.rows import write_calls, write_text, write_value
 from evaltui.tui.result.sides import BESIDE, write_heads
 from evaltui.tui.result.verdict import write_strip, write_verdict
+from evaltui.tui.start.page import write_source
 from evaltui.tui.widgets.writer import LABEL, NOT_FOLDED, Folding, Lines, Page, RepeatAt, write_error
 from evaltui.views.repeats import repeat_rows, shown_repeat
 from evaltui.views.result import error_rows, gating, informational_rows, turn_facts, turns_in_detail
@@ -61,6 +63,8 @@ class CaseShown:
     """What the agent printed in the case."""
     strip_last: bool = False
     """Whether the metrics stand below the differences, as on a small screen."""
+    raised_at: SourcePlace | None = None
+    """The line of the user's code that raised the error; None where it is not known, or has changed."""
     messages: Mapping[int, str] | None = None
     """The user messages of the run by turn, from 0, where its case is not stored any more; None where it
     is."""
@@ -93,6 +97,8 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     result = scored.shown
     several = len(scored.result.repeats) > 1
     write_verdict(page, scored.result if several else result, list(shown.note))
+    if shown.raised_at is not None:
+        write_source(page, shown.raised_at)
     if several:
         page.blank()
         write_repeats(page, scored)

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import NO_KEY
 from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.agent_source import SourcePlace, error_line, root_place
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace, searched_places, skipped_hint
 from evaltui.text.figures import some_of
@@ -37,7 +39,7 @@ def write_set_facts(
     problems = opened.problems if opened else eval_set.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors:
-        page.text([("Cannot run: fix these first", "")], [("! error  ", "error")])
+        page.row((" ! ERROR ", "bold error act"), ("  Cannot run: fix these first", ""))
         page.blank()
         write_problems(page, errors, eval_set.path)
         page.blank()
@@ -230,7 +232,7 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
     elif scored is not None:
         from evaltui.tui.result.case_result import CaseShown, write_case_result
 
-        number = scored.run.number
+        note, number = _note(workbench, case, scored), scored.run.number
         printed = [line for line in workbench.console if line.case == case and line.run == number]
         shown = CaseShown(
             scored,
@@ -238,11 +240,12 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
             view.folding,
             view.height,
             workbench.navigation.selection.turn,
-            _note(workbench, case, scored),
+            note,
             now.reasons if (now := workbench.outcomes.freshness(case)) is not None else (),
             _place(workbench, case) if _is_scored_by_now(workbench, case, scored) else "",
             printed,
             view.is_small,
+            None if note else _raised_at(workbench.agent.dir, scored),
             _messages(workbench, case, scored),
         )
         write_case_result(page, shown)
@@ -272,6 +275,13 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
     if changed := [one for one in now.reasons if one in EXPECTATIONS and now.state is State.THEN]:
         return [(f"{', '.join(changed)} changed after {visible(scored.run.name)}: as scored then", "warning")]
     return []
+
+
+def _raised_at(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
+    """The line that raised the error of a result; where a key is missing, the line of the agent."""
+    if (error := scored.shown.error) is None:
+        return None
+    return root_place(agent_dir) if error.type == NO_KEY else error_line(agent_dir, error)
 
 
 def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from rich.cells import cell_len
 
@@ -14,6 +15,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem
 from evaltui.core.statistics.estimates import wilson
+from evaltui.files.agent_source import SourcePlace
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.runs.history import CaseHistory
 from evaltui.runs.run_file import MetricTotal
@@ -34,6 +36,7 @@ from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.result.running import Figure, plot_width, write_figures
 from evaltui.tui.result.verdict import ROOMY, chip, short_names
+from evaltui.tui.start.page import write_source
 from evaltui.tui.widgets.writer import Link, Page
 from evaltui.views.cause import why
 from evaltui.workbench.result.outcomes import Outcomes
@@ -51,8 +54,7 @@ def write_set_results(
 ) -> None:
     """How the cases of a set came out."""
     if errors:
-        where = errors[0].beside(eval_set.path)
-        page.text([(f"Cannot run: {visible(where)}", "")], [("! error  ", "error")])
+        write_cannot_run(page, errors[0], eval_set.path)
         return
     results = outcomes.results_of_set(eval_set)
     if results.first is None:
@@ -69,6 +71,13 @@ def write_set_results(
     _write_changes(page, results.changes, past)
     _write_metrics(page, results.metrics)
     _write_slowest(page, results, outcomes)
+
+
+def write_cannot_run(page: Page, problem: Problem, path: Path) -> None:
+    """Why the file with this path cannot be run: what is wrong in it, or in its config, and where."""
+    page.text([(f"Cannot run: {visible(problem.beside(path))}", "")], [chip("ERROR"), ("  ", "")])
+    if problem.line:
+        write_source(page, SourcePlace(Path(problem.file or path), problem.line))
 
 
 def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], passed: int) -> None:

@@ -10,7 +10,7 @@ from textual.timer import Timer
 
 from evaltui.core.compare.judged import was_judged
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.files.agent_source import SourcePlace, error_line
 from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
@@ -100,7 +100,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             call = row.actual or row.expected
             return place_of_tool(bench.agent, call.name) if call else None
         if error is not None:
-            return frame_place(bench.agent.dir, error.traceback)
+            return error_line(bench.agent.dir, error)
         return place_of_agent(bench.agent) if at is not None else None
 
     def mark(self) -> Span | None:

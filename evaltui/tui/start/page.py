@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.agent_source import root_place, source_lines
+from evaltui.files.agent_source import SourcePlace, root_place, source_lines
 from evaltui.files.interpreters import Interpreter
 from evaltui.files.workspace import Workspace
 from evaltui.runner.parent.python_check import python_lines
@@ -196,7 +196,7 @@ def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
         command = check.install if missing.command and check and check.install else missing.command
         _write_missing(page, command, missing.meant)
     if place is not None:
-        _write_source(page, source_lines(place), place.line)
+        write_source(page, place)
 
 
 def _write_missing(page: Page, command: str, meant: str) -> None:
@@ -207,9 +207,12 @@ def _write_missing(page: Page, command: str, meant: str) -> None:
         page.labelled("install", [(visible(command), "bold")])
 
 
-def _write_source(page: Page, lines: Sequence[tuple[int, str]], current: int) -> None:
+def write_source(page: Page, place: SourcePlace) -> None:
+    """The lines of a file around one of them, which is marked."""
     page.blank()
-    coloured = code("\n".join(text.expandtabs(4) for _, text in lines), "python")
+    lines, current = source_lines(place), place.line
+    lexer = "json" if place.path.suffix == ".json" else "python"
+    coloured = code("\n".join(text.expandtabs(4) for _, text in lines), lexer)
     for (number, _), line in zip(lines, coloured, strict=False):
         mark = ("▌", "bold error") if number == current else (" ", "")
         row = [(text, f"{role} act" if number == current else role) for text, role in line]

@@ -199,6 +199,12 @@ class OpenSets:
         """Why a set cannot be run, as far as is known: before it is opened not everything is."""
         return (self.last_opened(eval_set.path) or eval_set).errors
 
+    @property
+    def config_error(self) -> str:
+        """Why the config of sets cannot be used, of the first one that cannot; "" where all can."""
+        problems = ((one.path, problem) for one in self.listed for problem in self.errors(one)[:1])
+        return next((problem.beside(path) for path, problem in problems if problem.is_elsewhere(path)), "")
+
     def open(self, path: Path) -> EvalSetFile:
         """A set as it is now, in any thread; slow unless only its edits have to be looked at.
 
