@@ -138,6 +138,8 @@ class WorkbenchApp(KeysInOrder[int]):
                 await asyncio.to_thread(self._remember)
         await self.workbench.runs.warm_up()
         self.run_worker(self._check_python(), group="python")
+        if self._tour and isinstance(main, MainScreen):
+            self.run_worker(main.begin_tour(), group="tour")
         if self.workbench.read_only:
             self.workbench.following.start()
         else:

@@ -109,6 +109,13 @@ class MainScreen(MainLinks, inherit_bindings=False):
             "folded": sorted(self.workbench.navigation.folded_sets),
         }
 
+    async def begin_tour(self) -> None:
+        """Runs the cases of the demo, and shows why the first one fails."""
+        self.workbench.runs.run_all()
+        await self.workbench.runs.finished()
+        for action in ("next_failing", "show_result", "next_difference"):
+            await self.run_action(action)
+
     @work
     async def complete(self) -> None:
         """Have every pane: the first frame was drawn with the cases alone. Keys do not wait for the others to

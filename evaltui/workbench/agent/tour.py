@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.actions.action import Scope
@@ -12,9 +12,8 @@ from evaltui.workbench.workbench import Workbench
 IsDone = Callable[[Workbench, Scope], bool]
 
 
-@dataclass(frozen=True)
-class TourStep:
-    """What to press, and what that does."""
+class TourStep(NamedTuple):
+    """A sentence that says what to do, and the condition that it was done."""
 
     text: str
     keys: tuple[str, ...]
@@ -25,21 +24,12 @@ class TourStep:
     """How the keys are shown; "" for their names."""
 
 
-def _ran(workbench: Workbench, _: Scope) -> bool:
-    return workbench.runs.current is not None and workbench.runs.current.over
+def _at(eval_id: str) -> IsDone:
+    """At a difference of a case."""
 
-
-def _at_result_of(eval_id: str) -> IsDone:
-    def is_done(workbench: Workbench, scope: Scope) -> bool:
-        return workbench.navigation.selection.eval_id == eval_id and scope is Scope.RESULT
-
-    return is_done
-
-
-def _at_difference_of(eval_id: str) -> IsDone:
-    def is_done(workbench: Workbench, scope: Scope) -> bool:
-        at_case = workbench.navigation.selection.eval_id == eval_id
-        return at_case and workbench.navigation.difference is not None
+    def is_done(workbench: Workbench, _: Scope) -> bool:
+        navigation = workbench.navigation
+        return navigation.selection.eval_id == eval_id and navigation.difference is not None
 
     return is_done
 
@@ -58,33 +48,19 @@ def _passes(eval_id: str) -> IsDone:
     return is_done
 
 
-def _saved(workbench: Workbench, _: Scope) -> bool:
-    return not workbench.editing.unsaved()
-
-
-def _watches(workbench: Workbench, _: Scope) -> bool:
-    return workbench.watch.on
-
-
-def _chatted(workbench: Workbench, _: Scope) -> bool:
-    return workbench.has_chatted
-
-
-def _made_case(workbench: Workbench, _: Scope) -> bool:
-    return workbench.chat.has_saved
-
-
 def _own_case_passes(workbench: Workbench, _: Scope) -> bool:
     case = workbench.navigation.selection.case
     return case is not None and workbench.outcomes.status(case) == "PASSED"
 
 
-STEPS: tuple[TourStep, ...] = (
-    TourStep("Run all cases: one passes, three fail", ("R",), _ran),
-    TourStep("Open the result of the first failing case", ("f", "3"), _at_result_of("cancel_order")),
-    TourStep("Go to the difference: the wording is new", ("n",), _at_difference_of("cancel_order")),
-    TourStep("Accept it: the actual becomes expected", ("a", "enter"), _passes("cancel_order")),
-    TourStep("Next failing case: the reference varies", ("f", "n"), _at_difference_of("arrived_broken")),
+STEPS = (
+    TourStep("Four cases are run: three will fail", (), _at("cancel_order")),
+    TourStep(
+        "The wording is new. Accept it: it becomes expected",
+        ("a", "enter"),
+        _passes("cancel_order"),
+    ),
+    TourStep("Next failing case: the reference varies", ("f", "n"), _at("arrived_broken")),
     TourStep(
         "Relax it: any reference of this form",
         ("x", "down", "enter"),
@@ -98,15 +74,19 @@ STEPS: tuple[TourStep, ...] = (
         _passes("half_refund"),
         "enter, …, enter",
     ),
-    TourStep("Save the eval set and its config", ("ctrl+s",), _saved),
-    TourStep("Watch: every save of agent.py runs its cases again", ("w",), _watches),
+    TourStep(
+        "Save the eval set and its config", ("ctrl+s",), lambda workbench, _: not workbench.editing.unsaved()
+    ),
+    TourStep(
+        "Watch: every save of agent.py runs its cases again", ("w",), lambda workbench, _: workbench.watch.on
+    ),
     TourStep(
         'Chat: ask "Where is order 1001?"',
         ("4", "Where is order 1001?", "enter"),
-        _chatted,
+        lambda workbench, _: workbench.has_chatted,
         "4, …, enter",
     ),
-    TourStep("Save the chat as a case", ("ctrl+t", "enter"), _made_case),
+    TourStep("Save the chat as a case", ("ctrl+t", "enter"), lambda workbench, _: workbench.chat.has_saved),
     TourStep("Run your case: it passes", ("r",), _own_case_passes),
 )
 END = "Done: chat, save, run, accept or relax.  Yours: evaltui new DIR"
