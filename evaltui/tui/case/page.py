@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
-
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.documents.edits import alike
 from evaltui.text.keys import key_of
@@ -131,10 +129,12 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
         marked: Line = [("▌", "bold accent" if self.is_focused else "muted"), *line]
         place = self.placed[self.current]
         if number == place.first and not self.is_editing and self.row and self.row.adds:
-            hint = f"{key_of('add_below')} {'fill' if self.row.is_unset else self.row.adds[0].label} "
-            gap = self.line_width - cells(marked) - cell_len(hint)
+            word = "fill" if self.row.is_unset else self.row.adds[0].label
+            hint: Line = [(key_of("add_below"), "bold accent"), (f" {word} ", "muted")]
+            # It ends where the expectation of a turn does.
+            gap = min(self.line_width, self.page.width + 2) - cells(marked) - cells(hint)
             if gap > 1 and self.is_focused:
-                return [*marked, (" " * gap, ""), (hint, "muted")]
+                return [*marked, (" " * gap, ""), *hint]
         return marked
 
     def _with_key(self, number: int) -> Line:

@@ -165,7 +165,7 @@ class TreeLines:
         file = editing.open_file(path)
         if file is None or not editing.is_dirty(path):
             return []
-        return [(" ●", "bold"), *([("  new", "muted")] if file.saved is None else [])]
+        return [(" ●", "warning"), *([("  new", "muted")] if file.saved is None else [])]
 
     def _unsaved_cases(self, path: Path) -> frozenset[str]:
         """Looked up for every line, found out once for every edit."""

@@ -46,7 +46,9 @@ def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
     shown = changes[:_MOST_LINES]
     digits = len(str(max((line.number for line in shown), default=0)))
     margin = _margin(line.text for line in shown)
-    for block in _blocks(shown):
+    for number, block in enumerate(_blocks(shown)):
+        if number:
+            page.row((f" {'…':>{digits}}", "faint"))
         for line, spans in _marked(block, margin):
             role, fill = _ROLES[line.op], _FILLS[_ROLES[line.op]]
             mark: Line = [(f" {line.number:>{digits}} ", f"muted {fill}"), (f"{line.op} ", f"{role} {fill}")]

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.message import Message
 from textual.widgets import Input
@@ -33,7 +33,13 @@ class HelpScreen(QuestionScreen[str]):
     """Returns the action that was chosen. No key of the main screen works until it is closed."""
 
     box = "#help"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *bindings(Scope.HELP)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.PROMPT),
+        *bindings(Scope.HELP),
+        # The field would have them first.
+        Binding("right", "form_right", id="form_right", priority=True),
+        Binding("left", "form_left", id="form_left", priority=True),
+    ]
 
     def __init__(self, workbench: Workbench, scope: Scope) -> None:
         super().__init__()
@@ -57,6 +63,18 @@ class HelpScreen(QuestionScreen[str]):
         lines = self.answers
         lines.show(self.query_one(QuestionInput).value.strip())
         lines.choose()
+
+    def action_form_right(self) -> None:
+        if self.query_one(QuestionInput).value:
+            self.query_one(QuestionInput).action_cursor_right()
+        else:
+            self.answers.step_column(1)
+
+    def action_form_left(self) -> None:
+        if self.query_one(QuestionInput).value:
+            self.query_one(QuestionInput).action_cursor_left()
+        else:
+            self.answers.step_column(-1)
 
     def action_guide(self) -> None:
         self.app.push_screen(GuidePage(guide.topic(topic_of(self._scope))))
@@ -124,6 +142,19 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
 
     def action_line_up(self) -> None:
         self._move_to(self._cursor - 1)
+
+    def step_column(self, step: int) -> None:
+        """Goes to the next column (1) or the one before it (-1), as near to the same row as can be."""
+        if not self._drawn.order:
+            return
+        row, current = self._drawn.order[self._cursor]
+        beside = [
+            (step * (cell.left - current.left), abs(at - row), number)
+            for number, (at, cell) in enumerate(self._drawn.order)
+            if step * (cell.left - current.left) > 0
+        ]
+        if beside:
+            self._move_to(min(beside)[2])
 
     def action_page_down(self) -> None:
         self._move_to(self._cursor + max(1, self.size.height - 2))

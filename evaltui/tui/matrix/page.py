@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.compare.totals import Totals
+from evaltui.core.model.spending import Cost
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
@@ -37,6 +38,7 @@ _SEVERAL = 110
 # Glyphs of repeats that are shown one by one.
 _MOST_REPEATS = 10
 _BAR = 8
+_FREE = Cost(0.0)
 _WITH_BARS = 28
 _INTERVAL_DOTS = 16
 # Cells of the outcomes of the repeats, where the figures begin, and of `▲` with its gap.
@@ -213,7 +215,7 @@ def _tinted(text: Line, size: int, is_best: bool) -> Line:
 
 def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int | None) -> Line:
     """A case: how it came out in each variant; the current cell is marked."""
-    line: Line = [(pad(f"  {name}", columns.names), "")]
+    line: Line = [(pad(f"  {name}", columns.names - 1) + " ", "")]
     best = best_of(matrix)
     for place in columns.places:
         is_current = place == current
@@ -231,8 +233,9 @@ def _cell(cell: Cell, size: int) -> Line:
         return cell_line(cell)
     left: Line = [*row.outcome, (" " * max(1, _OUTCOME - cells(row.outcome)), "")]
     # None of them is cut, and in all rows there is as much room for them.
-    figures, room = [row.score, row.cost, row.time], size - _SIGN - cells(left)
-    if row.cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
+    cost = "" if cell.cost == _FREE else row.cost
+    figures, room = [row.score, cost, row.time], size - _SIGN - cells(left)
+    if cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
         figures[1] = cell.cost.short
     for figure in filter(None, figures):
         if cells(left) + 1 + cell_len(figure) <= size - _SIGN:

@@ -33,7 +33,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, STALE, counts, glyph
 from evaltui.text.plots import bar, stacked_bar
-from evaltui.text.values import visible
+from evaltui.text.values import cut, visible
 from evaltui.tui.result.running import Figure, plot_width, write_figures
 from evaltui.tui.result.verdict import ROOMY, chip, short_names
 from evaltui.tui.start.page import write_source
@@ -44,7 +44,6 @@ from evaltui.workbench.result.set_results import Moved, SetResults
 
 # This page is written anew while results come in.
 _MOST_LISTED = 50
-_MOST_BAR = 60
 _MOST_NAME, _WHY, _BAR = 40, 16, 24
 _WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
 
@@ -88,7 +87,7 @@ def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], 
     left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts(tally)]
     page.ends(left, [(visible(min(results.runs)) if len(results.runs) == 1 else "several runs", "muted")])
     parts = [(tally[status], ROLES[status]) for status in COUNTED]
-    page.lines.append([(" ", ""), *stacked_bar(parts, count, min(page.width - 1, _MOST_BAR))])
+    page.lines.append([(" ", ""), *stacked_bar(parts, count, page.width - 2)])
 
 
 def _figures(totals: Totals, passed: int, evaluated: int, width: int) -> Iterator[Figure]:
@@ -110,8 +109,7 @@ def _figures(totals: Totals, passed: int, evaluated: int, width: int) -> Iterato
 def _write_failing(page: Page, failing: Sequence[CaseId], outcomes: Outcomes) -> None:
     if not failing:
         return
-    page.blank()
-    page.ends([("Did not pass", "bold")], [(str(len(failing)), "muted")])
+    page.section(("Did not pass", "bold"), (f"  {len(failing)}", "muted"))
     names = min(_MOST_NAME, max(cell_len(visible(case.eval_id)) for case in failing[:_MOST_LISTED]))
     for case in failing[:_MOST_LISTED]:
         if (scored := outcomes.get(case)) is None:
@@ -142,9 +140,8 @@ def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None)
         changed, title = (), min(runs) if len(runs) == 1 else "earlier runs"
     if not moved and not changed:
         return
-    page.blank()
-    since = f"Since {title}"
-    page.ends([(visible(since), "bold")], [("; ".join(map(visible, changed)), "muted")])
+    what = "".join(f"  {visible(one)}" for one in changed)
+    page.section((visible(f"Since {title}"), "bold"), (cut(what, page.width // 2), "muted"))
     listed = moved[:_MOST_LISTED]
     names = min(_MOST_NAME, max((cell_len(visible(one.case.eval_id)) for one in listed), default=0))
     for case, earlier, status in listed:
@@ -157,8 +154,7 @@ def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
     """Of each metric how many cases passed it, and its mean."""
     if not metrics:
         return
-    page.blank()
-    page.row(("Metrics", "bold"))
+    page.section(("Metrics", "bold"))
     names = short_names(list(metrics), shortest=False)
     width = min(_MOST_NAME, max(map(cell_len, names)))
     for name, total in zip(names, metrics.values(), strict=True):
@@ -173,8 +169,7 @@ def _write_slowest(page: Page, results: SetResults, outcomes: Outcomes) -> None:
     if results.totals.timed < 2:
         return
     slowest = results.slowest
-    page.blank()
-    page.row(("Slowest", "bold"))
+    page.section(("Slowest", "bold"))
     names = min(_MOST_NAME, max(cell_len(visible(case.eval_id)) for _, case in slowest))
     for seconds, case in slowest:
         if (scored := outcomes.get(case)) is None:
