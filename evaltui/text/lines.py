@@ -117,13 +117,14 @@ def pad(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
-def wrap(spans: Sequence[Span], width: int) -> list[Line]:
-    """Break between words into lines of at most `width` cells; a newline in a text is a break, too.
+def wrap(spans: Sequence[Span], width: int, more: int = 0) -> list[Line]:
+    """Break between words into lines of at most `width` cells; a newline in a text is a break, too. The first
+    line has room for some `more`.
 
     A word may have several roles. At a no-break space no line is broken; it comes out as a plain one.
     """
     lines: list[Line] = [[]]
-    used = 0
+    used = -more
     for word in _words(spans):
         first = word[0][0]
         if first == "\n":

@@ -306,6 +306,7 @@ async def test_a_terminal_that_is_too_small_loses_nothing(agent):
         await pilot.resize_terminal(50, 10)
         await until(pilot, lambda: "evaltui needs 60 columns and 16 rows" in screen_text(app))
         assert "it is on" not in screen_text(app)
+        assert "1 Cases" not in screen_text(app)
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: screen_text(app) == before)
 

@@ -176,8 +176,9 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     def _show_places(self, size: Size) -> None:
         self._panes.show_places(size)
-        self.set_class(is_too_small(size), "-too-small")
-        self.set_class(size.width < MEDIUM, "-narrow")
+        is_small = is_too_small(size)
+        self.set_class(is_small, "-too-small")
+        self.set_class(size.width < MEDIUM and not is_small, "-narrow")
 
     def _arrange(self) -> None:
         """Show what the layout says, and have the focus where it says."""

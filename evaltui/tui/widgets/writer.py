@@ -234,7 +234,7 @@ class Page:
 
     def hanging(self, spans: Sequence[Span], indent: int) -> None:
         """Text of any length; what does not fit in its first line goes on behind `indent` cells."""
-        for number, line in enumerate(wrap(spans, max(8, self.width - indent))):
+        for number, line in enumerate(wrap(spans, max(8, self.width - indent), more=indent)):
             self.lines.append(line if number == 0 else [(" " * indent, ""), *line])
 
     def block(self, spans: Sequence[Span], indent: int) -> None:
