@@ -105,7 +105,8 @@ def _not_listed(summaries: Sequence[CaseSummary]) -> str:
 
 def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
     number = counted(len(summaries), "case")
-    most, runs = "", 1
+    # A run that was ended has done fewer.
+    most, runs = "", report.settings.runs or ((eval_set.config or {}).get("evaltui") or {}).get("runs", 1)
     for case in summaries:
         runs = max(runs, case.runs)
         most = "at most " if case.decision else most

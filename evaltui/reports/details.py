@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from evaltui.core.compare.explain import args_in_words, policy_in_words, sentence
-from evaltui.core.model.errors import MAY_PASS, NO_KEY
+from evaltui.core.model.errors import MAY_PASS
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.text_diff import NO_TEXTS
@@ -233,7 +233,7 @@ def _error(row: ErrorRow, width: int) -> list[Line]:
     error = row.error
     block = wrapped(2, [(row.title, "bold")], width) if row.title else []
     block += wrapped(2, [(shown(error.text), "error")], width)
-    if error.type == NO_KEY:
+    if error.is_no_key:
         return block
     if error.where:
         block.append([(f"  at {visible(error.where)}", "bold")])

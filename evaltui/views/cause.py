@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evaltui.core.compare.turn_verdicts import response_op
-from evaltui.core.model.errors import NO_KEY, ErrorKind
+from evaltui.core.model.errors import ErrorKind
 from evaltui.text.figures import counted, show_number, show_score
 from evaltui.views.difference import DifferenceAt
 
@@ -33,7 +33,7 @@ def why(result: CaseResult) -> str:
     if result.status == "FLAKY":
         return f"{result.passed_repeats}/{len(result.repeats)} flaky"
     if result.error is not None:
-        if result.error.type == NO_KEY:
+        if result.error.is_no_key:
             return "no API key"
         if result.error.kind is ErrorKind.HOST_LOST:
             return "process ended"

@@ -75,6 +75,11 @@ def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
     return {title: [texts[title] for texts in sums] for title in sums[0]}
 
 
+def rate_of(totals: Totals) -> str:
+    """` of 3/16 cases`: how many a pass rate is of, where some have no result yet; "" where all have."""
+    return f" of {totals.cases}/{totals.cases + totals.open_cases} cases" if totals.open_cases else ""
+
+
 def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
     rate, per_passed = totals.rate, totals.cost_per_passed
     against = "base" if paired is None else UNKNOWN
@@ -82,7 +87,7 @@ def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
         # Cases that pass here only, and in the base only.
         against = f"+{paired.better} −{paired.worse}, {show_p(paired.p)}"
     return {
-        "pass rate": show_rate(rate.mean) if rate else UNKNOWN,
+        "pass rate": f"{show_rate(rate.mean)}{rate_of(totals)}" if rate else UNKNOWN,
         "95% interval": show_interval(*rate.interval) if rate and rate.interval else UNKNOWN,
         "against base": against,
         "cost": UNKNOWN if totals.cost is None else str(totals.cost),

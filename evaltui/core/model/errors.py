@@ -70,7 +70,12 @@ class ErrorInfo:
     @property
     def text(self) -> str:
         """`NameError: name 'tols' is not defined`; what says what to do stands alone."""
-        return ": ".join(filter(None, ("" if self.type == NO_KEY else self.type, self.message)))
+        return ": ".join(filter(None, ("" if self.is_no_key else self.type, self.message)))
+
+    @property
+    def is_no_key(self) -> bool:
+        """Whether the agent's model has no key; the message says all that there is to say."""
+        return self.type == NO_KEY
 
     def __str__(self) -> str:
         """`agent.py:12 in root_agent: NameError: name 'tols' is not defined`"""

@@ -180,7 +180,10 @@ def _loaded(agent: AgentState) -> Line:
 
 def _kept(row: RunRow) -> Line:
     """`✗ Run 18 of today 14:05: 7 passed, 5 failed in 14.5 s`: the newest run of earlier sittings."""
-    title = f"R{row.title[1:]} of {show_clock(row.started, datetime.now(UTC))}"
+    title = f"R{row.title[1:]}"
+    if row.number:
+        # What has no number is called by its moment.
+        title += f" of {show_clock(row.started, datetime.now(UTC))}"
     if row.problem:
         return [("! ", "error"), (f"{title} is unreadable", "")]
     done = f"{show_number(row.totals.cases)} of {show_number(row.selected)}"

@@ -26,7 +26,7 @@ from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
-from evaltui.views.matrix import cell_line, cell_row, matrix_facts, sum_rows, variant_changes
+from evaltui.views.matrix import cell_line, cell_row, matrix_facts, rate_of, sum_rows, variant_changes
 from evaltui.workbench.matrix.matrices import Order, SetTitle
 from evaltui.workbench.matrix.view import others_of
 
@@ -166,7 +166,7 @@ def _rate(totals: Totals, size: int) -> Line:
     if totals.rate is None:
         return [("No result yet", "muted")]
     interval = totals.rate.interval
-    left: Line = [(f"{show_rate(totals.rate.mean):<5}", "bold")]
+    left: Line = [(f"{show_rate(totals.rate.mean):<5}", "bold"), (rate_of(totals)[1:], "muted")]
     right: Line = [(show_interval(*interval), "muted")] if interval else []
     dots = min(_INTERVAL_DOTS, size - cells(left) - cells(right) - 2)
     if interval and dots >= _BAR:

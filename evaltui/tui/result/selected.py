@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.errors import NO_KEY
 from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.agent_source import SourcePlace, error_line, root_place
@@ -281,7 +280,7 @@ def _raised_at(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
     """The line that raised the error of a result; where a key is missing, the line of the agent."""
     if (error := scored.shown.error) is None:
         return None
-    return root_place(agent_dir) if error.type == NO_KEY else error_line(agent_dir, error)
+    return root_place(agent_dir) if error.is_no_key else error_line(agent_dir, error)
 
 
 def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> bool:
