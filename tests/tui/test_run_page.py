@@ -179,7 +179,7 @@ FOUND = {"good": timed(GOOD, 1.0), "bad": timed(BAD, 2.0), "slow": timed(GOOD, 9
 
 def test_a_set_says_what_did_not_pass_what_changed_and_what_was_slow():
     page = set_page(116, FOUND, {"bad": Status.PASSED, "good": Status.FAILED, "slow": Status.PASSED})
-    lines = [" ".join(line.split()) for line in lines_of(page)]
+    lines = [" ".join(line.strip(" ─").split()) for line in lines_of(page)]
     assert lines[0] == "✗ FAILED 2/4 passed ✓ 2 ✗ 1 ○ 1 run 18"
     assert lines[3] == "pass rate 21–94% time mean 4 s tokens cost"
     assert lines[4].startswith("67% ━")

@@ -27,7 +27,7 @@ from evaltui.text.figures import (
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import ROLES, counts, glyph
-from evaltui.text.plots import bar, stacked_bar
+from evaltui.text.plots import bar
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.run import run_mark, selected_in
@@ -166,11 +166,10 @@ def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
     evaluated = row.totals.evaluated
     if not evaluated:
         return [(f"{UNKNOWN:>{_RATE}}", "faint"), *gap, (" " * (width + 1 if width else 0), "")]
-    parts = [(row.totals.counts.get(status, 0), ROLES[status]) for status in _TABLED]
     return [
         (f"{show_rate(passed / evaluated):>{_RATE}}", "bold"),
         *([(f" {pad(_interval(passed, evaluated), interval)}", "muted")] if interval else []),
-        *([(" ", ""), *stacked_bar(parts, evaluated, width)] if width else []),
+        *([(" ", ""), *bar(passed / evaluated, width, "success")] if width else []),
     ]
 
 
