@@ -106,7 +106,7 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
         _write_strip(page, shown, result)
     if result.error:
         page.blank()
-        is_told = not several and error_text(result.error) == visible(str(result.error))
+        is_told = not several and not error_text(result.error).endswith("…")
         write_error(page, result.error, shown.folding, is_told=is_told)
     _write_turns(page, shown, result, fits=fits)
     if shown.strip_last:

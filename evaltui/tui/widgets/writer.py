@@ -274,12 +274,13 @@ def write_sentences(page: Page, sentences: Sequence[str]) -> None:
 
 
 def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is_told: bool = False) -> None:
-    """What was raised and the place in the user's code, unless that `is_told` above; then the traceback,
-    which may be folded."""
-    if not is_told:
-        page.block([(visible_block(error.text.rstrip("\n")), "error")], 2)
-        if error.where:
-            page.block([("at ", "muted"), (visible(error.where), "bold")], 2)
+    """What was raised and the place in the user's code, without the first line and the place where they are
+    told above; then the traceback, which may be folded."""
+    text = error.text.partition("\n")[2] if is_told else error.text
+    if text.strip():
+        page.block([(visible_block(text.rstrip("\n")), "error")], 2)
+    if error.where and not is_told:
+        page.block([("at ", "muted"), (visible(error.where), "bold")], 2)
     if error.traceback.strip() in ("", error.text.strip()):
         return
     page.blank()

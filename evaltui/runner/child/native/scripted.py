@@ -11,6 +11,7 @@ from ....core.model.content import Content, FunctionCall, FunctionResponse, Part
 from ....core.model.eval_set import answer_text
 from ....core.model.events import Json
 from ....text.figures import show_number
+from ....text.values import cut
 from .models import ModelRequest, ModelResponse
 
 
@@ -85,6 +86,8 @@ class Rule:
 
 # Of those that a message says.
 _MOST_RULES = 5
+# Of a message that no rule applies to, characters.
+_MOST_HEARD = 80
 
 
 class ScriptedModel:
@@ -103,7 +106,7 @@ class ScriptedModel:
             situation = rule.applies(message, results)
             if situation is not None:
                 return ModelResponse(rule.answer(situation), model_version="scripted", finish_reason="STOP")
-        heard = f"the user's message {message!r}"
+        heard = f"the user's message {cut(message, _MOST_HEARD)!r}"
         if results:
             heard = f"a result of tool {results[-1].name!r} after {heard}"
         rules = [f"  {rule}" for rule in self.rules if bool(rule.after_tool) is bool(results)] or ["  none"]
