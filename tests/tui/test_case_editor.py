@@ -460,12 +460,13 @@ async def test_keys_typed_at_once_all_arrive(house):
         assert [one["name"] for one in uses] == ["set_light", "get_mode", "get_mode", "get_mode"]
 
 
-async def test_tab_takes_a_completion_first_and_then_goes_on(house):
+@pytest.mark.parametrize("letters", ["mode", "gtmd"])
+async def test_tab_takes_a_completion_first_and_then_goes_on(house, letters):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=WIDE) as pilot:
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0, "call", 0)
-        await pilot.press("e", "ctrl+u", *"mode")
+        await pilot.press("e", "ctrl+u", *letters)
         await until(pilot, lambda: "tab complete" in screen_text(app))
         await pilot.press("tab")
         assert pane(app).is_editing

@@ -355,7 +355,7 @@ class FieldEditor:
             field.lines_below(),
             remark,
             adding,
-            is_new=field.added_from is not None and not draft.is_typed,
+            is_new=field.added_from is not None,
         )
 
     def height(self) -> int:

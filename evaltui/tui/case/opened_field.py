@@ -51,10 +51,15 @@ class OpenedField:
         self.choice, self.hides_choices = None, False
         if matches := self.matches():
             draft = self.draft
-            names = draft.part == "name" or draft.row[-2:-1] == ("call",) or self.adds is not None
+            names = draft.part == "name" or self._is_tool or self.adds is not None
             rank = _rank(draft.text, matches[0].text)
             # Letters in between may be another name that nobody proposes.
             self.choice = 0 if draft.text and (rank == 0 or (names and rank == 1)) else None
+
+    @property
+    def _is_tool(self) -> bool:
+        """Whether it is the name of a tool that is called."""
+        return self.draft.row[-2:-1] == ("call",)
 
     @property
     def first_choice(self) -> int:
@@ -66,9 +71,10 @@ class OpenedField:
         matches = self.matches()
         if not matches or self.choice is not None:
             return bool(matches)
-        # Letters in between may be another text that is not on offer.
+        # Letters in between may be another text that is not on offer, but tools are all on offer.
         typed = self.draft.text
-        return self.draft.is_typed and typed != "" and _rank(typed, matches[0].text) < _SCATTERED
+        most = _NO_MATCH if self._is_tool else _SCATTERED
+        return self.draft.is_typed and typed != "" and _rank(typed, matches[0].text) < most
 
     def choice_lines(self) -> list[tuple[Line, Line]]:
         """Completions below the field: the text of each, and more about it at its right."""

@@ -50,7 +50,7 @@ class OpenField:
     adding: bool = False
     """Whether it stands below the row, for what is added there."""
     is_new: bool = False
-    """Whether its row was just added and nothing is typed yet: what is missing in it is not said."""
+    """Whether its row was just added: what is missing in it is not said."""
 
 
 @dataclass(frozen=True)
