@@ -226,7 +226,7 @@ class Layout:
             return [self._place(_AT_START, region)]
         below: list[Place] = []
         tabs: tuple[str, ...] = _DOCK
-        is_empty = self.nothing_run and self.main not in _DOCK
+        is_empty = self.nothing_run and self.main not in (*_DOCK, "chat")
         if self.has_dock(size) and not (self.dock_hidden or is_empty):
             region, dock = region.split_horizontal(-self._dock_rows(size))
             below, tabs = [self._place(_DOCK, dock)], ()

@@ -77,7 +77,8 @@ def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
 
 def rate_of(totals: Totals) -> str:
     """` of 3/16 cases`: how many a pass rate is of, where some have no result yet; "" where all have."""
-    return f" of {totals.cases}/{totals.cases + totals.open_cases} cases" if totals.open_cases else ""
+    every = counted(totals.cases + totals.open_cases, "case")
+    return f" of {totals.cases}/{every}" if totals.open_cases else ""
 
 
 def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
