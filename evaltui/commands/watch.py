@@ -21,6 +21,7 @@ from evaltui.text.figures import counted, plural, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
 from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -98,7 +99,7 @@ class _Lines:
         if named:
             workbench.navigation.marking.toggle(named)
         await workbench.runs.warm_up()
-        workbench.subscribe(self._changed)
+        workbench.messages.subscribe(self._changed, WorkbenchMessage)
         workbench.watch.limit(self._counts)
         workbench.watch.start()
         await workbench.watch.ready()
@@ -127,7 +128,7 @@ class _Lines:
         elif self._workbench.watch.waiting().cases:
             self._workbench.watch.run_waiting()
 
-    def _changed(self) -> None:
+    def _changed(self, _: WorkbenchMessage) -> None:
         if self._ended.is_set():
             return
         try:
@@ -147,9 +148,10 @@ class _Lines:
 
     def _news(self) -> Iterator[Line]:
         workbench = self._workbench
-        if workbench.notice is not None and workbench.notice is not self._notice:
-            self._notice = workbench.notice
-            yield [("note  ", "warning"), (visible(self._plain(workbench.notice.text)), "")]
+        notice = workbench.messages.notice
+        if notice is not None and notice is not self._notice:
+            self._notice = notice
+            yield [("note  ", "warning"), (visible(self._plain(notice.text)), "")]
         reaction, before = workbench.watch.last, self._reaction
         self._reaction = reaction
         if reaction is not None and reaction is not before:

@@ -28,6 +28,7 @@ from evaltui.tui.ending import EndingApp
 from evaltui.tui.text_field import TextField
 from evaltui.tui.textual_private import HearingScreen, event_time, once, run_bindings, run_next_callbacks
 from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
+from evaltui.workbench.messages import Messages, WorkbenchMessage
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
@@ -121,10 +122,10 @@ def _is_registered(action: str, node: DOMNode | None) -> bool:
     return not isinstance(node, TextField) or not _OF_FIELDS.isdisjoint(BY_ID[action].where)
 
 
-def draw_screen_of(node: DOMNode) -> None:
+def draw_around(node: DOMNode) -> None:
     """Draws soon what is around a node, such as its border, unless it was taken off its screen meanwhile."""
     if node.is_attached and isinstance(node.screen, ActionScreen):
-        node.screen.draw_soon()
+        node.screen.draw_changes_soon()
 
 
 class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
@@ -173,20 +174,31 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
     drawn_at = 0.0
     """When it was drawn last, in seconds of the monotonic clock."""
     _will_draw = False
-    _follows: Workbench | None = None
+    _draws_all = False
+    """Whether it is drawn whatever has changed."""
+    _messages: Messages | None = None
 
-    def subscribe_to(self, workbench: Workbench) -> None:
-        """Draws after every change of the workbench, as long as the screen exists."""
-        self._follows = workbench
-        workbench.subscribe(self.draw_soon)
+    def subscribe_to(self, messages: Messages, *types: type[WorkbenchMessage]) -> None:
+        """Draws after every message of these types, as long as the screen exists."""
+        self._messages = messages
+        messages.subscribe(self.hear_of, *types)
 
     @on(events.Unmount)
     def unsubscribe(self) -> None:
-        if self._follows is not None:
-            self._follows.unsubscribe(self.draw_soon)
+        if self._messages is not None:
+            self._messages.unsubscribe(self.hear_of)
+
+    def hear_of(self, message: WorkbenchMessage) -> None:
+        """Something that the screen shows has changed."""
+        self.draw_soon()
 
     def draw_soon(self) -> None:
-        """Draws in the next frame, once for all that changed by then."""
+        """Draws all of it in the next frame, once for all that changed by then."""
+        self._draws_all = True
+        self.draw_changes_soon()
+
+    def draw_changes_soon(self) -> None:
+        """Draws the parts in the next frame that show something else by then."""
         if not self._will_draw:
             self._will_draw = True
             wait = self.drawn_at + _FRAME - time.monotonic()
@@ -203,6 +215,7 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         if self.is_here:
             self.drawn_at = time.monotonic()
             self.draw()
+            self._draws_all = False
         return True
 
     def draw(self) -> None:

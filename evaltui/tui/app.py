@@ -123,7 +123,7 @@ class WorkbenchApp(KeysInOrder[int]):
         if self._set_name and not self._select_set(self._set_name):
             self.exit(return_code=WRONG_USE)
             return
-        if (notice := self.workbench.notice) is not None:
+        if (notice := self.workbench.messages.notice) is not None:
             # It was said before there was a screen to read it on.
             self.workbench.say(notice.text)
         if self._watch:

@@ -15,7 +15,7 @@ from evaltui.files.agent_source import SourcePlace, is_own
 from evaltui.text.glyphs import BAR
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, divided, draw
-from evaltui.tui.action_screen import ActionScreen, bindings, draw_screen_of
+from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.exchange import copy
 from evaltui.tui.pane import Beside, Copied, Pane, PaneFrame, Tab
 from evaltui.tui.widgets.lines import OneLine
@@ -262,7 +262,8 @@ class Inspector(Beside):
         return next((tab for tab in inspected.tabs if tab.name == wanted), inspected.tabs[0])
 
     def _rearrange(self) -> None:
-        draw_screen_of(self)
+        if self.is_attached and isinstance(self.screen, ActionScreen):
+            self.screen.draw_soon()
 
     def on_resize(self) -> None:
         super().on_resize()

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from textual import events, on
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -18,10 +19,23 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import set_border_texts
 from evaltui.tui.widgets.lines import LineView, content
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.messages import (
+    AgentChanged,
+    DraftChanged,
+    FilesChanged,
+    ResultsChanged,
+    RunProgressed,
+    SelectionChanged,
+    WorkbenchMessage,
+)
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.files.agent_source import SourcePlace
+
+
+CASE_MESSAGES = (FilesChanged, SelectionChanged, DraftChanged, ResultsChanged, RunProgressed, AgentChanged)
+"""What tells of the selected case, its result and those of the others."""
 
 
 class Copied(NamedTuple):
@@ -39,11 +53,28 @@ class PaneForm(Vertical):
 
 
 class Pane(LineView, can_focus=True, inherit_bindings=False):
-    """A pane of the main screen. `follow` is called after every change while the pane is visible."""
+    """A pane of the main screen. `follow` is called after each message of what it shows, while it is
+    visible."""
+
+    SHOWS: ClassVar[tuple[type[WorkbenchMessage], ...]] = CASE_MESSAGES
+    """The messages after which it may look otherwise."""
+    is_outdated = True
+    """Whether there was such a message since it was drawn last."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
+
+    @on(events.Mount)
+    def subscribe(self) -> None:
+        self._workbench.messages.subscribe(self._outdate, *self.SHOWS)
+
+    @on(events.Unmount)
+    def unsubscribe(self) -> None:
+        self._workbench.messages.unsubscribe(self._outdate)
+
+    def _outdate(self, _: WorkbenchMessage) -> None:
+        self.is_outdated = True
 
     @abstractmethod
     def follow(self) -> None: ...

@@ -361,12 +361,3 @@ class Run:
     def is_waiting(self, case: CaseId) -> bool:
         """Whether the case is still to be run."""
         return not self.over and case in self.selected and case not in self.running and case not in self.done
-
-
-@dataclass(frozen=True)
-class Notice:
-    """A sentence that the user should see for a while."""
-
-    text: str
-    at: float = field(default_factory=time.monotonic)
-    """Since when, as `time.monotonic()`."""

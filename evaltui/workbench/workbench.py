@@ -15,9 +15,9 @@ from evaltui.workbench.agent.watch import Watch
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import FilesChanged, Messages
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.runs.run_controller import RunController
-from evaltui.workbench.state import Notice
 
 if TYPE_CHECKING:
     from evaltui.files.interpreters import Interpreter
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from evaltui.workbench.matrix.more_repeats import MoreRepeats
     from evaltui.workbench.trace.sessions import ReceivedSessions
 
-Observer = Callable[[], None]
-
 
 class Workbench:
     """The application without a screen.
@@ -38,8 +36,7 @@ class Workbench:
     `given` are eval sets from elsewhere: files and folders, beside those that the agent has. A `config` is
     one for all sets, instead of their own. `options` are run-wide settings that go before those of the
     project, by the fields of `RunSettings`. `run_service` is for tests, see `RunController`; `find_python` as
-    in `AgentState`. Everything is called from the event loop's thread. Observers are called after every
-    change.
+    in `AgentState`. Everything is called from the event loop's thread, and every change is published there.
     """
 
     def __init__(
@@ -55,23 +52,22 @@ class Workbench:
     ) -> None:
         self.read_only = read_only
         """Whether nothing is edited, written, run, chatted with or received."""
-        self.notice: Notice | None = None
-        """The sentence that is shown; None for none."""
+        self.messages = messages = Messages()
+        """The changes, which screens and controllers subscribe to."""
+        self.say = messages.say
         self.keys: Mapping[str, tuple[str, ...]] = {}
         """The keys that the user has chosen, by action."""
-        self._observers: list[Observer] = []
-        notify, say = self._notify, self.say
         self.console = Console()
         """What the agent has printed."""
         address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)
-        self.agent = AgentState(address, options or {}, notify, lambda: self.is_running, find_python)
+        self.agent = AgentState(address, options or {}, messages, lambda: self.is_running, find_python)
         self.agent.read_only = read_only
-        self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
+        self.retry = RetryOnSave(self.agent, lambda: self.watch.on, messages)
         """Imports the agent again once it is mended."""
-        self.sets = OpenSets(address.folder, given, config, notify, say, read_only=read_only)
-        self.outcomes = Outcomes(self.agent, self.sets, lambda: self.runs.current, notify, say)
-        self.navigation = Navigation(self.sets, self.outcomes, notify, say)
-        self.editing = Editing(self.sets, self.outcomes, self.navigation, notify, say)
+        self.sets = OpenSets(address.folder, given, config, messages, read_only=read_only)
+        self.outcomes = Outcomes(self.agent, self.sets, messages)
+        self.navigation = Navigation(self.sets, self.outcomes, messages)
+        self.editing = Editing(self.sets, self.outcomes, self.navigation, messages)
         self.runs = RunController(
             self.agent,
             self.sets,
@@ -80,14 +76,13 @@ class Workbench:
             self.console,
             look_outside=self.editing.look_outside,
             reload=self.open,
-            changed=notify,
-            say=say,
+            messages=messages,
             service=run_service,
         )
         self.runs.is_busy = lambda: self.repeats_more
         self._run_service = run_service
         watched = (*given, *([config] if config else []))
-        self.following = Following(self.agent, self.outcomes, watched, reload=self.open, say=say)
+        self.following = Following(self.agent, self.outcomes, watched, self.open, messages)
         """What other programs change, where nothing is edited or run."""
         self.watch = Watch(
             self.agent,
@@ -97,18 +92,15 @@ class Workbench:
             self.runs,
             watched,
             reload=self.open,
-            code_changed=lambda: self.chat.session.look_at_code(),
-            changed=notify,
-            say=say,
+            messages=messages,
         )
-        self.runs.on_opened = self.watch.follow_opened
 
     @cached_property
     def drafting(self) -> Drafting:
         """The field that is open; the first frame does not wait for what edits."""
         from evaltui.workbench.case.draft import Drafting
 
-        return Drafting(self.selected, self.outcomes, self.navigation, self.editing, self._notify)
+        return Drafting(self.selected, self.outcomes, self.navigation, self.editing, self.messages)
 
     @cached_property
     def selected(self) -> SelectedCase:
@@ -128,14 +120,14 @@ class Workbench:
         """The conversation with the agent; the first frame does not wait for it to be imported."""
         from evaltui.workbench.chat.controller import ChatController
 
-        return ChatController(self.agent, self.sets, self.outcomes, self.console, self._notify, self.say)
+        return ChatController(self.agent, self.sets, self.outcomes, self.console, self.messages)
 
     @cached_property
     def received(self) -> ReceivedSessions:
         """The sessions that agents send; nobody listens before it is asked for."""
         from evaltui.workbench.trace.sessions import ReceivedSessions
 
-        return ReceivedSessions(self.agent, self.sets, self._notify, self.say)
+        return ReceivedSessions(self.agent, self.sets, self.messages)
 
     @property
     def is_listening(self) -> bool:
@@ -167,14 +159,14 @@ class Workbench:
         from evaltui.workbench.matrix.more_repeats import MoreRepeats
 
         refuses = self.runs.refuses_to_run
-        return MoreRepeats(self.agent, self.sets, refuses, self._notify, self.say, self._run_service)
+        return MoreRepeats(self.agent, self.sets, refuses, self.messages, self._run_service)
 
     @cached_property
     def chat_spending(self) -> ChatSpending:
         """What the conversation costs."""
         from evaltui.workbench.chat.spending import ChatSpending
 
-        return ChatSpending(lambda: self.agent.settings.prices, self._notify)
+        return ChatSpending(lambda: self.agent.settings.prices, self.messages)
 
     @property
     def repeats_more(self) -> bool:
@@ -190,22 +182,6 @@ class Workbench:
         """Cancels the run that goes on; a second time by force."""
         (self.more_repeats if self.repeats_more else self.runs).cancel()
 
-    def subscribe(self, observer: Observer) -> None:
-        self._observers.append(observer)
-
-    def unsubscribe(self, observer: Observer) -> None:
-        self._observers.remove(observer)
-
-    def _notify(self) -> None:
-        self.retry.follow()
-        for observer in tuple(self._observers):
-            observer()
-
-    def say(self, text: str) -> None:
-        """Shows a sentence for a while; "" shows none."""
-        self.notice = Notice(text) if text else None
-        self._notify()
-
     async def open(self) -> None:
         """Looks for the eval sets, again if they were open; results of cases that still exist are kept."""
         await self.editing.look_outside()
@@ -217,7 +193,7 @@ class Workbench:
         self.outcomes.keep_only(set(self.sets.every_case()))
         self.outcomes.rescore([eval_set.path for eval_set in self.sets.listed])
         self.navigation.select_nearest(self.navigation.selection)
-        self._notify()
+        self.messages.publish(FilesChanged())
 
     async def reload(self) -> None:
         """As `open`, with the runs of other processes."""

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 TIMES = 9
@@ -22,9 +23,9 @@ class Stopwatch:
         self._last: object = None
         self._seen = asyncio.Event()
         self._at = 0.0
-        workbench.subscribe(self._look)
+        workbench.messages.subscribe(self._look, WorkbenchMessage)
 
-    def _look(self) -> None:
+    def _look(self, _: WorkbenchMessage) -> None:
         run = self._workbench.runs.current
         if run is not None and run is not self._last and run.done:
             self._last, self._at = run, time.perf_counter()

@@ -209,7 +209,7 @@ async def test_changes_outside_are_merged_by_case_and_clashes_asked(opened):
 async def test_what_a_case_cannot_say_is_refused(opened):
     workbench, path = opened
     assert not workbench.editing.do("add turn", path, lambda one: one.case(0).insert_turn(1, "again"))
-    assert "a question has one message and one response" in workbench.notice.text
+    assert "a question has one message and one response" in workbench.messages.notice.text
 
 
 async def test_unsaved_changes_come_back(opened):

@@ -192,7 +192,7 @@ class Editor:
 
     def _do(self, operation: Operation) -> None:
         assert operation.make is not None
-        assert self.editing.do(operation.label, self.path, operation.make), self.workbench.notice
+        assert self.editing.do(operation.label, self.path, operation.make), self.workbench.messages.notice
 
     def rename(self, eval_id: str, wanted: str) -> None:
         number = SetEditor(self.editing.data(self.path)).eval_ids.index(eval_id)
@@ -210,10 +210,10 @@ class Editor:
     def criterion(self, act: str, kind: type, *given: Any, **fields: Any) -> None:
         """Something that is done to a row of the criteria."""
         bench = self.workbench
-        criteria = Criteria(bench.sets, bench.outcomes, self.editing, self.path, bench.say)
+        criteria = Criteria(bench.sets, bench.outcomes, self.editing, self.path)
         rows = (row for section in criteria.sections() for row in section.rows if isinstance(row, kind))
         row = next(row for row in rows if all(getattr(row, name) == fields[name] for name in fields))
-        assert getattr(criteria, act)(row, *given), bench.notice
+        assert getattr(criteria, act)(row, *given), bench.messages.notice
 
     async def accept(self, eval_id: str, title: str, at: DifferenceAt) -> None:
         self.select(eval_id)
@@ -225,7 +225,7 @@ class Editor:
 
     def relax(self, eval_id: str, at: DifferenceAt, arg: str, match: Any, scope: RuleScope) -> None:
         bench, case = self.workbench, CaseId(SET, eval_id)
-        made = Relaxing(bench.agent, bench.sets, bench.outcomes, self.editing, case, at, bench.say)
+        made = Relaxing(bench.agent, bench.sets, bench.outcomes, self.editing, case, at)
         assert made.apply(made.rule(arg, match, scope))
 
     def texts(self) -> dict[str, str]:
@@ -357,7 +357,7 @@ async def series(style: str, folder: Path) -> str:
 
 
 async def _saved(editor: Editor) -> dict[str, str]:
-    assert await editor.editing.save_all(), editor.workbench.notice
+    assert await editor.editing.save_all(), editor.workbench.messages.notice
     return editor.texts()
 
 

@@ -84,7 +84,7 @@ def in_workbench(agent: Path, do: Callable[[Workbench], Any], **settings: Any) -
             if asyncio.iscoroutine(begun := do(workbench)):
                 await begun
             await workbench.runs.finished()
-            return workbench.notice.text if workbench.notice else ""
+            return workbench.messages.notice.text if workbench.messages.notice else ""
         finally:
             await workbench.close()
 

@@ -324,7 +324,7 @@ async def test_edits_of_a_crashed_session_are_recovered(parrot, talk):
         await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
         assert app.workbench.editing.dirty_cases(talk) == {"one", "three"}
         assert answers(talk) == ["one", "two", "three"]
-        assert app.workbench.notice.text == "Unsaved changes: 1 recovered"
+        assert app.workbench.messages.notice.text == "Unsaved changes: 1 recovered"
 
 
 async def test_later_means_they_are_offered_again(parrot, talk):

@@ -170,7 +170,7 @@ async def test_a_created_starter_is_opened_and_remembered(tmp_path, monkeypatch)
     open_workbench(AgentAddress(tmp_path))
     workbench = opened[0].workbench
     assert workbench.agent.dir == tmp_path
-    assert workbench.notice.text.startswith("Starter created: 3 cases")
+    assert workbench.messages.notice.text.startswith("Starter created: 3 cases")
     async with opened[0].run_test() as pilot:
         await until(pilot, lambda: recent_agents() == [tmp_path.resolve()])
 

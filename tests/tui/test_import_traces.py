@@ -60,7 +60,9 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
 
         # What holds no conversation is said.
         await paste(str(folder / "agent.py"))
-        await until(pilot, lambda: len(app.screen_stack) == 1 and "agent.py" in app.workbench.notice.text)
+        await until(
+            pilot, lambda: len(app.screen_stack) == 1 and "agent.py" in app.workbench.messages.notice.text
+        )
         # As terminals write a path with blanks that is dragged into them.
         await paste(f"'{trace}'")
         await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "rug" in screen_text(app))

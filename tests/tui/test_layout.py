@@ -520,10 +520,10 @@ async def test_a_message_goes_with_what_it_speaks_of_and_leaves_the_run_where_it
         app.workbench.say("Nothing to undo")
         await until(pilot, lambda: screen_lines(app)[-2].endswith("Nothing to undo"))
         assert "No run yet" in screen_lines(app)[-2]
-        before = app.workbench.notice.at
+        before = app.workbench.messages.notice.at
         await pilot.press("down")
         await until(pilot, lambda: "Nothing to undo" not in screen_text(app))
-        assert app.workbench.notice.at == before
+        assert app.workbench.messages.notice.at == before
 
 
 async def test_a_message_goes_by_itself(agent, monkeypatch):
@@ -533,7 +533,7 @@ async def test_a_message_goes_by_itself(agent, monkeypatch):
         await started(app, pilot)
         app.workbench.say("Nothing to undo")
         await until(pilot, lambda: "Nothing to undo" not in screen_text(app))
-        assert app.workbench.notice.text == "Nothing to undo"
+        assert app.workbench.messages.notice.text == "Nothing to undo"
 
 
 @pytest.mark.parametrize(("cases", "runs"), [(0, 13), (29, 13), (33, 9), (37, 5), (38, None), (10_000, None)])

@@ -84,8 +84,8 @@ async def test_the_workbench_itself_refuses(ran, no_process):
         if asyncio.isfuture(done) or asyncio.iscoroutine(done):
             done = await done
         assert not done
-        assert workbench.notice is not None
-        assert workbench.notice.text == READ_ONLY
+        assert workbench.messages.notice is not None
+        assert workbench.messages.notice.text == READ_ONLY
 
     await refused(workbench.runs.run_case)
     await refused(workbench.runs.run_all)

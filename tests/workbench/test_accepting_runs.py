@@ -237,7 +237,7 @@ async def test_what_was_shown_is_what_is_done(house, until):
     workbench.editing.do("say", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("hi"))
     text = workbench.editing.open_file(path).document.text
     assert not accept(workbench.editing, proposal)
-    assert "changed on disk" in workbench.notice.text
+    assert "changed on disk" in workbench.messages.notice.text
     assert workbench.editing.open_file(path).document.text == text
 
 

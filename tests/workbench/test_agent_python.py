@@ -104,8 +104,8 @@ async def test_an_environment_without_its_python_keeps_nothing_else_from_working
     workbench = await opened()
     assert [case.eval_id for case in workbench.sets.every_case()] == ["one"]
     assert await run(workbench) is None
-    assert workbench.notice is not None
-    assert workbench.notice.text == sentence
+    assert workbench.messages.notice is not None
+    assert workbench.messages.notice.text == sentence
     assert workbench.agent.error is not None
     assert (workbench.agent.error.type, workbench.agent.error.message) == (NO_PYTHON, sentence)
     assert "! no usable Python" in header(workbench)

@@ -33,7 +33,7 @@ def test_after_a_turn_there_is(workbench):
 @pytest.mark.parametrize("name", ["retry", "replay", "restore_chat"])
 def test_what_cannot_be_done_is_said(workbench, name):
     BY_ID[name].do(workbench)
-    assert workbench.notice.text == BY_ID[name].refusal(workbench)
+    assert workbench.messages.notice.text == BY_ID[name].refusal(workbench)
 
 
 async def test_ctrl_c_ends_the_turn_and_a_second_one_forces_it(write_agent, until):
@@ -48,7 +48,7 @@ async def test_ctrl_c_ends_the_turn_and_a_second_one_forces_it(write_agent, unti
     assert cancel in hints(workbench, Scope.CHAT)
     host = workbench.chat.session._live._conversation._started.host
     cancel.do(workbench)
-    assert workbench.notice.text == "Cancelling… (force-stop in 3 s)"
+    assert workbench.messages.notice.text == "Cancelling… (force-stop in 3 s)"
     assert host.alive
     cancel.do(workbench)
     await workbench.chat._forcing

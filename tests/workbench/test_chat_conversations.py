@@ -136,7 +136,7 @@ async def test_a_cancelled_turn_stays_and_does_not_count(chatting, until):
     await until(lambda: len(chat.transcript.turns[-1].events) > 1)
     assert chat.refuses_to_send() == chat.refuses_to_save() == chat.refuses_to_repeat()
     chat.send(said("too early"))
-    assert chatting.notice.text == "Turn in progress (ctrl+c cancels)"
+    assert chatting.messages.notice.text == "Turn in progress (ctrl+c cancels)"
     chat.cancel()
     assert chat.cancelling
     await until(lambda: not chat.busy)
@@ -360,8 +360,8 @@ async def test_a_case_is_continued_as_it_expects_itself(chatting, long_case, unt
     chat = chatting.chat
     await chatting.open()
     chat.continue_from(long_case, 1)
-    await until(lambda: chatting.notice)
-    assert chatting.notice.text == "long has no result; continue from its expected turns"
+    await until(lambda: chatting.messages.notice)
+    assert chatting.messages.notice.text == "long has no result; continue from its expected turns"
     assert chat.transcript is None
     chat.continue_from(long_case, 1, source="case")
     await until(lambda: chat.transcript is not None and not chat.busy)
@@ -395,8 +395,8 @@ async def test_everything_a_user_says_in_a_case_is_played(chatting, long_case, u
 async def test_a_case_that_is_gone_cannot_be_continued(chatting, until):
     chat = chatting.chat
     chat.continue_from(CaseId(chatting.sets.listed[0].case_path, "nobody"), 0)
-    await until(lambda: chatting.notice)
-    assert chatting.notice.text == "Cannot continue nobody: not in greetings.evalset.json"
+    await until(lambda: chatting.messages.notice)
+    assert chatting.messages.notice.text == "Cannot continue nobody: not in greetings.evalset.json"
 
 
 async def test_another_sub_agent_gets_another_process(write_agent, until):

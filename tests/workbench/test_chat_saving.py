@@ -81,7 +81,7 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
         saving.proposed(chatted.editing, chatted.chat.transcript),
     )
     assert chatted.navigation.selection.case == (path.name, "hi_there")
-    assert chatted.notice.text == ("Added hi_there to greetings.evalset.json   ctrl+s save")
+    assert chatted.messages.notice.text == ("Added hi_there to greetings.evalset.json   ctrl+s save")
     assert path.read_text("utf-8") == on_disk
     assert chatted.editing.is_dirty(path)
     case = case_of(chatted)
@@ -176,7 +176,7 @@ def test_what_cannot_be_saved_is_said(chatted):
     for problem, wrong in problems.items():
         assert saving.problem(chatted.editing, wrong) == problem
         assert not saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, wrong)
-        assert chatted.notice.text == problem
+        assert chatted.messages.notice.text == problem
     assert chatted.editing.unsaved() == []
 
 
@@ -205,7 +205,7 @@ async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until)
         workbench.chat.transcript,
         saving.proposed(workbench.editing, workbench.chat.transcript),
     )
-    assert workbench.notice.text.startswith(
+    assert workbench.messages.notice.text.startswith(
         "hi_there never passes: turn 1 expects a response without words; response_match_score scores it 0"
     )
     await workbench.close()

@@ -4,6 +4,7 @@ from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.events import Event
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.chat.spending import ChatSpending
+from evaltui.workbench.messages import ChatProgressed, Messages
 
 PRICES = {"gemini-test": OwnPrice(input_mtok=1, output_mtok=10)}
 
@@ -19,8 +20,9 @@ def turn(model="gemini-test", stage=TurnStage.DONE, **more):
 
 
 async def test_turns_that_were_sent_are_priced_once_they_are_over(until):
-    told = []
-    spending = ChatSpending(lambda: PRICES, lambda: told.append(True))
+    told, messages = [], Messages()
+    messages.subscribe(told.append, ChatProgressed)
+    spending = ChatSpending(lambda: PRICES, messages)
     running = turn(stage=TurnStage.RUNNING)
     transcript = Transcript("t", turns=[turn(source="recorded"), turn(), running])
     assert spending.of(transcript) is None

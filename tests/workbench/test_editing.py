@@ -261,7 +261,7 @@ async def test_a_file_that_is_broken_outside_is_shown_so_until_it_is_mended(
     saved = path.read_text()
     path.write_text(broken)
     await workbench.open()
-    assert workbench.notice.text.startswith(f"{path.name} is unreadable: {says}")
+    assert workbench.messages.notice.text.startswith(f"{path.name} is unreadable: {says}")
     assert workbench.editing.refuses_to_edit(path).startswith(f"{path.name} is unreadable: line 1: not ")
     assert workbench.sets.listed[0].cases == ()
     before, _, behind = saved.rpartition('"hello"')
@@ -291,7 +291,7 @@ async def test_a_file_that_is_broken_before_it_is_edited_is_said(echo):
     workbench, path = await opened(echo)
     path.write_text("{")
     assert not workbench.editing.do("answer", path, answer(0, "mine"))
-    assert "not valid JSON" in workbench.notice.text
+    assert "not valid JSON" in workbench.messages.notice.text
     with pytest.raises(EvalSetError, match="not valid JSON"):
         workbench.editing.data(path)
 
@@ -328,10 +328,10 @@ async def test_what_cannot_be_done_is_said_and_changes_nothing(echo, write_set):
     assert not workbench.editing.do(
         "call", path, lambda eval_set: eval_set.case(99).turn(0).insert_call(0, "nothing")
     )
-    assert workbench.notice
+    assert workbench.messages.notice
     assert not workbench.editing.unsaved()
     assert not workbench.editing.do("answer", old, answer(0, "x"))
-    assert "old format" in workbench.notice.text
+    assert "old format" in workbench.messages.notice.text
 
 
 async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
@@ -425,7 +425,7 @@ async def test_a_step_that_others_have_built_on_stays_and_the_one_before_can_be_
     outside(path, 0, "theirs")
     await workbench.open()
     workbench.editing.undo()
-    assert workbench.notice.text == f"'second' stays: {path.name} changed on disk at the same place"
+    assert workbench.messages.notice.text == f"'second' stays: {path.name} changed on disk at the same place"
     assert answers(workbench.editing.data(path)) == ["theirs", "first"]
     workbench.editing.undo()
     assert answers(workbench.editing.data(path)) == ["theirs", "something else"]
@@ -465,7 +465,7 @@ async def test_files_of_one_step_are_saved_together_or_not_at_all(echo):
     before = path.read_text(), config.read_text()
     config.chmod(0o444)
     assert not await workbench.editing.save_all()
-    assert workbench.notice.text == (
+    assert workbench.messages.notice.text == (
         f"{path.name} and test_config.json not saved: test_config.json is read-only; "
         "run `chmod u+w test_config.json`"
     )
@@ -494,8 +494,8 @@ async def test_a_config_with_a_mistake_locks_only_the_edits_that_need_it(echo):
     ):
         workbench.say("")
         refused()
-        assert "test_config.json" in workbench.notice.text
-        assert "not valid JSON" in workbench.notice.text
+        assert "test_config.json" in workbench.messages.notice.text
+        assert "not valid JSON" in workbench.messages.notice.text
     assert not workbench.editing.unsaved()
 
 
@@ -521,14 +521,15 @@ async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo)
     path.unlink()
     assert not await workbench.editing.save_all()
     assert (
-        workbench.notice.text == f"{path.name} not saved: {path.name} was deleted on disk, too. Choose a side"
+        workbench.messages.notice.text
+        == f"{path.name} not saved: {path.name} was deleted on disk, too. Choose a side"
     )
     (clash,) = workbench.editing.conflicts
     assert await workbench.editing.settle(clash, Choices(), "theirs")
     assert not path.exists()
     assert not workbench.editing.unsaved()
     workbench.editing.undo()
-    assert "stays" in workbench.notice.text
+    assert "stays" in workbench.messages.notice.text
     await workbench.open()
     assert not workbench.sets.listed
     # Written again by somebody, it is what it is there.

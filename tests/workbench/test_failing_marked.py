@@ -44,7 +44,7 @@ async def marked(folder, filtered=""):
     workbench.navigation.set_filter(filtered)
     await mark_failing(workbench)
     cases = {f"{case.path.partition('.')[0]}:{case.eval_id}" for case in workbench.navigation.marking.marked}
-    said = workbench.notice.text
+    said = workbench.messages.notice.text
     await workbench.close()
     return cases, said
 

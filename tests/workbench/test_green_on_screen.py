@@ -44,7 +44,7 @@ async def test_no_case_of_it_is_shown_as_passed(row, write_agent):
         if current is None or current.stage is Stage.FAILED:
             # It was not begun, and says why.
             assert set(statuses) <= {NOT_RUN}
-            assert workbench.notice or current.remarks
+            assert workbench.messages.notice or current.remarks
         else:
             assert row.code != 2
             assert set(statuses) - {"PASSED"}

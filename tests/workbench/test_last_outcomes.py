@@ -7,6 +7,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 ECHO = """
@@ -106,7 +107,9 @@ async def test_no_verdict_is_fresh_before_the_config_of_now_is_read(echo, ran, o
     (echo.parent / "test_config.json").write_text(config)
     workbench = await open_workbench(restored=False)
     shown = []
-    workbench.subscribe(lambda: len(workbench.outcomes.results) and shown.append(outcomes(workbench)))
+    workbench.messages.subscribe(
+        lambda _: len(workbench.outcomes.results) and shown.append(outcomes(workbench)), WorkbenchMessage
+    )
     await workbench.outcomes.restore()
     assert {why for _, why in shown[0].values()} == {("config",)}
 

@@ -48,7 +48,7 @@ async def test_they_are_stored_with_those_that_there_were(home, until):
     assert workbench.runs.refuses_to_run().startswith("Run in progress")
     assert workbench.more_repeats.progress == "movie_mode in base: 0 of 2 runs"
     await until(lambda: not workbench.repeats_more)
-    assert workbench.notice.text == "movie_mode in base: 2 runs"
+    assert workbench.messages.notice.text == "movie_mode in base: 2 runs"
     # The list of cases is of the agent as it is.
     assert not workbench.outcomes.counts_of()
     [again] = stored_matrices(workbench.agent.store)
@@ -78,7 +78,7 @@ async def test_one_that_was_cancelled_leaves_the_matrix_as_it_was(home, until):
     begin_run(workbench.agent.store, replace(header, started=started)).close()
     workbench.cancel_run()
     await until(lambda: not workbench.repeats_more)
-    assert "cancelled" in workbench.notice.text
+    assert "cancelled" in workbench.messages.notice.text
     assert stored_matrices(workbench.agent.store)[0].paths == stored.paths
     await workbench.close()
 
@@ -91,7 +91,7 @@ async def test_why_they_cannot_be_run_is_a_sentence(home, until):
     workbench.more_repeats.start(stored.logs[0].path, [MOVIE], 2, "movie_mode")
     await until(lambda: not workbench.repeats_more)
     wanted = "Cannot run: finished cases changed: hello, movie_mode, kitchen. Run the matrix again"
-    assert workbench.notice.text == wanted
+    assert workbench.messages.notice.text == wanted
     # Nor is the run of a variant resumed as one of the agent as it is.
     assert not await workbench.runs.resume(stored.logs[1].path)
     assert not workbench.runs.is_running

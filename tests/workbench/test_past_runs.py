@@ -15,6 +15,7 @@ from evaltui.runs.resuming import read_resumption
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.messages import Messages
 from evaltui.workbench.result.acceptable import choices_in_result
 from evaltui.workbench.result.accepting import propose
 from evaltui.workbench.runs.compared_runs import KindTitle, compare_runs, comparison_rows
@@ -198,7 +199,7 @@ async def test_cases_that_are_gone_are_told(greeter, open_workbench):
     workbench = await open_workbench()
     await workbench.outcomes.open_run(log, "run of yesterday")
     assert workbench.outcomes.previous_run.gone == 1
-    assert workbench.notice.text == "1 case no longer in the eval sets"
+    assert workbench.messages.notice.text == "1 case no longer in the eval sets"
     assert workbench.outcomes.counts_of() == {"PASSED": 2, "FAILED": 1}
 
 
@@ -230,7 +231,7 @@ async def test_a_broken_log_is_said_and_nothing_changes(greeter, open_workbench,
     broken = tmp_path / "20260101T000000.000Z-abc.sqlite"
     broken.write_bytes(FOREIGN["a database of something else"])
     assert not await workbench.outcomes.open_run(broken, "run of yesterday")
-    assert workbench.notice.text == f"{broken} is not a run of evaltui"
+    assert workbench.messages.notice.text == f"{broken} is not a run of evaltui"
     assert workbench.outcomes.previous_run is None
 
 
@@ -300,7 +301,7 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
     rewrite_agent(greeter, "good day")
     second = await run_all(workbench)
     (second.parent / "20200101T000000.000Z-abc.sqlite").write_bytes(FOREIGN["text"])
-    kept = RunList(lambda: RunStore(greeter.parent), lambda: None)
+    kept = RunList(lambda: RunStore(greeter.parent), Messages())
     newest, named, broken = await rows(kept, until)
     assert [newest.path, named.path] == [second, first]
     assert (named.name, named.totals.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
@@ -315,7 +316,7 @@ async def test_a_list_of_ten_thousand_runs_reads_what_is_looked_at(greeter, open
     log = await run_all(await open_workbench())
     for number in range(10_000):
         (log.parent / f"20250101T{number // 100:06}.{number % 100:03}Z-abc.sqlite").hardlink_to(log)
-    kept = RunList(lambda: RunStore(greeter.parent), lambda: None)
+    kept = RunList(lambda: RunStore(greeter.parent), Messages())
     await kept.load()
     assert len(kept.paths) == 10_001
     seen = kept.paths[5_000:5_020]
@@ -359,7 +360,7 @@ async def interrupted(workbench, greeter, until):
 async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_workbench, until):
     log = await interrupted(await open_workbench(), greeter, until)
     workbench = await open_workbench()
-    kept = RunList(lambda: RunStore(greeter.parent), lambda: None)
+    kept = RunList(lambda: RunStore(greeter.parent), Messages())
     (row,) = await rows(kept, until)
     assert (row.ending, row.totals.cases, row.selected) == ("interrupted", 3, 4)
     await kept.close()
@@ -400,11 +401,11 @@ async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench,
     with pytest.raises(ValueError, match=why.removeprefix("Cannot resume: ")):
         await asyncio.to_thread(read_resumption, workbench.agent.address, log, EditedSets(workbench.sets))
     assert not await workbench.runs.resume(log)
-    assert workbench.notice.text.startswith(why)
+    assert workbench.messages.notice.text.startswith(why)
 
 
 async def test_a_complete_run_has_nothing_left(greeter, open_workbench):
     workbench = await open_workbench()
     log = await run_all(workbench)
     assert not await workbench.runs.resume(log)
-    assert workbench.notice.text == "Nothing to resume: run is complete"
+    assert workbench.messages.notice.text == "Nothing to resume: run is complete"

@@ -129,7 +129,7 @@ async def test_two_sessions_that_clash_are_not_mixed(crashed):
     recovery.step(1, -1)
     assert recovery.choices == ["recover", "recover"]
     assert not await recovery.apply()
-    assert "has unsaved changes" in workbench.notice.text
+    assert "has unsaved changes" in workbench.messages.notice.text
     assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
     assert recovery.choices == ["recover", "later"]
     assert await recovery.apply()
@@ -145,7 +145,7 @@ async def test_discarded_only_when_applied(crashed):
     assert len(recoverable(crashed.folder)) == 1
     assert await recovery.apply()
     assert recoverable(crashed.folder) == []
-    assert workbench.notice.text == "Unsaved changes: 1 discarded"
+    assert workbench.messages.notice.text == "Unsaved changes: 1 discarded"
     assert crashed.path.read_text() == crashed.before
 
 
@@ -243,8 +243,10 @@ async def test_a_text_whose_place_is_gone_stays_until_it_is_discarded(typed_in, 
     assert not await recovery.apply()
     assert text_of(workbench) is None
     (stored,) = recoverable(typed_in.folder)
-    assert workbench.notice.text.startswith("one: the place of a typed text was deleted; the text is in ")
-    assert workbench.notice.text.endswith(stored.file.name)
+    assert workbench.messages.notice.text.startswith(
+        "one: the place of a typed text was deleted; the text is in "
+    )
+    assert workbench.messages.notice.text.endswith(stored.file.name)
     assert json.loads(stored.file.read_text())["draft"]["text"] == TEXTS["unfinished"]
     assert recovery.choices == ["later"]
     recovery.step(0, 1)

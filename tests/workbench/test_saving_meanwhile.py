@@ -255,7 +255,7 @@ async def test_what_is_typed_while_a_save_runs_stays_unsaved(talk, held):
     await asyncio.sleep(0)
     say(workbench, path, "second")
     assert await held.until_done(saving)
-    assert workbench.notice.text == f"Saved {path.name}"
+    assert workbench.messages.notice.text == f"Saved {path.name}"
     assert answers(path) == ["first", "hi"]
     assert workbench.editing.dirty_cases(path) == {"one"}
     workbench.editing.undo()
@@ -339,10 +339,10 @@ async def test_a_save_that_takes_long_is_said_to_run(talk, held, until, monkeypa
     monkeypatch.setattr(background, "_NOTICEABLE", 0)
     say(workbench, path, "first")
     saving = workbench.editing.save_all()
-    await until(lambda: workbench.notice)
-    assert workbench.notice.text == f"Saving {path.name}…"
+    await until(lambda: workbench.messages.notice)
+    assert workbench.messages.notice.text == f"Saving {path.name}…"
     assert await held.until_done(saving)
-    assert workbench.notice.text == f"Saved {path.name}"
+    assert workbench.messages.notice.text == f"Saved {path.name}"
 
 
 async def test_watching_does_not_take_a_save_from_here_for_one_from_outside(talk, held):

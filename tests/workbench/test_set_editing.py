@@ -166,7 +166,7 @@ async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):
     workbench = await opened(folder)
     select(workbench, "first", "b")
     set_editing.delete(workbench.editing)
-    assert "first.evalset.json has several cases with this id" in workbench.notice.text
+    assert "first.evalset.json has several cases with this id" in workbench.messages.notice.text
     assert not workbench.editing.unsaved()
     assert set_editing.rename_case(workbench.editing, CaseId(path.name, "b"), 2, "late")
     assert ids(workbench, "first") == ["a", "b", "late", "d"]
@@ -270,7 +270,7 @@ async def test_many_cases_are_left_alone_where_their_set_was_edited_meanwhile(ma
     held_up.set()
     await workbench.editing.finished()
     assert ids(workbench, "first") == eval_ids[:-1]
-    assert workbench.notice.text == "first.evalset.json changed meanwhile; try again"
+    assert workbench.messages.notice.text == "first.evalset.json changed meanwhile; try again"
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ async def test_what_is_selected_once_cases_are_deleted(folder, gone, selected, a
     assert ids(workbench, "first") == [one for one in "abcd" if one not in gone]
     assert workbench.navigation.selection == Selection(before.path, after)
     named = gone if len(gone) == 1 else f"{len(gone)} cases"
-    assert workbench.notice.text.startswith(f"Deleted {named}   u undo")
+    assert workbench.messages.notice.text.startswith(f"Deleted {named}   u undo")
     undone_in_one_step(workbench, before)
 
 
@@ -316,7 +316,7 @@ async def test_moving_among_the_cases_that_a_filter_shows(folder):
     assert ids(workbench, "first") == ["c", "a", "b", "d"]
     assert workbench.navigation.selection.eval_id == "c"
     set_editing.move(workbench.editing, -1)
-    assert workbench.notice.text == "Already the first"
+    assert workbench.messages.notice.text == "Already the first"
     workbench.editing.undo()
     assert ids(workbench, "first") == ["a", "b", "c", "d"]
 
@@ -449,7 +449,7 @@ async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
     assert workbench.navigation.selection.eval_id == "a"
     select(workbench, "second", "z")
     set_editing.delete(workbench.editing)
-    assert workbench.notice.text == "The selected case is filtered out   esc clear filter"
+    assert workbench.messages.notice.text == "The selected case is filtered out   esc clear filter"
     assert ids(workbench, "second") == ["a", "z"]
 
 
@@ -458,7 +458,7 @@ async def test_a_set_that_cannot_be_written_any_more_is_said(folder):
     select(workbench, "first", "a")
     path_of(workbench, "first").unlink()
     set_editing.delete(workbench.editing)
-    assert "first.evalset.json" in workbench.notice.text
+    assert "first.evalset.json" in workbench.messages.notice.text
 
 
 # Old formats
@@ -517,7 +517,7 @@ async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
     new.write_text("mine")
     assert not await set_editing.convert(workbench.editing, eval_set, new, workbench.say)
     assert new.read_text() == "mine"
-    assert workbench.notice.text == "new.evalset.json already exists"
+    assert workbench.messages.notice.text == "new.evalset.json already exists"
 
 
 # Order

@@ -13,6 +13,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.tui.main.status import run_line
 from evaltui.tui.result.set_result import write_set_results
 from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.result import outcomes as outcomes_module
 from evaltui.workbench.result import rescoring
 from evaltui.workbench.result.results import Results, Verdicts
@@ -129,7 +130,7 @@ async def test_a_case_that_is_done_is_all_that_is_gone_through(opened, monkeypat
         if not is_scored_again:
             workbench.agent.code_changed(["agent.py"])
 
-        def draw(workbench=workbench, outcomes=outcomes, eval_set=eval_set):
+        def draw(_=None, workbench=workbench, outcomes=outcomes, eval_set=eval_set):
             outcomes.counts(), outcomes.counts_of(eval_set.case_path), outcomes.passed(eval_set.case_path)
             run_line(workbench, 80)
             if is_scored_again:
@@ -137,7 +138,7 @@ async def test_a_case_that_is_done_is_all_that_is_gone_through(opened, monkeypat
 
         draw()
         looks["n"] = 0
-        workbench.subscribe(draw)
+        workbench.messages.subscribe(draw, WorkbenchMessage)
         if is_scored_again:
             path = eval_set.path.with_name("test_config.json")
             path.write_text('{"criteria": {"response_match_score": 0.5}}')

@@ -13,6 +13,7 @@ from evaltui.files.interpreters import look_for_interpreter
 from evaltui.files.run_settings import SETTINGS, RunSettings
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from evaltui.workbench.messages import Messages
 from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.state import Stage
 from evaltui.workbench.workbench import Workbench
@@ -98,7 +99,7 @@ async def test_wrong_settings_open_and_run_nothing_until_they_are_mended(wrong, 
     for start in (workbench.runs.run_all, workbench.runs.run_set, workbench.runs.run_case):
         start()
         assert workbench.runs.current is None
-        assert workbench.notice.text == workbench.agent.settings_problem
+        assert workbench.messages.notice.text == workbench.agent.settings_problem
     # What a save starts, too.
     run = workbench.runs.start("saved", {entry.path: None for entry in workbench.sets.listed})
     await workbench.runs.finished()
@@ -108,7 +109,7 @@ async def test_wrong_settings_open_and_run_nothing_until_they_are_mended(wrong, 
     assert workbench.agent.settings_problem == ""
     table(agent, "timeout = 0")
     workbench.runs.run_all()
-    assert workbench.notice.text.startswith("pyproject.toml:2: tool.evaltui.timeout is 0")
+    assert workbench.messages.notice.text.startswith("pyproject.toml:2: tool.evaltui.timeout is 0")
     assert workbench.agent.settings.timeout == 20.0
     assert len(workbench.runs._service.requests) == 1
     await workbench.close()
@@ -117,7 +118,7 @@ async def test_wrong_settings_open_and_run_nothing_until_they_are_mended(wrong, 
 async def test_runs_are_stored_and_found_in_the_folder_of_the_moment(agent, until):
     table(agent, 'results-dir = "one"', "keep-runs = 2")
     workbench = Workbench(agent)
-    kept = RunList(lambda: workbench.agent.store, lambda: None)
+    kept = RunList(lambda: workbench.agent.store, Messages())
     await workbench.open()
     for number in (1, 2, 3):
         workbench.runs.run_all()
@@ -190,7 +191,7 @@ async def test_another_python_is_taken_with_the_next_run(agent, tmp_path):
     assert workbench.runs._service.requests[-1].agent.python == other
     table(agent, 'python = "gone"')
     workbench.runs.run_all()
-    assert workbench.notice.text.endswith(
+    assert workbench.messages.notice.text.endswith(
         "tool.evaltui.python: no Python at gone. Give an executable, a virtual environment or a command"
     )
     assert len(workbench.runs._service.requests) == 1

@@ -171,7 +171,7 @@ async def test_results_of_a_run_are_in_its_file_and_those_scored_again_in_memory
 
 async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch):
     scores = counted_calls(monkeypatch, ScoreTable, "add_stored")
-    criteria = Criteria(opened.sets, opened.outcomes, opened.editing, path, lambda _: None)
+    criteria = Criteria(opened.sets, opened.outcomes, opened.editing, path)
 
     def row(name="response_match_score"):
         rows = (one for section in criteria.sections() for one in section.rows)
@@ -205,6 +205,6 @@ async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeyp
 async def test_failing_cases_are_marked_without_reading_the_run_again(opened, read, monkeypatch):
     opened_runs = counted_calls(monkeypatch, history, "open_run")
     await mark_failing(opened)
-    assert opened.notice.text == "2 cases marked that failed"
+    assert opened.messages.notice.text == "2 cases marked that failed"
     assert not opened_runs
     assert not read

@@ -13,6 +13,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
+from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.stored_results import RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, RunRef, deciding_repeat
 from evaltui.workbench.trace import traces as traces_module
@@ -159,9 +160,10 @@ def test_the_gravest_repeat_decides_and_of_equals_the_first():
 
 
 async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
-    told = []
+    told, messages = [], Messages()
+    messages.subscribe(told.append, ResultsChanged)
     outcomes = {}
-    traces = Traces(outcomes.get, lambda: told.append(1))
+    traces = Traces(outcomes.get, messages)
     key = CaseId("a.evalset.json", "case")
     log = begin_run(RunStore(tmp_path), RunHeader())
     # Longer than what is read at once.

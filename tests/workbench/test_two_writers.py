@@ -378,7 +378,11 @@ class Round:
             assert not change
             return
         record = source.pop()
-        if program.workbench.notice and "stays" in program.workbench.notice.text and not change:
+        if (
+            program.workbench.messages.notice
+            and "stays" in program.workbench.messages.notice.text
+            and not change
+        ):
             return
         target.append(record)
         for key, (was, now) in change.items():
@@ -426,7 +430,7 @@ PROGRAM = """
             word = f"{name}{number}"
             assert workbench.editing.do("add", path, lambda eval_set: eval_set.add_case(None, word))
             while not await workbench.editing.save_all():
-                assert not workbench.editing.conflicts, workbench.notice
+                assert not workbench.editing.conflicts, workbench.messages.notice
 
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
 """

@@ -11,6 +11,7 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.agent import watch
 from evaltui.workbench.files.saves import ReactionStep
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -127,7 +128,9 @@ async def test_a_file_that_is_emptied_before_it_is_written_is_given_a_moment(gre
     async with watched(greeter) as workbench:
         steps = []
         await all_run(workbench, until)
-        workbench.subscribe(lambda: steps.append(workbench.watch.last and workbench.watch.last.step))
+        workbench.messages.subscribe(
+            lambda _: steps.append(workbench.watch.last and workbench.watch.last.step), WorkbenchMessage
+        )
         text = (greeter / "agent.py").read_text()
         (greeter / "agent.py").write_text("")
         await until(lambda: workbench.agent.code_version == 1)
@@ -160,7 +163,10 @@ async def test_five_saves_in_a_row_are_one_finished_run(write_agent, write_set, 
     async with watched(folder) as workbench:
         await all_run(workbench, until)
         runs = [workbench.runs.current]
-        workbench.subscribe(lambda: runs[-1] is workbench.runs.current or runs.append(workbench.runs.current))
+        workbench.messages.subscribe(
+            lambda _: runs[-1] is workbench.runs.current or runs.append(workbench.runs.current),
+            WorkbenchMessage,
+        )
         await saved_in_a_row(workbench, prompt, until)
         # The first save may have begun one, which the second one has ended.
         assert [run.stage for run in runs[1:]] in (
@@ -184,7 +190,10 @@ async def test_where_saves_came_in_a_row_the_next_ones_are_waited_for_and_the_la
         await saved_in_a_row(workbench, prompt, until)
         await workbench.agent.warm_hosts.ready()
         runs, started, start_host = [workbench.runs.current], [], workbench.agent.start_host
-        workbench.subscribe(lambda: runs[-1] is workbench.runs.current or runs.append(workbench.runs.current))
+        workbench.messages.subscribe(
+            lambda _: runs[-1] is workbench.runs.current or runs.append(workbench.runs.current),
+            WorkbenchMessage,
+        )
         monkeypatch.setattr(workbench.agent, "start_host", lambda: started.append(1) or start_host())
         version = workbench.agent.code_version
         with monkeypatch.context() as quiet_before:
@@ -403,7 +412,12 @@ async def test_what_the_agent_has_others_write_does_not_run_it_for_ever(write_ag
     write_set(folder, bad=("hi", "ho"))
     async with watched(folder) as workbench:
         await all_run(workbench, until)
-        await until(lambda: workbench.notice and "memory.json changes in every run" in workbench.notice.text)
+        await until(
+            lambda: (
+                workbench.messages.notice
+                and "memory.json changes in every run" in workbench.messages.notice.text
+            )
+        )
         await until(lambda: not workbench.runs.is_running)
 
 

@@ -197,7 +197,7 @@ def test_a_run_of_another_agent_is_not_resumed_into_the_results(package):
 
     async def resume(workbench: Workbench) -> str:
         assert not await workbench.runs.resume(log)
-        return workbench.notice.text
+        return workbench.messages.notice.text
 
     assert "The run is of modpkg.agent:bad_agent" in within(package, resume)
 
@@ -301,7 +301,7 @@ def test_a_matrix_of_another_agent_marks_no_case_as_failing(variable):
 
     async def mark(workbench: Workbench) -> str:
         await mark_failing(workbench)
-        return workbench.notice.text
+        return workbench.messages.notice.text
 
     assert within(variable, mark) == "No failing case"
 

@@ -5,6 +5,7 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runner.parent import pool, supervisor
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -57,7 +58,10 @@ async def test_runs_the_selected_case_only(echo, until):
 async def test_runs_a_whole_set_and_says_how_far_it_is(echo, until):
     workbench = await opened(echo)
     seen = []
-    workbench.subscribe(lambda: seen.append((workbench.runs.current.stage, len(workbench.runs.current.done))))
+    workbench.messages.subscribe(
+        lambda _: seen.append((workbench.runs.current.stage, len(workbench.runs.current.done))),
+        WorkbenchMessage,
+    )
     workbench.runs.run_set()
     assert workbench.runs.current.title == "greetings"
     await until(lambda: workbench.runs.current.over)
@@ -76,7 +80,7 @@ async def test_a_second_run_is_refused_while_one_is_going(write_agent, write_set
     await until(lambda: workbench.runs.current.running)
     workbench.runs.run_all()
     assert workbench.runs.current.number == 1
-    assert workbench.notice.text == "Run in progress (ctrl+c cancels)"
+    assert workbench.messages.notice.text == "Run in progress (ctrl+c cancels)"
     workbench.runs.cancel()
     await until(lambda: workbench.runs.current.over)
 
@@ -221,7 +225,7 @@ async def test_a_folder_without_sets_has_nothing_to_run(write_agent):
     assert workbench.navigation.selection == Selection()
     workbench.runs.run_all()
     assert workbench.runs.current is None
-    assert workbench.notice.text == "No case to run"
+    assert workbench.messages.notice.text == "No case to run"
 
 
 async def test_a_given_set_stays_when_the_sets_are_read_again(echo, tmp_path, write_set):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaltui.core.model.problems import EvalSetError
 from evaltui.text.keys import key_of
-from evaltui.tui.action_screen import KeysInOrder, draw_screen_of
+from evaltui.tui.action_screen import KeysInOrder, draw_around
 from evaltui.tui.case.page import CasePage
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case.fields import Operation, Row, RowId
@@ -111,7 +111,7 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
 
     def _show_path(self) -> None:
         """In the border."""
-        draw_screen_of(self)
+        draw_around(self)
 
     def row_at(self, line: int) -> int | None:
         """Index of the row that has a line, or of the next one below it."""

@@ -21,6 +21,7 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.cases.case_list import Row, TreeRows
 from evaltui.workbench.cases.case_order import CaseOrder
 from evaltui.workbench.cases.navigation import Marking
+from evaltui.workbench.messages import SelectionChanged
 from evaltui.workbench.result.acceptable import choices_in_list
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -368,6 +369,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         eval_set = self._rows.eval_set(row)
         numbers = self._rows.shown(row.set_number) if row.case is None else (row.case,)
         self._marking.toggle([CaseId(eval_set.case_path, eval_set.cases[at].eval_id) for at in numbers])
+        self._workbench.messages.publish(SelectionChanged())
         self._workbench.say(f"{counted(len(self._marking), 'case')} marked")
 
     def _move_to_next_case(self) -> None:

@@ -36,6 +36,7 @@ from evaltui.tui.widgets.fields import FieldLine, FieldText
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.chat.controller import Source
 from evaltui.workbench.chat.conversation import SessionStart
+from evaltui.workbench.messages import AgentChanged, ChatProgressed
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ class NewChatScreen(FormScreen):
     def on_mount(self) -> None:
         self._fill()
         self._workbench.agent.learn_tools()
-        self.subscribe_to(self._workbench)
+        self.subscribe_to(self._workbench.messages, AgentChanged, ChatProgressed)
         if (case := self._workbench.navigation.selection.case) is not None:
             self.run_worker(self._offer_case(case), exit_on_error=False)
 

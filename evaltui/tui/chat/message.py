@@ -16,7 +16,7 @@ from evaltui.core.model.events import Json
 from evaltui.text.figures import counted, show_duration, show_number, some_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask, draw_screen_of
+from evaltui.tui.action_screen import ask, draw_around
 from evaltui.tui.chat.draft import MessageDraft
 from evaltui.tui.chat.page import REQUESTED
 from evaltui.tui.chat.request_form import RequestForm
@@ -215,7 +215,7 @@ class ChatMessage(Vertical):
         transcript, asks = self._workbench.chat.transcript, call.id if call is not None else ""
         if transcript is not None and transcript.asks != asks:
             transcript.asks = asks
-            draw_screen_of(self)
+            draw_around(self)
 
     def _asked(
         self, waiting: Sequence[WaitingCall]

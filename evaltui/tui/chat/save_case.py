@@ -163,8 +163,8 @@ class SaveCaseScreen(FormScreen):
         elif saving.save(self._workbench.agent, self._workbench.editing, self._transcript, self.choices):
             self._workbench.chat.has_saved = True
             self.dismiss(True)
-        elif self._workbench.notice is not None:
-            self.query_one(QuestionNote).show(self._workbench.notice.text)
+        elif self._workbench.messages.notice is not None:
+            self.query_one(QuestionNote).show(self._workbench.messages.notice.text)
 
     def step_row(self, step: int) -> None:
         rows = self.query_one(TurnRows)

@@ -34,6 +34,7 @@ from evaltui.workbench.case.editors import place_of_agent, place_of_tool
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 from evaltui.workbench.chat.rows import ChatRows, Row
 from evaltui.workbench.chat.trace import ChatPlace, row_of
+from evaltui.workbench.messages import AgentChanged, ChatProgressed, SelectionChanged
 from evaltui.workbench.workbench import Workbench
 
 # The cells at the end of a call that fold and unfold its response.
@@ -45,6 +46,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     """A row may have many lines, and there may be ten thousand rows: only what is seen is written."""
 
     BINDINGS = bindings(Scope.CHAT)
+    SHOWS = (ChatProgressed, SelectionChanged, AgentChanged)
 
     class Moved(Message):
         """The user has gone to another row."""

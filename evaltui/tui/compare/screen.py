@@ -34,6 +34,7 @@ from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.comparison import comparison_lines
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.compared_runs import (
     FOLDED_AT_FIRST,
     Compared,
@@ -88,6 +89,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.subscribe_to(self.workbench.messages, RunsRead)
         self._compare()
 
     async def on_unmount(self) -> None:
@@ -113,7 +115,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         try:
             compared, chips, spent = await asyncio.to_thread(self._look_at_runs)
             self.compared, self._chips, self._spent = compared, chips, [(" ", ""), *spent]
-            self._reasons = Reasons(compared, self._show_reasons)
+            self._reasons = Reasons(compared, self.workbench.messages)
         except (OSError, ValueError) as error:
             self._chips = [("", [(f"! {visible(str(error))}", "error")])]
         if self.is_here:
@@ -125,9 +127,8 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         compared = compare_runs(self._base.path, self._candidate.path)
         return compared, list(chip_parts(compared.comparison)), spent_line(compared)
 
-    def _show_reasons(self) -> None:
-        if self.is_here:
-            self.rows.refresh()
+    def draw(self) -> None:
+        self.rows.refresh()
 
     @on(CursorLines.Moved)
     def follow(self) -> None:

@@ -35,6 +35,7 @@ from evaltui.workbench.criteria.criteria import Criteria, needed_option
 from evaltui.workbench.criteria.effect import Flips, effect_of, flips_of
 from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
 from evaltui.workbench.criteria.values import text_of
+from evaltui.workbench.messages import AgentChanged, FilesChanged, ResultsChanged, RunProgressed
 from evaltui.workbench.workbench import Workbench
 
 # From here on the page of the current row is beside the list.
@@ -58,9 +59,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self._workbench = workbench
         # Where the cursor begins; "" for the first row.
         self._metric = metric
-        self.criteria = Criteria(
-            workbench.sets, workbench.outcomes, workbench.editing, set_path, workbench.say
-        )
+        self.criteria = Criteria(workbench.sets, workbench.outcomes, workbench.editing, set_path)
         self._flips = Flips()
         self._following: Timer | None = None
         self._followed: tuple[object, object, object] = (None, None, None)
@@ -78,7 +77,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         yield Footer(self._workbench, id="criteria-footer")
 
     def on_mount(self) -> None:
-        self.subscribe_to(self._workbench)
+        self.subscribe_to(self._workbench.messages, FilesChanged, ResultsChanged, RunProgressed, AgentChanged)
         self._show_places(self.app.size)
         self.follow()
         for row in self.rows.rows():

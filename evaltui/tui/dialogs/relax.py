@@ -207,8 +207,8 @@ class RelaxScreen(FormScreen):
             return
         if self._relaxing.apply(rule):
             self.dismiss(True)
-        elif self._workbench.notice is not None:
-            self.query_one(QuestionNote).show(self._workbench.notice.text)
+        elif self._workbench.messages.notice is not None:
+            self.query_one(QuestionNote).show(self._workbench.messages.notice.text)
 
     def _moved_in(self) -> ChoiceList | PageLines:
         """What the keys up and down move in: the effect while it has the focus, else the rules."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic
@@ -14,7 +13,6 @@ from textual.containers import Container
 from textual.screen import ScreenResultType
 
 from evaltui.files.settings import recent_agents
-from evaltui.runs.store import RunStore
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.finding import Found, SearchScreen, has_words
@@ -25,7 +23,9 @@ from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.agent.agent_preview import AgentPreview, read_preview
+from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.run_list import RunList
+from evaltui.workbench.workbench import Workbench
 
 # The width from which on a preview stands beside its list.
 _BESIDE = 140
@@ -137,20 +137,21 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
     nothing = "No runs yet"
     take_word = "open"
 
-    def __init__(self, store: Callable[[], RunStore]) -> None:
+    def __init__(self, workbench: Workbench) -> None:
         super().__init__()
-        self._runs = RunList(store, self._follow)
+        self._workbench = workbench
+        self._runs = RunList(lambda: workbench.agent.store, workbench.messages)
 
     def on_mount(self) -> None:
+        self.subscribe_to(self._workbench.messages, RunsRead)
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     async def on_unmount(self) -> None:
         await self._runs.close()
 
-    def _follow(self) -> None:
-        if self.is_here:
-            self.search_again()
-            self.draw_about()
+    def follow(self) -> None:
+        self.search_again()
+        self.draw_about()
 
     def find(self, query: str) -> list[Path]:
         return [path for path in self._runs.paths or () if has_words(query, self._title(path))]

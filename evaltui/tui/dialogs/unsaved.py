@@ -179,8 +179,8 @@ class RecoveryScreen(FormScreen):
     async def action_confirm(self) -> None:
         if await self._recovery.apply():
             self.dismiss(True)
-        elif self._workbench.notice is not None:
-            self.query_one(QuestionNote).show(self._workbench.notice.text)
+        elif self._workbench.messages.notice is not None:
+            self.query_one(QuestionNote).show(self._workbench.messages.notice.text)
         self.rows.refresh()
 
 

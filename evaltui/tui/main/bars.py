@@ -16,7 +16,7 @@ from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
 from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints, keys_of
 from evaltui.workbench.keymap import key_name
-from evaltui.workbench.state import Notice
+from evaltui.workbench.messages import Said, WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 _MESSAGE_SECONDS = 3.0
@@ -47,18 +47,18 @@ class Header(Bar):
 class Status(Bar):
     """The run at the left; at the right a message, until what it speaks of changes or its time is over."""
 
-    _message: Notice | None = None
+    _message: Said | None = None
     _message_of: object = None
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(_TICK, self._tick, pause=True)
-        self._workbench.subscribe(self.follow)
-        self.follow()
+        self._workbench.messages.subscribe(self._follow, WorkbenchMessage)
+        self._follow()
 
     def on_unmount(self) -> None:
-        self._workbench.unsubscribe(self.follow)
+        self._workbench.messages.unsubscribe(self._follow)
 
-    def follow(self) -> None:
+    def _follow(self, _: WorkbenchMessage | None = None) -> None:
         """Draws the state of now, and from then on the time that passes, as long as it shows."""
         self.refresh_changed()
         if self._workbench.is_running or self._fresh_message is not None:
@@ -70,8 +70,8 @@ class Status(Bar):
             self._clock.pause()
 
     @property
-    def _fresh_message(self) -> Notice | None:
-        notice = self._workbench.notice
+    def _fresh_message(self) -> Said | None:
+        notice = self._workbench.messages.notice
         if notice is None or time.monotonic() - notice.at >= _MESSAGE_SECONDS:
             return None
         if notice is not self._message:

@@ -127,7 +127,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             else:
                 self.run_worker(self._show_run(Wanted(*run)), group="runs", exclusive=True)
 
-        ask(self, PickRunScreen(lambda: self.workbench.agent.store), show)
+        ask(self, PickRunScreen(self.workbench), show)
 
     def _choose_agent(self) -> None:
         from evaltui.tui.dialogs.second_pages import AgentScreen

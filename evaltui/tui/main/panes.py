@@ -217,13 +217,16 @@ class Panes(Container):
             self.release_mouse()
             self._remember_sizes()
 
-    def draw(self) -> None:
-        """Shows the state of now in the panes that are seen, and in their frames."""
+    def draw(self, *, anew: bool) -> None:
+        """Shows the state of now in the frames of the panes that are seen, and in those panes that show what
+        has changed; `anew` in all of them."""
         for line in self.filters.values():
             line.follow()
         for place in self.places:
-            if place.shown in self.made:
-                self.made[place.shown].follow()
+            pane = self.made.get(place.shown)
+            if pane is not None and (anew or pane.is_outdated):
+                pane.is_outdated = False
+                pane.follow()
             self._draw_frame(place)
         self.show_places(self.app.size)
 

@@ -25,6 +25,7 @@ from evaltui.tui.text_field import TextField
 from evaltui.tui.textual_private import once
 from evaltui.workbench.actions import BY_ID, LISTS, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -76,7 +77,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         yield self._footer
 
     def on_mount(self) -> None:
-        self.subscribe_to(self.workbench)
+        self.subscribe_to(self.workbench.messages, WorkbenchMessage)
         self._arrange()
 
     # What was seen last
@@ -130,6 +131,10 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     # Following the workbench
 
+    def hear_of(self, message: WorkbenchMessage) -> None:
+        """Its panes know which of them show it."""
+        self.draw_changes_soon()
+
     def draw(self) -> None:
         if self.workbench.sets.workspace is None:
             # Cases do not wait for the frame after one that had none.
@@ -151,7 +156,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self._layout.bring_up("result")
             self._arrange()
         self.ask()
-        self._panes.draw()
+        self._panes.draw(anew=self._draws_all)
         self._footer.scope = self.scope
         if self._tour is not None:
             self._tour.follow(self.scope)

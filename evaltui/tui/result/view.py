@@ -343,7 +343,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         from evaltui.workbench.result.relaxing import Relaxing
 
         bench = self._workbench
-        relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, case, at, bench.say)
+        relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, case, at)
 
         def go_on() -> None:
             self.step_difference(1)

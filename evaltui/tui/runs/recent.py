@@ -7,15 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import events, on
 from textual.message import Message
 
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
-from evaltui.tui.action_screen import bindings, draw_screen_of
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import Pane
 from evaltui.tui.runs.recent_page import RecentRun, recent_lines
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.messages import FilesChanged, ResultsChanged, RunProgressed, RunsRead
 from evaltui.workbench.runs.run_list import RunList, Sides
 from evaltui.workbench.workbench import Workbench
 
@@ -31,6 +33,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     """The pass rate over the last runs, and a line for each, which opens it."""
 
     BINDINGS = bindings(Scope.RECENT_RUNS)
+    SHOWS = (FilesChanged, ResultsChanged, RunsRead, RunProgressed)
 
     class OpenRun(Message):
         """The user wants to see the results of a run."""
@@ -49,7 +52,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._runs = RunList(lambda: workbench.agent.store, self._show_loaded)
+        self._runs = RunList(lambda: workbench.agent.store, workbench.messages)
         self._shown: list[RunRow] = []
         self._lines: list[Line] = []
         self._first = 0
@@ -76,11 +79,6 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._runs.read_again()
             self._show()
 
-    def _show_loaded(self) -> None:
-        self._show()
-        # The border says how many there are.
-        draw_screen_of(self)
-
     def _show(self) -> None:
         rows = [self._runs.row(path) for path in (self._runs.paths or ())[:_MOST]]
         self._shown = [self._of_now(row) for row in rows if row is not None]
@@ -104,7 +102,8 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         self._show()
 
-    async def on_unmount(self) -> None:
+    @on(events.Unmount)
+    async def close(self) -> None:
         await self._runs.close()
 
     def line(self, number: int) -> Line:

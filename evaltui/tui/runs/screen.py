@@ -30,6 +30,7 @@ from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.workbench import Workbench
 
@@ -63,7 +64,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._runs = RunList(lambda: workbench.agent.store, lambda: self.follow() if self.is_here else None)
+        self._runs = RunList(lambda: workbench.agent.store, workbench.messages)
         self._loaded_for: object = None
         self._plot = RunPlot.RATE
 
@@ -78,6 +79,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.subscribe_to(self.workbench.messages, RunsRead)
         self.action_reload()
         self.set_interval(_TICK, self._look_again)
 

@@ -22,6 +22,7 @@ from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.messages import FilesChanged, SessionsReceived
 from evaltui.workbench.trace.new_trajectories import NewTrajectory
 from evaltui.workbench.trace.sessions import transcript_of
 from evaltui.workbench.workbench import Workbench
@@ -55,7 +56,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.workbench.received.start()
-        self.workbench.subscribe(self.follow)
+        self.subscribe_to(self.workbench.messages, FilesChanged, SessionsReceived)
         self._read_cases()
 
     def _read_cases(self) -> None:
@@ -65,9 +66,6 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     @work(group="cases", exclusive=True)
     async def _read(self) -> None:
         await self.workbench.received.read_cases()
-
-    def on_unmount(self) -> None:
-        self.workbench.unsubscribe(self.follow)
 
     @property
     def rows(self) -> SessionRows:

@@ -17,6 +17,7 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.agent.first_minute import error_place, missing_package
 from evaltui.workbench.agent.tour import END, STEPS, Tour
 from evaltui.workbench.keymap import key_name
+from evaltui.workbench.messages import AgentChanged, ChatProgressed, FilesChanged
 from evaltui.workbench.workbench import Workbench
 
 
@@ -24,6 +25,7 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
     """Shown in place of the case and its result as long as there is no case."""
 
     BINDINGS = bindings(Scope.START)
+    SHOWS = (AgentChanged, ChatProgressed, FilesChanged)
 
     class InCases(Message):
         """An action of the list of cases is to be done there."""

@@ -18,6 +18,7 @@ from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.agent.agent_state import PrintedLine
 from evaltui.workbench.chat.controller import NO_RUN
+from evaltui.workbench.messages import ChatProgressed, ResultsChanged, RunProgressed
 from evaltui.workbench.workbench import Workbench
 
 _SOURCE = 7
@@ -32,6 +33,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     """One row per printed line, the last one followed while the cursor is on it."""
 
     BINDINGS = bindings(Scope.CONSOLE)
+    SHOWS = (ChatProgressed, ResultsChanged, RunProgressed)
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)

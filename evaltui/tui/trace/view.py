@@ -21,7 +21,7 @@ from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.inspector import Inspected, Inspector, Room
-from evaltui.tui.pane import Beside, Copied, Pane
+from evaltui.tui.pane import CASE_MESSAGES, Beside, Copied, Pane
 from evaltui.tui.trace.inspected import FIRST_TAB, InspectedSpan, source_of
 from evaltui.tui.trace.page import (
     PLOT_ROWS,
@@ -39,6 +39,7 @@ from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.trace import ChatPlace, ChatTrace
+from evaltui.workbench.messages import ChatProgressed
 from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.trace.traces import GAP, Outline, Trace
 from evaltui.workbench.workbench import Workbench
@@ -56,6 +57,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     """One row per span, however many there are: a row is made into text when it is drawn."""
 
     BINDINGS = bindings(Scope.TRACE)
+    SHOWS = (*CASE_MESSAGES, ChatProgressed)
 
     class Moved(Message):
         """The user has gone to another span of the chat."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.files.folders import env_file
 from evaltui.files.run_settings import SettingsError, run_settings
+from evaltui.workbench.messages import AgentChanged, Messages
 from evaltui.workbench.state import READ_ONLY
 
 if TYPE_CHECKING:
@@ -58,16 +59,16 @@ def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:
 class AgentState:
     """One agent, and whether it can be imported.
 
-    `options` are run-wide settings that go before those of the project. `changed` is called after every
-    change. While `is_running` says that cases are being run, no process is started on the side. `find_python`
-    finds the Python for it, as it is now; None where it is not looked for again.
+    `options` are run-wide settings that go before those of the project. While `is_running` says that cases
+    are being run, no process is started on the side. `find_python` finds the Python for it, as it is now;
+    None where it is not looked for again.
     """
 
     def __init__(
         self,
         address: AgentAddress,
         options: Mapping[str, Any],
-        changed: Callable[[], None],
+        messages: Messages,
         is_running: Callable[[], bool],
         find_python: Callable[[], Interpreter] | None = None,
     ) -> None:
@@ -104,7 +105,7 @@ class AgentState:
         # The files of its project that runs of this sitting have opened, by their names.
         self._read: dict[str, Path] = {}
         self._written: set[str] = set()
-        self._changed = changed
+        self._messages = messages
         self._is_running = is_running
         self._find_python = find_python
         self._learning: asyncio.Task[None] | None = None
@@ -155,7 +156,7 @@ class AgentState:
         """Notes what an import of the agent has shown."""
         self.info, self.error = info, None
         self._look_for_key(str(info.get("model") or ""))
-        self._changed()
+        self._messages.publish(AgentChanged())
 
     def _look_for_key(self, model: str) -> None:
         key = None if self.address.url else api_key(self.dir, model)
@@ -164,7 +165,7 @@ class AgentState:
     def failed(self, error: ErrorInfo) -> None:
         """Notes why an import of the agent failed; what was known of it is still shown."""
         self.error = error
-        self._changed()
+        self._messages.publish(AgentChanged())
 
     def code_changed(self, names: Iterable[str]) -> None:
         """Counts a change of these files of the agent: results from before are stale."""
@@ -275,7 +276,7 @@ class AgentState:
             facts = await asyncio.to_thread(agent_facts, self.dir)
             if self.info is None:
                 self._look_for_key(facts.model)
-            self._changed()
+            self._messages.publish(AgentChanged())
 
     async def _learn_tools(self) -> None:
         from evaltui.runner.errors import AgentBrokenError

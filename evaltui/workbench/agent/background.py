@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from evaltui.text.figures import show_number
+from evaltui.workbench.messages import Messages, WorkbenchMessage
 
 _T = TypeVar("_T")
 Key = TypeVar("Key", bound=Hashable)
@@ -71,7 +72,7 @@ async def in_thread(work: Callable[[], _T], progress: Progress) -> _T:
 
 
 class Lookups(Generic[Key, Value]):
-    """Values that are read in a thread when they are first asked for; `changed` is called then.
+    """Values that are read in a thread when they are first asked for.
 
     Only the keys that were asked for last are read: who shows more asks for the others then.
     """
@@ -79,14 +80,17 @@ class Lookups(Generic[Key, Value]):
     def __init__(
         self,
         read: Callable[[Key], Value],
-        changed: Callable[[], None],
+        messages: Messages,
+        message: type[WorkbenchMessage],
         *,
         at_once: int = 8,
         pause: float = 0.0,
     ) -> None:
-        """`pause` is in seconds: nothing is read before a key has been the last one for so long."""
+        """`message` is published when values were read. `pause` is in seconds: nothing is read before a key
+        has been the last one for so long."""
         self._read_value = read
-        self._changed = changed
+        self._messages = messages
+        self._message = message
         self._at_once = at_once
         self._pause = pause
         self._version = 0
@@ -131,7 +135,7 @@ class Lookups(Generic[Key, Value]):
                 self._values[key] = version, value
             while len(self._values) > _MOST_KNOWN:
                 del self._values[next(iter(self._values))]
-            self._changed()
+            self._messages.publish(self._message())
 
     async def close(self) -> None:
         """Ends what is read."""
@@ -141,10 +145,10 @@ class Lookups(Generic[Key, Value]):
 
 
 class Background:
-    """What was begun and is not over. `say` shows a sentence."""
+    """Work that was started and is not over."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Future[_T]:
@@ -157,7 +161,7 @@ class Background:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            self._say(f"{type(error).__name__}: {error}")
+            self._messages.say(f"{type(error).__name__}: {error}")
 
     async def finished(self) -> None:
         """Waits until all of it is over."""
@@ -172,7 +176,7 @@ class Background:
         def show() -> None:
             nonlocal shown
             shown = True
-            self._say(what)
+            self._messages.say(what)
 
         timer = asyncio.get_running_loop().call_later(_NOTICEABLE, show)
         try:
@@ -180,4 +184,4 @@ class Background:
         finally:
             timer.cancel()
             if shown:
-                self._say("")
+                self._messages.say("")

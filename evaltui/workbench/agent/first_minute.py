@@ -14,6 +14,7 @@ from evaltui.files.interpreters import Interpreter
 from evaltui.text.values import nearest
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import AgentChanged, Messages, WorkbenchMessage
 
 if TYPE_CHECKING:
     from evaltui.core.model.errors import ErrorInfo
@@ -85,19 +86,20 @@ def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter)
 class RetryOnSave:
     """Imports the agent again after each save while it cannot be imported.
 
-    Nothing is done while `watch_mode` says that it is on: it does the same. `say` shows a sentence.
+    Nothing is done while `watch_mode` says that it is on: it does the same.
     """
 
-    def __init__(self, agent: AgentState, watch_mode: Callable[[], bool], say: Callable[[str], None]) -> None:
+    def __init__(self, agent: AgentState, watch_mode: Callable[[], bool], messages: Messages) -> None:
         self._agent = agent
         self._watch_mode = watch_mode
-        self._say = say
+        self._messages = messages
         self.is_watching = False
         """Whether no save is missed."""
         self._task: asyncio.Task[None] | None = None
+        messages.subscribe(self._follow, AgentChanged)
 
-    def follow(self) -> None:
-        """Starts or ends looking at files, after any change of the workbench."""
+    def _follow(self, _: WorkbenchMessage) -> None:
+        """Starts or ends looking at files."""
         wanted = self._agent.error is not None and not self._watch_mode()
         if wanted and self._task is None:
             self._task = asyncio.create_task(self._watch())
@@ -120,7 +122,7 @@ class RetryOnSave:
         try:
             await WatchedFiles(self._agent.dir).follow(saved, self._on_ready)
         except OSError as error:
-            self._say(f"Cannot watch the agent's folder: {error}. F5 retries")
+            self._messages.say(f"Cannot watch the agent's folder: {error}. F5 retries")
 
     async def close(self) -> None:
         if self._task is not None:

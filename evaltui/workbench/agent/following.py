@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.messages import Messages
 from evaltui.workbench.result.outcomes import Outcomes
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _EVERY = 1.0
 class Following:
     """Reads again what has changed in the agent's folder, the `given` files and folders, and its runs.
 
-    `reload` looks again which sets there are; `say` shows a sentence. Nothing is run, and no agent imported.
+    `reload` looks again which sets there are. Nothing is run, and no agent imported.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class Following:
         outcomes: Outcomes,
         given: Sequence[str | Path],
         reload: Callable[[], Awaitable[None]],
-        say: Callable[[str], None],
+        messages: Messages,
     ) -> None:
         self.version = 0
         """Another one whenever there are other runs."""
@@ -38,7 +39,7 @@ class Following:
         self._outcomes = outcomes
         self._given = given
         self._reload = reload
-        self._say = say
+        self._messages = messages
         self._logs: Sequence[Path] = ()
         # When the log of each run that is over was written.
         self._over: dict[Path, int] = {}
@@ -64,7 +65,7 @@ class Following:
         try:
             await following
         except Exception as error:  # whatever it is, the workbench goes on and says so
-            self._say(f"Changes on disk are no longer shown: {type(error).__name__}: {error}")
+            self._messages.say(f"Changes on disk are no longer shown: {type(error).__name__}: {error}")
 
     async def _follow_files(self) -> None:
         # It builds on a library that the first frame does not wait for.

@@ -23,6 +23,7 @@ from evaltui.workbench.files.saves import (
     Waiting,
     in_short,
 )
+from evaltui.workbench.messages import AgentChanged, CodeSaved, FilesRead, Messages, WorkbenchMessage
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.runs.run_controller import RunController
 from evaltui.workbench.state import READ_ONLY, CaseOutcome, Repeated, Run, Stage
@@ -48,8 +49,7 @@ class Watch:
     """Follows what is saved in the agent's folder, in the `given` files and folders, and where the modules
     are that the agent imports.
 
-    `reload` looks again which sets there are, and `code_changed` is called when the agent's files have
-    changed. `changed` is called whenever something has changed here; `say` shows a sentence.
+    `reload` looks again which sets there are.
     """
 
     def __init__(
@@ -61,9 +61,7 @@ class Watch:
         runs: RunController,
         given: Sequence[str | Path],
         reload: Callable[[], Awaitable[None]],
-        code_changed: Callable[[], None],
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
     ) -> None:
         self.on = False
         """Whether saves are followed."""
@@ -76,13 +74,12 @@ class Watch:
         self._outcomes = outcomes
         self._runs = runs
         self._given = given
-        self._code_changed = code_changed
-        self._changed = changed
-        self._say = say
+        self._messages = messages
+        messages.subscribe(self._follow_opened, FilesRead)
         self._names = AgentFiles(agent.dir)
         self._saved_sets = SavedSets(sets, outcomes, reload)
         self._due = DueCases(sets, outcomes, navigation)
-        self._own_writes = _OwnWrites(say)
+        self._own_writes = _OwnWrites(messages)
         self._task: asyncio.Task[None] | None = None
         self._reaction: asyncio.Task[None] | None = None
         self._learning: asyncio.Task[None] | None = None
@@ -112,11 +109,11 @@ class Watch:
             self._end()
         else:
             self.start()
-        self._changed()
+        self._messages.publish(AgentChanged())
 
     def start(self) -> None:
         if self._agent.read_only:
-            self._say(READ_ONLY)
+            self._messages.say(READ_ONLY)
         elif not self.on:
             self.on = True
             self._ready.clear()
@@ -161,12 +158,13 @@ class Watch:
         except Exception as error:  # whatever it is, the workbench goes on and says so
             self.on = self._agent.followed = False
             self._ready.set()
-            self._say(f"Watch mode ended: {type(error).__name__}: {error}")
+            self._messages.say(f"Watch mode ended: {type(error).__name__}: {error}")
+            self._messages.publish(AgentChanged())
 
     def _on_ready(self) -> None:
         self._ready.set()
         self._learning = asyncio.create_task(self._import_agent())
-        self._changed()
+        self._messages.publish(AgentChanged())
 
     async def _import_agent(self) -> None:
         """Finds out what the agent imports, and whether it can be imported at all."""
@@ -193,9 +191,10 @@ class Watch:
             self._files.modules = self._modules | self._opened
         self._agent.imported(info)
 
-    def follow_opened(self, files: frozenset[Path]) -> None:
+    def _follow_opened(self, message: WorkbenchMessage) -> None:
         """Watches the files that a run has read, too, as far as they are of the project."""
-        self._opened = files = frozenset(used_files(self._agent.dir, files).values())
+        assert isinstance(message, FilesRead)
+        self._opened = files = frozenset(used_files(self._agent.dir, message.files).values())
         if self._files is not None:
             self._files.modules = self._modules | files
 
@@ -218,7 +217,7 @@ class Watch:
         if code:
             self._due.files |= dict.fromkeys(code)
             self._agent.code_changed(code)
-            self._code_changed()
+            self._messages.publish(CodeSaved())
         before = self._reaction
         if before is not None:
             before.cancel()
@@ -342,7 +341,7 @@ class Watch:
 
     def _show(self, reaction: Reaction) -> None:
         self.last = reaction
-        self._changed()
+        self._messages.publish(AgentChanged())
 
     # What waits
 
@@ -370,8 +369,8 @@ class Watch:
 class _OwnWrites:
     """What the agent writes while it works: that would make it run without end."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
         # In which runs in a row a file has changed.
         self._runs_of: dict[str, list[int]] = {}
 
@@ -390,7 +389,7 @@ class _OwnWrites:
             if len(runs) < _OWN_WRITES or name.endswith(_NOT_WRITTEN_BY_AGENTS):
                 kept.append(name)
             elif len(runs) == _OWN_WRITES:
-                self._say(f"{name} changes in every run, so its saves start no run")
+                self._messages.say(f"{name} changes in every run, so its saves start no run")
         return tuple(kept)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -21,6 +21,7 @@ from evaltui.workbench.case.fields import CasePart, DraftPart, Field, FieldError
 from evaltui.workbench.case.file_text import file_field, replaced
 from evaltui.workbench.case.selected_case import SelectedCase
 from evaltui.workbench.cases.navigation import Navigation
+from evaltui.workbench.messages import DraftChanged, Messages
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import Selection
 
@@ -97,7 +98,7 @@ class Draft:
 
 
 class Drafting:
-    """The draft of the selected case, as long as its field is open. `changed` is called when it ends."""
+    """The draft of the selected case, as long as its field is open."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class Drafting:
         outcomes: Outcomes,
         navigation: Navigation,
         editing: Editing,
-        changed: Callable[[], None],
+        messages: Messages,
     ) -> None:
         self.draft: Draft | None = None
         """None while no field is open."""
@@ -113,7 +114,7 @@ class Drafting:
         self._outcomes = outcomes
         self._navigation = navigation
         self._editing = editing
-        self._changed = changed
+        self._messages = messages
         self._timer: asyncio.TimerHandle | None = None
         navigation.leave = self.leave
 
@@ -224,7 +225,7 @@ class Drafting:
         if self.draft is None or self.apply():
             return True
         self.draft.question = f"Not applied   {key_of('leave_field')} discard"
-        self._changed()
+        self._messages.publish(DraftChanged())
         return False
 
     def cancel(self, unasked: int = 0) -> bool:
@@ -252,7 +253,7 @@ class Drafting:
         if draft.part != "file":
             self._outcomes.score_draft(draft.case, None)
         self._editing.write_draft(self._file(draft), None)
-        self._changed()
+        self._messages.publish(DraftChanged())
         return True
 
     # Changes outside

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.messages import DraftChanged, Messages
 from evaltui.workbench.result.rescoring import Rescoring
 from evaltui.workbench.result.scoring_again import Events
 
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
 
 
 class DraftResult:
-    """The draft of a case, scored in the background. `changed` is called when the result is another one;
-    `events_of` and `secrets` are those of `Rescoring`."""
+    """The draft of a case, scored in the background. `events_of` and `secrets` are those of `Rescoring`."""
 
     def __init__(
         self,
         events_of: Callable[[CaseId], Events | None],
-        changed: Callable[[], None],
+        messages: Messages,
         secrets: Callable[[], Secrets],
     ) -> None:
         self.case: CaseId | None = None
@@ -31,7 +31,7 @@ class DraftResult:
         self.draft: StoredCase | None = None
         """The case as it is typed."""
         self._result: CaseOutcome | None = None
-        self._changed = changed
+        self._messages = messages
         self._rescoring = Rescoring(events_of, self._scored, secrets)
 
     @property
@@ -51,11 +51,11 @@ class DraftResult:
             self._rescoring.score([(self.case, scored)], opened, opened.config.config, self.draft)
         if self._result is not None and not self.is_waiting:
             self._result = None
-            self._changed()
+            self._messages.publish(DraftChanged())
 
     def _scored(self, outcomes: Sequence[tuple[CaseId, CaseOutcome | None]]) -> None:
         for _, self._result in outcomes:
-            self._changed()
+            self._messages.publish(DraftChanged())
 
     async def finish(self) -> None:
         """Waits until the draft has been scored."""

@@ -16,6 +16,7 @@ from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import FilesChanged, Messages
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import READ_ONLY, Selection
 
@@ -48,25 +49,24 @@ def _reporting(change: _Doing[_P]) -> _Doing[_P]:
 
 
 class Editing:
-    """`changed` is called after every change; `say` shows a sentence on what was done, or cannot be."""
+    """Changes of files, each said or refused with a sentence."""
 
     def __init__(
         self,
         sets: OpenSets,
         outcomes: Outcomes,
         navigation: Navigation,
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
     ) -> None:
         self.sets = sets
         self.outcomes = outcomes
         self.navigation = navigation
-        self.say = say
-        self._changed = changed
+        self.say = messages.say
+        self._messages = messages
         self._files = sets.files
         self.conflicts: list[FileConflict] = []
         """What the user is to decide between."""
-        self.background = Background(say)
+        self.background = Background(messages)
         """What takes time: it goes on to its end, whether it is waited for or not."""
 
     # What there is
@@ -128,7 +128,7 @@ class Editing:
         if file is not None:
             file.write_draft(draft)
         if self.recovery_problem != before:
-            self._changed()
+            self._messages.publish(FilesChanged())
 
     def refuses_to_edit(self, path: Path | None) -> str | None:
         """Why a set cannot be edited, as a sentence; None where it can."""
@@ -307,7 +307,7 @@ class Editing:
         else:
             self.outcomes.rescore(paths)
         self.navigation.select_nearest(selection or self.navigation.selection)
-        self._changed()
+        self._messages.publish(FilesChanged())
 
     # Files
 

@@ -17,6 +17,7 @@ from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.cases.case_order import CaseOrder, in_order
 from evaltui.workbench.cases.filtering import Filtered, Scores, ShownScores
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import Messages, SelectionChanged
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import Selection
 
@@ -98,14 +99,13 @@ def _is_same(one: object, other: object) -> bool:
 
 
 class Navigation:
-    """`changed` is called after every change; `say` shows a sentence."""
+    """Where the user is: the selection, the filter, the marks and the order of the cases."""
 
     def __init__(
         self,
         sets: OpenSets,
         outcomes: Outcomes,
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
     ) -> None:
         self.selection = Selection()
         """The selected set, case or turn."""
@@ -125,8 +125,7 @@ class Navigation:
         """Whether calls that are as expected are shown one by one, or many as one line."""
         self._sets = sets
         self._outcomes = outcomes
-        self._changed = changed
-        self._say = say
+        self._messages = messages
         self._filtered = Filtered()
         self._scores = ShownScores()
         self._filtered_from: object = None
@@ -146,7 +145,7 @@ class Navigation:
             if selection.case != self.selection.case:
                 self.trace_of_chat = False
             self.selection = selection
-            self._changed()
+            self._messages.publish(SelectionChanged())
 
     def is_hidden(self, selection: Selection) -> bool:
         """Whether the filter keeps other cases only."""
@@ -178,7 +177,7 @@ class Navigation:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
         failing = self._failing_in_order()
         if not failing:
-            self._say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
+            self._messages.say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
             return
         here = self._place_of_selection()
         at = (
@@ -188,7 +187,7 @@ class Navigation:
         )
         if not 0 <= at < len(failing):
             at = 0 if step > 0 else -1
-            self._say("Wrapped to the first" if step > 0 else "Wrapped to the last")
+            self._messages.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
         self.select(Selection(*failing[at][1]))
 
     def _failing_in_order(self) -> Sequence[tuple[Place, CaseId]]:
@@ -236,7 +235,7 @@ class Navigation:
 
     def order_by(self, order: CaseOrder) -> None:
         self.order = order
-        self._changed()
+        self._messages.publish(SelectionChanged())
 
     # Difference
 
@@ -251,7 +250,7 @@ class Navigation:
 
     def select_difference(self, at: DifferenceAt | None) -> None:
         self._difference = self.selection.case, at
-        self._changed()
+        self._messages.publish(SelectionChanged())
 
     def made_call(self, at: DifferenceAt) -> int | None:
         """Which call of its turn, as they were made, a difference of the selected case is of."""
@@ -273,7 +272,7 @@ class Navigation:
         self._filter(text)
         if self._filtered.count and not self._keeps(self.selection.case):
             self.selection = Selection(*next(self._kept()))
-        self._changed()
+        self._messages.publish(SelectionChanged())
 
     async def prepare_filter(self) -> None:
         """A filter is about to be typed."""
@@ -313,18 +312,18 @@ class Navigation:
     def toggle_equal_calls(self) -> None:
         """Shows calls that are as expected one by one in results, or many as one line."""
         self.shows_equal_calls = not self.shows_equal_calls
-        self._changed()
+        self._messages.publish(SelectionChanged())
 
     def trace_chat(self, on: bool) -> None:
         """Shows the trace of the chat, or that of the selected case."""
         if on != self.trace_of_chat:
             self.trace_of_chat = on
-            self._changed()
+            self._messages.publish(SelectionChanged())
 
     def search_trace(self, text: str) -> None:
         """Shows only what of traces has this in it; "" shows all."""
         self.trace_search = text
-        self._changed()
+        self._messages.publish(SelectionChanged())
 
     def show_repeat(self, repeat: int) -> None:
         """Shows one of the runs of the selected case, counted from 0."""
@@ -342,9 +341,9 @@ class Navigation:
         """Marks these cases and no others, as far as the filter keeps them; how many there are."""
         self.marking.clear()
         self.marking.toggle([case for case in self._every_case() if case in cases and self._keeps(case)])
-        self._changed()
+        self._messages.publish(SelectionChanged())
         return len(self.marking)
 
     def clear_marks(self) -> None:
         self.marking.clear()
-        self._changed()
+        self._messages.publish(SelectionChanged())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +18,7 @@ from evaltui.files.settings import remember_config, remembered_config
 from evaltui.files.workspace import Workspace, open_workspace, tags_of, with_tags
 from evaltui.text.values import visible
 from evaltui.workbench.files.open_files import OpenFiles
+from evaltui.workbench.messages import FilesChanged, Messages
 from evaltui.workbench.state import SameConfig
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class _Opened(NamedTuple):
 class OpenSets:
     """The sets of the agent's folder and the `given` ones from elsewhere, files and folders.
 
-    `changed` is called when something has been read; `say` shows a sentence.
+    Says when something has been read.
     """
 
     def __init__(
@@ -52,8 +53,7 @@ class OpenSets:
         agent_dir: Path,
         given: Sequence[str | Path],
         config: Path | None,
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
         *,
         read_only: bool = False,
     ) -> None:
@@ -68,7 +68,7 @@ class OpenSets:
         self.agent_dir = agent_dir
         """The agent's folder."""
         self._given = given
-        self._changed = changed
+        self._messages = messages
         self._opened: dict[Path, _Opened] = {}
         # As they were before their sets were opened.
         self._configs: dict[Path, ConfigInUse | EvalSetError] = {}
@@ -183,7 +183,7 @@ class OpenSets:
 
     def _was_read(self, path: Path) -> None:
         del self._reading[path]
-        self._changed()
+        self._messages.publish(FilesChanged())
 
     def last_opened(self, path: Path) -> EvalSetFile | None:
         """A set as it was when it was last opened."""

@@ -164,7 +164,7 @@ def duplicate(editing: Editing) -> None:
             copies += keys_at(here, editing.sets.case_path(path), index, len(numbers))
 
         def done() -> None:
-            editing.navigation.marking.clear()
+            editing.navigation.clear_marks()
             editing.navigation.show(Selection(*copies[0]))
             editing.say(f"Duplicated {_named(cases)}")
 
@@ -180,7 +180,7 @@ def delete(editing: Editing) -> None:
             plan.of(path).delete_cases(numbers)
 
         def done() -> None:
-            editing.navigation.marking.clear()
+            editing.navigation.clear_marks()
             editing.say(f"Deleted {_named(cases)}   {key_of('undo')} undo")
 
         plan.do(f"delete {_named(cases)}", _beside(editing, cases), done)
@@ -213,9 +213,8 @@ def copy(editing: Editing, *, cut: bool = False) -> None:
         cases = _chosen_and_seen(editing)
         paths = numbers_in_sets(editing, cases)
         sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
-        marking = editing.navigation.marking
-        marking.clipboard = CaseClipboard(cases, cut, sources)
-        marking.clear()
+        editing.navigation.marking.clipboard = CaseClipboard(cases, cut, sources)
+        editing.navigation.clear_marks()
         editing.say(f"{'Cut' if cut else 'Copied'} {_named(cases)}   {key_of('paste_case')} paste")
 
 

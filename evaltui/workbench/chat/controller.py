@@ -18,6 +18,7 @@ from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.chat.current_session import CurrentSession, info_of
+from evaltui.workbench.messages import ChatProgressed, Messages
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY
 
@@ -36,8 +37,7 @@ LOADING = "Chat is still loading"
 class ChatController:
     """The conversation that is shown, and what the user does in it.
 
-    Only `origin` and `close` take their time: other work goes on in a task, and `changed` is called whenever
-    something has changed. What cannot be done is given to `say`, as a sentence.
+    Only `origin` and `close` take their time: other work goes on in a task.
     """
 
     def __init__(
@@ -46,8 +46,7 @@ class ChatController:
         sets: OpenSets,
         outcomes: Outcomes,
         console: Console,
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
     ) -> None:
         self.transcript: Transcript | None = None
         """The conversation; None before there is one."""
@@ -55,14 +54,13 @@ class ChatController:
         """The texts sent in this sitting, the last one at the end."""
         self.has_saved = False
         """Whether a case was made of a conversation in this sitting."""
-        self.session = CurrentSession(agent, self._on_printed, changed)
+        self.session = CurrentSession(agent, self._on_printed, messages)
         """The agent's end of it."""
         self._agent = agent
         self._sets = sets
         self._outcomes = outcomes
         self._console = console
-        self._changed = changed
-        self._say = say
+        self._messages = messages
         self._idle_in: Transcript | None = None
         self._earlier: tuple[Transcript, list[ChatTurn]] | None = None
         # What was shown before a conversation that is being loaded, and what could be restored then.
@@ -152,7 +150,7 @@ class ChatController:
     def send(self, content: Json) -> None:
         """Say something, in a new conversation if there is none; messages that still waited are dropped."""
         if reason := self.refuses_to_send():
-            self._say(reason)
+            self._messages.say(reason)
             return
         if (transcript := self.transcript) is None:
             transcript = Transcript(NEW)
@@ -172,12 +170,13 @@ class ChatController:
             return
         self._cancelled = self._task
         self._task.cancel()
-        self._say(CANCELLING)
+        self._messages.say(CANCELLING)
+        self._messages.publish(ChatProgressed())
 
     def retry(self) -> None:
         """Send the last message that was sent again, in place of what came of it, and go on from there."""
         if reason := self.refuses_to_repeat():
-            self._say(reason)
+            self._messages.say(reason)
             return
         assert self.transcript is not None
         turns = self.transcript.turns
@@ -203,13 +202,13 @@ class ChatController:
     def restore(self) -> None:
         """Bring back what was taken away last; done again, it is away again."""
         if reason := self.refuses_to_restore():
-            self._say(reason)
+            self._messages.say(reason)
             return
         assert self._earlier is not None
         (transcript, turns), self._earlier = self._earlier, None
         self._keep()
         self.transcript, transcript.turns = transcript, turns
-        self._changed()
+        self._messages.publish(ChatProgressed())
 
     def replay(self) -> None:
         """Send everything that counts again, on the code as it is now; each turn tells what is different.
@@ -217,7 +216,7 @@ class ChatController:
         So is the last message where nothing has come of it yet.
         """
         if reason := self.refuses_to_repeat():
-            self._say(reason)
+            self._messages.say(reason)
             return
         assert self.transcript is not None
         self._keep()
@@ -264,7 +263,7 @@ class ChatController:
     def _show(self, transcript: Transcript) -> None:
         self._keep()
         self.transcript = transcript
-        self._changed()
+        self._messages.publish(ChatProgressed())
 
     def _keep(self) -> None:
         if self.transcript is not None and self.transcript.turns and not self.loading:
@@ -272,7 +271,7 @@ class ChatController:
 
     def _rewound(self, turn: int) -> Transcript | None:
         if reason := self.refuses_to_rewind():
-            self._say(reason)
+            self._messages.say(reason)
             return None
         assert self.transcript is not None
         self._keep()
@@ -294,7 +293,7 @@ class ChatController:
         sends_soon = self._idle_in is transcript and self.busy and not self.cancelling
         if not sends_soon and not transcript.loading:
             self._start(partial(self._work, transcript))
-        self._changed()
+        self._messages.publish(ChatProgressed())
 
     def _start(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Do this once what is done now has been ended."""
@@ -302,7 +301,7 @@ class ChatController:
             self._task.cancel()
         self._idle_in = None
         self._task = asyncio.create_task(self._alone(work))
-        self._task.add_done_callback(lambda _: self._changed())
+        self._task.add_done_callback(lambda _: self._messages.publish(ChatProgressed()))
         return self._task
 
     async def _alone(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -317,12 +316,12 @@ class ChatController:
             transcript = (await self.origin(case)).conversation(turn, source if how == "recorded" else None)
         except (OSError, ValueError) as error:
             self._stop_loading(loading)
-            self._say(str(error))
+            self._messages.say(str(error))
             return
         if loading.turns:
             transcript.turns, transcript.proposal = [*transcript.turns, *loading.turns], None
         self.transcript = transcript
-        self._changed()
+        self._messages.publish(ChatProgressed())
         await self._work(transcript)
 
     def _stop_loading(self, loading: Transcript) -> None:
@@ -333,7 +332,7 @@ class ChatController:
         if loading.turns:
             self.transcript = self.transcript or Transcript(NEW)
             self.transcript.proposal = loading.turns[-1].content
-        self._changed()
+        self._messages.publish(ChatProgressed())
 
     async def _work(self, transcript: Transcript) -> None:
         if transcript.next_waiting is None:
@@ -357,7 +356,7 @@ class ChatController:
     async def _send(self, transcript: Transcript, turn: ChatTurn) -> None:
         past = transcript.counted(transcript.turns.index(turn))
         turn.stage = TurnStage.RUNNING
-        self._changed()
+        self._messages.publish(ChatProgressed())
         try:
             live = await self.session.ready(transcript, past)
             changed = self.session.take_new_code()
@@ -378,14 +377,14 @@ class ChatController:
         finally:
             if turn.began is not None:
                 turn.spent = time.monotonic() - turn.began
-            self._changed()
+            self._messages.publish(ChatProgressed())
 
     def _on_event(self, turn: ChatTurn, event: Event) -> None:
         turn.events.append(event)
         if event.kind == "user" and event.content and not event.data.get("nested"):
             # Responses that were recorded go to the calls that wait now.
             turn.content = event.content
-        self._changed()
+        self._messages.publish(ChatProgressed())
 
     async def _compare(self, before: ChatTurn, now: ChatTurn) -> None:
         from evaltui.workbench.chat.origins import difference
@@ -393,8 +392,8 @@ class ChatController:
         # What the agent framework says may be more than the models know.
         with suppress(ValueError):
             now.difference = await asyncio.to_thread(difference, before, now)
-        self._changed()
+        self._messages.publish(ChatProgressed())
 
     def _on_printed(self, source: str, line: str) -> None:
         self._console.add(NO_RUN, source, line, None)
-        self._changed()
+        self._messages.publish(ChatProgressed())

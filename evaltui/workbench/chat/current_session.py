@@ -16,6 +16,7 @@ from evaltui.files.agent_files import AgentFiles
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
+from evaltui.workbench.messages import ChatProgressed, CodeSaved, Messages
 
 if TYPE_CHECKING:
     from evaltui.workbench.chat.live_session import LiveSession
@@ -24,13 +25,10 @@ if TYPE_CHECKING:
 class CurrentSession:
     """One session at a time, opened where a transcript needs it and renewed when the agent's files change.
 
-    `printed` is given each line that the agent prints, with the stream; `changed` is called after every
-    change.
+    `printed` is given each line that the agent prints, with the stream.
     """
 
-    def __init__(
-        self, agent: AgentState, printed: Callable[[str, str], None], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, agent: AgentState, printed: Callable[[str, str], None], messages: Messages) -> None:
         self.info: Json | None = None
         """What the agent or sub-agent says of itself (AgentInfo as JSON); None before it is imported."""
         self.code_changes: tuple[str, ...] = ()
@@ -40,7 +38,8 @@ class CurrentSession:
         """Whether a session is being opened."""
         self._agent = agent
         self._printed = printed
-        self._changed = changed
+        self._messages = messages
+        messages.subscribe(lambda _: self.look_at_code(), CodeSaved)
         self._files = AgentFiles(agent.dir, only_env=bool(agent.address.url))
         self._live: LiveSession | None = None
         self._new_code: tuple[str, ...] = ()
@@ -87,7 +86,7 @@ class CurrentSession:
     def _set_code_changes(self, changes: tuple[str, ...]) -> None:
         if changes != self.code_changes:
             self.code_changes = changes
-            self._changed()
+            self._messages.publish(ChatProgressed())
 
     async def close(self) -> None:
         """Ends the agent's process."""
@@ -113,7 +112,7 @@ class CurrentSession:
         self.code_changes = ()
         if not live.holds(transcript, past):
             self.opening = True
-            self._changed()
+            self._messages.publish(ChatProgressed())
             try:
                 await self._open(live, transcript, past)
             finally:

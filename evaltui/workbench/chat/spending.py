@@ -10,6 +10,7 @@ from evaltui.core.cost.prices import Prices
 from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.spending import Spending
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+from evaltui.workbench.messages import ChatProgressed, Messages
 
 _OVER = (TurnStage.DONE, TurnStage.FAILED, TurnStage.CANCELLED)
 
@@ -18,12 +19,12 @@ class ChatSpending:
     """Prices the turns that were sent in a conversation, in the background, each once it is over. Turns that
     were taken from a run or a case cost nothing here.
 
-    `prices` are those of the project's settings; `changed` is called when more is known.
+    `prices` are those of the project's settings.
     """
 
-    def __init__(self, prices: Callable[[], Mapping[str, OwnPrice]], changed: Callable[[], None]) -> None:
+    def __init__(self, prices: Callable[[], Mapping[str, OwnPrice]], messages: Messages) -> None:
         self._prices = prices
-        self._changed = changed
+        self._messages = messages
         self._known: dict[ChatTurn, Spending] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -40,4 +41,4 @@ class ChatSpending:
         prices = Prices(self._prices())
         for turn in turns:
             self._known[turn] = await spent_in(turn.events, (), prices)
-        self._changed()
+        self._messages.publish(ChatProgressed())

@@ -62,12 +62,10 @@ class Criteria:
         outcomes: Outcomes,
         editing: Editing,
         set_path: Path,
-        say: Callable[[str], None],
     ) -> None:
         self._sets = sets
         self.outcomes = outcomes
         self._editing = editing
-        self._say = say
         self._set_path = set_path
         self.path = sets.config_path(set_path)
         self.scores = LatestScores(outcomes)
@@ -249,7 +247,7 @@ class Criteria:
                 return self._do(f"remove {name}", lambda config: config.remove_metric(name))
             case OptionRow(metric=metric, option=option):
                 if option.default is None:
-                    self._say(f"{metric} needs {option.name}; remove the metric")
+                    self._editing.say(f"{metric} needs {option.name}; remove the metric")
                     return False
                 label = f"remove {option.name} of {metric}"
                 return self._do(label, lambda config: config.set_option(metric, option.path, None))
@@ -344,7 +342,7 @@ class Criteria:
             config = ConfigEditor(copy_of(self._data()))
             change(config)
         except (EvalSetError, OSError, ValueError) as error:
-            self._say(str(error))
+            self._editing.say(str(error))
             return False
         extends = self._moving[1] if moves is not None and moves == self._moving[0] else None
         changes = {self.path: edits} if (edits := edits_of(config.config)) else {}

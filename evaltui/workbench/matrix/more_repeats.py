@@ -16,6 +16,7 @@ from evaltui.files.variants import hidden_in
 from evaltui.text.figures import counted, show_number
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import Messages, RunProgressed
 from evaltui.workbench.state import CANCELLING, nothing_to_cancel
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class MoreRepeats:
     """One such run at a time, and only while no other runs. Results do not go into the list of cases, which
     are those of the agent as it is.
 
-    `refuses` says why no run can be started; `changed`, `say` and `service` are as those of `RunController`.
+    `refuses` says why no run can be started; `service` is that of `RunController`.
     """
 
     def __init__(
@@ -46,15 +47,13 @@ class MoreRepeats:
         agent: AgentState,
         sets: OpenSets,
         refuses: Callable[[], str | None],
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
         service: RunService | None = None,
     ) -> None:
         self._agent = agent
         self._sets = sets
         self._refuses = refuses
-        self._changed = changed
-        self._say = say
+        self._messages = messages
         self._service = service
         self._task: asyncio.Task[None] | None = None
         self._host: StartedHost | None = None
@@ -77,27 +76,27 @@ class MoreRepeats:
     def start(self, log: Path, cases: Collection[CaseId], runs: int, title: str) -> None:
         """Runs each of the cases so many times more, with the variant of a log."""
         if reason := self._refuses():
-            self._say(reason)
+            self._messages.say(reason)
             return
         if problem := self._agent.read_settings():
-            self._say(problem)
+            self._messages.say(problem)
             return
         self._title, self._done, self._wanted = title, 0, runs * len(cases)
         self._is_cancelling = False
         self._task = asyncio.create_task(self._work(log, dict.fromkeys(cases, runs)))
-        self._say("")
-        self._changed()
+        self._messages.say("")
+        self._messages.publish(RunProgressed())
 
     def cancel(self) -> None:
         """Ends it: what is finished stays, and its log can be resumed. A second time by force."""
         if not self.is_running or self._task is None:
-            self._say(nothing_to_cancel())
+            self._messages.say(nothing_to_cancel())
         elif self._is_cancelling and self._host is not None:
             self._killing = asyncio.create_task(self._host.host.kill())
         else:
             self._is_cancelling = True
             self._task.cancel()
-            self._say(CANCELLING)
+            self._messages.say(CANCELLING)
 
     async def close(self) -> None:
         """Ends what runs."""
@@ -110,20 +109,20 @@ class MoreRepeats:
 
         try:
             executed = await self._run(log, more)
-            is_over = executed.status is not None
-            self._say(f"{self._title}: {counted(self._done, 'run')}{'' if is_over else ', cancelled'}")
+            end = ", cancelled" if executed.status is None else ""
+            self._messages.say(f"{self._title}: {counted(self._done, 'run')}{end}")
         except asyncio.CancelledError:
-            self._say(f"{self._title}: cancelled")
+            self._messages.say(f"{self._title}: cancelled")
         except EvalSetError as error:
-            self._say(f"Cannot run: {error.problems[0].located()}")
+            self._messages.say(f"Cannot run: {error.problems[0].located()}")
         except ResumeError as error:
             again = ". Run the matrix again" if error.differs else ""
-            self._say(f"Cannot run: {error}{again}")
+            self._messages.say(f"Cannot run: {error}{again}")
         except (OSError, ValueError) as error:
-            self._say(f"Cannot run: {error}")
+            self._messages.say(f"Cannot run: {error}")
         finally:
             self._host = None
-            self._changed()
+            self._messages.publish(RunProgressed())
 
     async def _run(self, log: Path, more: dict[CaseId, int]) -> ExecutedRun:
         from evaltui.runs import execution
@@ -162,4 +161,4 @@ class MoreRepeats:
 
         if isinstance(update, RepeatDone):
             self._done += 1
-            self._changed()
+            self._messages.publish(RunProgressed())

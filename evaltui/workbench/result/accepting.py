@@ -148,7 +148,7 @@ def accept(editing: Editing, proposal: Proposal) -> bool:
     if not editing.do_edits(proposal.choice.label, {change.path: change.after for change in changes}):
         return False
     if len(proposal.choice.cases) > 1:
-        editing.navigation.marking.clear()
+        editing.navigation.clear_marks()
     editing.say(f"{proposal.choice.label.replace('accept', 'Accepted', 1)}   {key_of('undo')} undo")
     return True
 

@@ -5,7 +5,7 @@ Importing this loads the models: do it in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -43,6 +43,7 @@ from evaltui.runs.store import RunStore
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import Messages
 from evaltui.workbench.result.results import Results
 from evaltui.workbench.result.stored_results import ResultInMemory, RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, RunRef
@@ -73,15 +74,15 @@ def open_past_run(
     sets: OpenSets,
     workspace: Workspace,
     agent: AgentNow,
-    changed: Callable[[], None],
+    messages: Messages,
     progress: Progress,
 ) -> PastRun:
-    """In a thread. `changed` is told what is read later.
+    """In a thread.
 
     Raises OSError, and ValueError for what is neither a run log nor a result file.
     """
     results = Results()
-    traces = Traces(results.get, changed)
+    traces = Traces(results.get, messages)
     if path.name.endswith(ADK_SUFFIX):
         adk = read_adk_result(path)
         past = PastRun(path, run.title, adk.started, results, traces)

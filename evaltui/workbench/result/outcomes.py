@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Lookups, Progress, in_thread
 from evaltui.workbench.case.draft_result import DraftResult
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, freshness, gets_otherwise, recorded_otherwise
 from evaltui.workbench.result.rescoring import Rescoring
 from evaltui.workbench.result.results import Results, Verdicts
@@ -42,23 +43,17 @@ _MANY = 1000
 
 
 class Outcomes:
-    """The result and the trace of every case that was run.
-
-    `run` gives the run that was started last. `changed` is called after every change; `say` shows a sentence,
-    "" none.
-    """
+    """The result and the trace of every case that was run."""
 
     def __init__(
         self,
         agent: AgentState,
         sets: OpenSets,
-        run: Callable[[], Run | None],
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
     ) -> None:
         self.results = Results()
         """The results that are shown."""
-        self.traces = Traces(self.results.get, changed)
+        self.traces = Traces(self.results.get, messages)
         """What happened in these cases."""
         self.previous_run: PastRun | None = None
         """The run that is shown instead of the last results; None where those are."""
@@ -83,9 +78,8 @@ class Outcomes:
         self._set_results: dict[str, tuple[object, SetResults]] = {}
         self._agent = agent
         self._sets = sets
-        self._run = run
-        self._changed = changed
-        self._say = say
+        self._run: Run | None = None
+        self._messages = messages
         # What was shown before a previous run was opened.
         self._latest: tuple[Results, Traces] | None = None
         # Sets that are validated before what was run of them is scored again.
@@ -93,16 +87,16 @@ class Outcomes:
         # Sets whose results are scored again when what is typed is applied.
         self._scored_later: set[Path] = set()
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
-        self._draft = DraftResult(self.events_of, changed, lambda: agent.secrets)
+        self._draft = DraftResult(self.events_of, messages, lambda: agent.secrets)
         # Who goes through a list looks at no case for longer than the pause.
-        self._histories = Lookups(self._read_history, changed, at_once=1, pause=_PAUSE)
+        self._histories = Lookups(self._read_history, messages, ResultsChanged, at_once=1, pause=_PAUSE)
 
     # What there is
 
     @property
     def _running(self) -> Collection[CaseId]:
         """The cases that are being run now."""
-        run = self._run()
+        run = self._run
         return () if run is None or run.over else run.running
 
     def get(self, case: CaseId | None) -> CaseOutcome | None:
@@ -145,7 +139,7 @@ class Outcomes:
 
     def is_waiting(self, case: CaseId) -> bool:
         """Whether the run still has to come to the case."""
-        return (run := self._run()) is not None and run.is_waiting(case)
+        return self._run is not None and self._run.is_waiting(case)
 
     def last_status(self, case: CaseId) -> str:
         """The status of a case's last result, whether it is running again or not."""
@@ -175,12 +169,12 @@ class Outcomes:
     async def compare_files(self) -> None:
         """Looks which files of the agent and which recordings have changed by now; while it runs, it may
         write them itself."""
-        run, version = self._run(), self._agent.code_version
+        run, version = self._run, self._agent.code_version
         if run is None or run.over:
             await self._agent.compare_files()
             await self.compare_recordings()
         if self._agent.code_version != version:
-            self._changed()
+            self._messages.publish(ResultsChanged())
 
     async def compare_recordings(self) -> None:
         """Looks which recordings have changed by now; a run writes them itself, and its results are of it."""
@@ -192,7 +186,7 @@ class Outcomes:
         if found != self._recorded_otherwise:
             self._recorded_otherwise = found
             self.rescorings += 1
-            self._changed()
+            self._messages.publish(ResultsChanged())
 
     def is_stale(self, case: CaseId) -> bool:
         """Whether only another run can tell how the case comes out now, without its draft."""
@@ -289,12 +283,13 @@ class Outcomes:
 
     def _results_read(self) -> None:
         self.version += 1
-        self._changed()
+        self._messages.publish(ResultsChanged())
 
-    def run_begins(self, cases: Collection[CaseId]) -> None:
-        """Counts these cases as not run until they have new results, or the run ends."""
+    def run_begins(self, run: Run) -> None:
+        """Counts the cases of a run as not run until they have new results, or it ends."""
+        self._run = run
         self.newly_failing.clear()
-        self.results.await_run(cases)
+        self.results.await_run(run.selected)
 
     def run_ends(self) -> None:
         """Counts what cases have that the run did not come to; forgets those of sets that are gone by now."""
@@ -328,7 +323,7 @@ class Outcomes:
         if (scored := self.results.get(case)) is not None:
             self.results.put(case, replace(scored, chosen=repeat))
             self._score_draft()
-            self._changed()
+            self._messages.publish(ResultsChanged())
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases are called otherwise now."""
@@ -359,7 +354,7 @@ class Outcomes:
     def runs_changed(self) -> None:
         """There are other runs than before, or they have other names."""
         self._histories.outdate()
-        self._changed()
+        self._messages.publish(ResultsChanged())
 
     # Scoring again
 
@@ -425,7 +420,7 @@ class Outcomes:
         """Scores what was left for later."""
         if self._scored_later:
             self.rescore([*self._scored_later])
-            self._changed()
+            self._messages.publish(ResultsChanged())
 
     def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
         """Whether the agent would get something else of a case than in the run of a result."""
@@ -440,7 +435,7 @@ class Outcomes:
             del self._opening[path]
         if self.results is results:
             self.rescore([path])
-        self._changed()
+        self._messages.publish(ResultsChanged())
 
     def is_rescored(self, case: CaseId) -> bool:
         """Whether the result of a case is about to be scored again."""
@@ -468,7 +463,7 @@ class Outcomes:
             elif known is not None and known.run == new.run:
                 is_same = new.chosen == known.chosen
                 self.results.put(case, new if is_same else replace(new, chosen=known.chosen))
-        self._changed()
+        self._messages.publish(ResultsChanged())
 
     # Previous runs
 
@@ -479,7 +474,7 @@ class Outcomes:
             await self._restore()
         finally:
             self.is_loading = False
-            self._changed()
+            self._messages.publish(ResultsChanged())
 
     async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
@@ -518,7 +513,7 @@ class Outcomes:
             await asyncio.sleep(0)
         kind = RunKind.of(self._agent.address)
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)
-        self._changed()
+        self._messages.publish(ResultsChanged())
         if len(self.results) >= _MANY:
             from evaltui.files.validating_apart import give_back
 
@@ -535,11 +530,11 @@ class Outcomes:
     def mark_base(self, path: Path) -> None:
         """Makes a run the base, or none where it is the base."""
         self.base_run = None if self.base_run == path else path
-        self._changed()
+        self._messages.publish(ResultsChanged())
 
     def refuses_to_open(self) -> str | None:
         """Why no previous run can be shown now, as a sentence."""
-        run = self._run()
+        run = self._run
         is_running = run is not None and not run.over
         return f"Run in progress ({key_of('cancel_run')} cancels)" if is_running else None
 
@@ -553,13 +548,13 @@ class Outcomes:
         run, agent, progress = RunRef(log=path, title=title), self._agent_now(), Progress()
         try:
             past = await in_thread(
-                lambda: open_past_run(run, path, sets, workspace, agent, self._changed, progress), progress
+                lambda: open_past_run(run, path, sets, workspace, agent, self._messages, progress), progress
             )
         except (OSError, ValueError) as error:
-            self._say(str(error))
+            self._messages.say(str(error))
             return False
         if reason := self.refuses_to_open():
-            self._say(reason)
+            self._messages.say(reason)
             return False
         self._rescoring.stop()
         self._latest = self._latest or (self.results, self.traces)
@@ -568,11 +563,12 @@ class Outcomes:
         self._score_draft()
         if past.unclear:
             cases = counted(past.unclear, "case")
-            self._say(f"{cases} not shown: several files have the same set id")
+            self._messages.say(f"{cases} not shown: several files have the same set id")
         elif past.gone:
-            self._say(f"{counted(past.gone, 'case')} no longer in the eval sets")
+            self._messages.say(f"{counted(past.gone, 'case')} no longer in the eval sets")
         else:
-            self._say("")
+            self._messages.say("")
+        self._messages.publish(ResultsChanged())
         return True
 
     def leave_previous_run(self) -> None:
@@ -585,7 +581,7 @@ class Outcomes:
         self.version += 1
         # What is expected may have been changed meanwhile.
         self.rescore(map(self._sets.file_of, self.results.paths()))
-        self._changed()
+        self._messages.publish(ResultsChanged())
 
     async def close(self) -> None:
         """Ends what is read in the background."""

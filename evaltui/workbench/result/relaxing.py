@@ -82,13 +82,11 @@ class Relaxing:
         editing: Editing,
         case: CaseId,
         difference: DifferenceAt,
-        say: Callable[[str], None],
     ) -> None:
         self._agent = agent
         self._sets = sets
         self._outcomes = outcomes
         self._editing = editing
-        self._say = say
         self.case = case
         self._scored, self._call, self.arg = _find(outcomes, case, difference)
         self._path: JsonPath = _json_path(self.arg.path)
@@ -222,7 +220,7 @@ class Relaxing:
         """Take out the rule that lets the difference pass."""
         found = self.passing
         if found is None:
-            self._say("No rule passes")
+            self._editing.say("No rule passes")
             return False
         index, rule = found
         label = f"check {self._name(rule['arg'])} of {self.tool} again"
@@ -232,7 +230,7 @@ class Relaxing:
         try:
             data = self._changed(change)
         except (OSError, ValueError) as error:
-            self._say(str(error))
+            self._editing.say(str(error))
             return False
         return self._editing.do_edits(label, {self.config_path: edits_of(data)})
 

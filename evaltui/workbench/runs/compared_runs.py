@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
 from evaltui.runs.history import KeptRun, open_run
 from evaltui.text.values import show_value
 from evaltui.workbench.agent.background import Lookups
+from evaltui.workbench.messages import Messages, RunsRead
 from evaltui.workbench.state import deciding_repeat
 
 # Of what did not change there is the most, and the least to see.
@@ -140,13 +141,12 @@ def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:
 
 
 class Reasons:
-    """Why cases did not pass in one of two runs, read when it is looked at; `changed` is called when more is
-    known."""
+    """Why cases did not pass in one of two runs, read when it is looked at."""
 
-    def __init__(self, compared: Compared, changed: Callable[[], None]) -> None:
+    def __init__(self, compared: Compared, messages: Messages) -> None:
         self._compared = compared
         self._changes: dict[CaseId, CaseChange] = {}
-        self._reasons = Lookups(self._why, changed)
+        self._reasons = Lookups(self._why, messages, RunsRead)
 
     def of(self, change: CaseChange) -> str | None:
         """A sentence, "" of a case that passes; None while it is being read."""

@@ -17,6 +17,7 @@ from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import Messages, RunProgressed
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY, Repeated, Run, Stage, nothing_to_cancel
 
@@ -37,7 +38,7 @@ class RunController:
     """One run at a time, of cases in several sets.
 
     `look_outside` takes over what others have changed in open files, `reload` looks again which sets there
-    are; `changed` is called after every change, and `say` shows a sentence, "" none. `service` selects,
+    are. `service` selects,
     executes and keeps the runs: that of `evaltui.runs` where it is None; `tests/fake_runs.py` has one that
     needs no process.
     """
@@ -51,14 +52,11 @@ class RunController:
         console: Console,
         look_outside: Callable[[], Awaitable[None]],
         reload: Callable[[], Awaitable[None]],
-        changed: Callable[[], None],
-        say: Callable[[str], None],
+        messages: Messages,
         service: RunService | None = None,
     ) -> None:
         self.current: Run | None = None
         """The run that was started last; None before the first one."""
-        self.on_opened: Callable[[frozenset[Path]], None] = lambda files: None
-        """Is given the files that custom metrics are made of, once they are imported."""
         self.is_busy: Callable[[], bool] = lambda: False
         """Whether a run goes on that is not one of these."""
         self._agent = agent
@@ -68,8 +66,7 @@ class RunController:
         self._console = console
         self._look_outside = look_outside
         self._reload = reload
-        self._changed = changed
-        self._say = say
+        self._messages = messages
         self._service = service
         self._task: asyncio.Task[None] | None = None
         self._host: StartedHost | None = None
@@ -155,14 +152,14 @@ class RunController:
 
     def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
         if reason := self.refuses_to_run():
-            self._say(reason)
+            self._messages.say(reason)
             return
         if problem := self._agent.read_settings():
-            self._say(problem)
+            self._messages.say(problem)
             return
         self._last = title, chosen, repeated
         self.start(f"{title}, {repeated.in_words}" if repeated else title, chosen, repeated=repeated)
-        self._say("")
+        self._messages.say("")
 
     async def resume(self, path: Path) -> bool:
         """Runs what an interrupted run left to do, in a run that has all of it; False where it cannot."""
@@ -171,36 +168,36 @@ class RunController:
         from evaltui.workbench.runs.running import EditedSets
 
         if reason := self.refuses_to_run():
-            self._say(reason)
+            self._messages.say(reason)
             return False
         if problem := self._agent.read_settings():
-            self._say(problem)
+            self._messages.say(problem)
             return False
         sets = EditedSets(self._sets)
         try:
             resumption = await asyncio.to_thread(read_resumption, self._agent.address, path, sets)
         except ResumeError as error:
-            self._say(f"Cannot resume: {error}" if error.differs else str(error))
+            self._messages.say(f"Cannot resume: {error}" if error.differs else str(error))
             return False
         except EvalSetError as error:
-            self._say(f"Cannot resume: {error.problems[0].located()}")
+            self._messages.say(f"Cannot resume: {error.problems[0].located()}")
             return False
         except (OSError, ValueError) as error:
-            self._say(str(error))
+            self._messages.say(str(error))
             return False
         variant, kind = resumption.header.variant, resumption.header.kind
         if variant or kind.agent != RunKind.of(self._agent.address):
             # Its results would stand in the list as those of the agent as it is.
             what = f"variant {variant.name}" if variant else ", ".join(kind.in_words) or "the root agent"
-            self._say(f"The run is of {what}: evaltui run --resume {resumption.id}")
+            self._messages.say(f"The run is of {what}: evaltui run --resume {resumption.id}")
             return False
         if reason := self.refuses_to_run():
-            self._say(reason)
+            self._messages.say(reason)
             return False
         number = resumption.header.number
         title = f"rest of run {number}" if number else f"rest of {resumption.id}"
         self.start(title, resumption.eval_ids, resumes=resumption)
-        self._say("")
+        self._messages.say("")
         return True
 
     def start(
@@ -225,10 +222,10 @@ class RunController:
         )
         if problem := self._agent.read_settings():
             self.current.remarks.append(problem)
-        self._outcomes.run_begins(self.current.selected)
+        self._outcomes.run_begins(self.current)
         self._host = first
         self._task = asyncio.create_task(self._work(self.current, chosen, first))
-        self._changed()
+        self._messages.publish(RunProgressed())
         return self.current
 
     def _next_number(self) -> int:
@@ -311,8 +308,7 @@ class RunController:
             self._outcomes,
             self._console,
             selected=lambda: self._reload_if_stale(run, chosen),
-            follow_files=lambda files: self.on_opened(files),
-            changed=self._changed,
+            messages=self._messages,
         )
         executed = await (self._service or execution.run)(
             self._request(run, chosen),
@@ -390,13 +386,13 @@ class RunController:
         A second time its processes are ended by force, which else happens by itself within seconds.
         """
         if self.current is None or self._task is None or not self.is_running:
-            self._say(nothing_to_cancel())
+            self._messages.say(nothing_to_cancel())
             return
         if self.current.stage is Stage.CANCELLING:
             self._forcing = asyncio.create_task(self._kill(self.current))
             return
         self._cancel(self.current, self._task)
-        self._say(CANCELLING)
+        self._messages.say(CANCELLING)
 
     async def _kill(self, run: Run) -> None:
         if self._host is not None:
@@ -408,7 +404,7 @@ class RunController:
         run.stage = Stage.CANCELLING
         # Not before its first step: cancelled by then it would never begin, and so never end in order.
         asyncio.get_running_loop().call_soon(task.cancel)
-        self._changed()
+        self._messages.publish(RunProgressed())
 
     async def close(self) -> None:
         """Ends what runs."""

@@ -23,6 +23,7 @@ from evaltui.runs.listing import (
 from evaltui.runs.store import RunStore
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Lookups
+from evaltui.workbench.messages import Messages, RunsRead
 
 # Nobody reads further.
 _MOST_FAILURES = 40
@@ -43,19 +44,19 @@ class Sides(NamedTuple):
 
 
 class RunList:
-    """`store` says where the runs are now; `changed` is called when more is known."""
+    """`store` says where the runs are now."""
 
-    def __init__(self, store: Callable[[], RunStore], changed: Callable[[], None]) -> None:
+    def __init__(self, store: Callable[[], RunStore], messages: Messages) -> None:
         self._store = store
-        self._changed = changed
+        self._messages = messages
         self.paths: Sequence[Path] | None = None
         self._names: Mapping[str, tuple[str, ...]] = {}
         self._before: Mapping[Path, Path] = {}
         self._files: FilesNow | None = None
-        self._rows = Lookups(self._read_row, changed)
+        self._rows = Lookups(self._read_row, messages, RunsRead)
         # By run and how many of its cases were done.
         self._failures = Lookups[tuple[Path, int], tuple[FailedCase, ...]](
-            lambda key: failures(key[0], _MOST_FAILURES), changed, at_once=1
+            lambda key: failures(key[0], _MOST_FAILURES), messages, RunsRead, at_once=1
         )
 
     async def load(self) -> None:
@@ -69,7 +70,7 @@ class RunList:
 
     def _list(self, paths: Sequence[Path]) -> None:
         self.paths, self._before = paths, dict(pairwise(paths))
-        self._changed()
+        self._messages.publish(RunsRead())
 
     def row(self, path: Path) -> RunRow | None:
         """A run's row; None while it is being read."""

@@ -43,6 +43,7 @@ from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import SelectedRun
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import FilesRead, Messages, RunProgressed
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.stored_results import ResultInMemory, RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, Run, Stage
@@ -94,8 +95,7 @@ def _same_calls(calls: ModelCalls) -> ModelCalls:
 
 
 class RunFollower:
-    """Takes what a run tells. `follow_files` is called with the files that it opened, `selected` when it
-    is known which cases are run, `changed` after every change."""
+    """Takes the updates of a run. `selected` is called when it is known which cases are run."""
 
     def __init__(
         self,
@@ -105,17 +105,15 @@ class RunFollower:
         console: Console,
         *,
         selected: Callable[[], None],
-        follow_files: Callable[[frozenset[Path]], None],
-        changed: Callable[[], None],
+        messages: Messages,
     ) -> None:
         self._run = run
         self._agent = agent
         self._outcomes = outcomes
         self._console = console
         self._selected = selected
-        self._follow_files = follow_files
         self._started = time.time()
-        self._changed = changed
+        self._messages = messages
         self._cases: Mapping[CaseId, StoredCase] = {}
         # By the path of `CaseId`.
         self._configs: dict[str, EvalConfig] = {}
@@ -158,7 +156,7 @@ class RunFollower:
                 run.is_stopped = True
             case FilesOpened(read=read):
                 self._agent.opened(update, self._started)
-                self._follow_files(frozenset(read))
+                self._messages.publish(FilesRead(frozenset(read)))
             case RepeatDone(case=case, result=repeated):
                 run.judging.discard(case)
                 run.calls.on_result(repeated)
@@ -168,7 +166,7 @@ class RunFollower:
                 self._happened(event)
             case CaseDone(result):
                 self._done(result)
-        self._changed()
+        self._messages.publish(RunProgressed())
 
     def _begin(self, selected: SelectedRun) -> None:
         cases: dict[CaseId, StoredCase] = {}
@@ -187,7 +185,7 @@ class RunFollower:
         self._run.parallel = settings.parallel
         self._run.unready = in_short(selected.plan.checks)
         self._run.selected = frozenset(cases)
-        self._outcomes.run_begins(self._run.selected)
+        self._outcomes.run_begins(self._run)
         if cases:
             self._run.stage = Stage.STARTING
         self._selected()

@@ -6,7 +6,6 @@ Importing this loads the models: the workbench does when somebody listens.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 
 from evaltui.files.packages import MissingExtraError
@@ -19,6 +18,7 @@ from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.messages import Messages, SessionsReceived
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.trace.new_trajectories import NewTrajectory, TrajectoriesOfCases, new_trajectories
 
@@ -27,15 +27,12 @@ _MOST = 500
 
 
 class ReceivedSessions:
-    """What came since the workbench was opened. `changed` is called after every change."""
+    """What came since the workbench was opened."""
 
-    def __init__(
-        self, agent: AgentState, sets: OpenSets, changed: Callable[[], None], say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, agent: AgentState, sets: OpenSets, messages: Messages) -> None:
         self._agent = agent
         self._of_cases = TrajectoriesOfCases(sets)
-        self._changed = changed
-        self._say = say
+        self._messages = messages
         self._by_id: dict[str, ScoredSession] = {}
         self._listening: asyncio.Task[None] | None = None
         self.new_trajectories: list[NewTrajectory] = []
@@ -62,7 +59,7 @@ class ReceivedSessions:
 
     def _received(self) -> None:
         self.new_trajectories = new_trajectories(self.sessions, self._of_cases.known)
-        self._changed()
+        self._messages.publish(SessionsReceived())
 
     def new_patterns(self, session: ScoredSession) -> tuple[Pattern, ...]:
         """Calls of its turns that no case has, as the cases were when they were read last."""
@@ -88,14 +85,14 @@ class ReceivedSessions:
             with suppress(asyncio.CancelledError):
                 await task
         self.url = ""
-        self._changed()
+        self._messages.publish(SessionsReceived())
 
     async def _listen(self, port: int) -> None:
         request = RunRequest(self._agent.address, settings=self._agent.settings)
         try:
             async with listening(request, Address(port=port)) as listener:
                 self.url = listener.url
-                self._changed()
+                self._messages.publish(SessionsReceived())
                 async for session in listener.sessions():
                     self._by_id.pop(session.id, None)
                     self._by_id[session.id] = session
@@ -109,7 +106,8 @@ class ReceivedSessions:
         finally:
             self.url = ""
         self._listening = None
-        self._say(f"Not listening: {self.problem}")
+        self._messages.publish(SessionsReceived())
+        self._messages.say(f"Not listening: {self.problem}")
 
 
 def transcript_of(session: ScoredSession) -> Transcript:

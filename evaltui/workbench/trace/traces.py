@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.values import did_you_mean
+from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.stored_results import StoredResult
 from evaltui.workbench.state import CaseOutcome, RunRef
 
@@ -61,11 +62,11 @@ class _Live:
 
 class Traces:
     """Of finished cases only what was read last is kept. `outcome` gives what came of a case and where in a
-    log it is; `changed` is called when something has been read."""
+    log it is."""
 
-    def __init__(self, outcome: Callable[[CaseId], CaseOutcome | None], changed: Callable[[], None]) -> None:
+    def __init__(self, outcome: Callable[[CaseId], CaseOutcome | None], messages: Messages) -> None:
         self._outcome = outcome
-        self._changed = changed
+        self._messages = messages
         self._live: dict[CaseId, _Live] = {}
         # Of cases that are in no log.
         self._kept: dict[CaseId, tuple[RunRef, _ByRepeat]] = {}
@@ -128,7 +129,7 @@ class Traces:
         return live.events[live.repeat] if live else ()
 
     def get(self, case: CaseId, repeat: int) -> Trace | None:
-        """The trace of a repeat that is over; None while it is being read, and `changed` is called then.
+        """The trace of a repeat that is over; None while it is being read.
 
         Of a case that runs, it is what the repeat that began last has done so far.
         """
@@ -171,7 +172,7 @@ class Traces:
             self._read = case, logged, await asyncio.to_thread(logged.file.events, logged.number)
         finally:
             self._reading = None
-        self._changed()
+        self._messages.publish(ResultsChanged())
 
 
 # A row that keeps turns apart.
