@@ -25,8 +25,14 @@ from textual.widget import Widget
 
 from evaltui.text.values import visible_text
 from evaltui.tui.ending import EndingApp
-from evaltui.tui.text_field import TextField
-from evaltui.tui.textual_private import HearingScreen, event_time, once, run_bindings, run_next_callbacks
+from evaltui.tui.textual_private import (
+    HearingScreen,
+    TextField,
+    event_time,
+    once,
+    run_bindings,
+    run_next_callbacks,
+)
 from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
 from evaltui.workbench.messages import Messages, WorkbenchMessage
 from evaltui.workbench.state import READ_ONLY

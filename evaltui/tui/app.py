@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.widgets import Input, TextArea
 
 from evaltui.core.model.problems import SelectionError
 from evaltui.files.agent_address import AgentAddress
@@ -23,14 +24,17 @@ from evaltui.files.folders import may_be_agent
 from evaltui.files.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
 from evaltui.files.projects import agents_in
 from evaltui.files.settings import config_file, last_theme, last_view, remember_agent, remember_view
+from evaltui.files.templates import create_demo
 from evaltui.files.workspace import select, set_files
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
+from evaltui.tui.exchange import copy
 from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import Copied
 from evaltui.tui.textual_private import know_alt_enter
+from evaltui.tui.widgets.writer import write_sentences
 from evaltui.workbench.cases.open_sets import choose_config
 from evaltui.workbench.keymap import read_keymap, use_keys
 from evaltui.workbench.state import Opening, Selection
@@ -107,7 +111,6 @@ class WorkbenchApp(KeysInOrder[int]):
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:
             from evaltui.tui.dialogs.details import DetailsScreen
-            from evaltui.tui.widgets.writer import write_sentences
 
             title: Line = [("Your keys: ", "bold"), (visible(str(path)), "muted")]
             self.push_screen(DetailsScreen(title, partial(write_sentences, sentences=keymap.problems)))
@@ -176,7 +179,6 @@ class WorkbenchApp(KeysInOrder[int]):
         return True
 
     def copy_text(self, text: str) -> None:
-        from evaltui.tui.exchange import copy
 
         selected = Copied("the selected text", text)
         self.workbench.say(copy(self, self.workbench, selected))
@@ -204,7 +206,6 @@ class WorkbenchApp(KeysInOrder[int]):
 
     def action_cancel_run(self) -> None:
         """Cancels the run, unless the main screen does, or a field copies what is selected in it."""
-        from textual.widgets import Input, TextArea
 
         field = self.focused
         if isinstance(self.screen, MainScreen) or (
@@ -301,7 +302,6 @@ def _has_sets(folder: Path) -> bool:
 
 def open_demo() -> int:
     """Show the demo, in a folder of its own that is gone afterwards; the exit code of the program."""
-    from evaltui.files.templates import create_demo
 
     with tempfile.TemporaryDirectory(prefix="evaltui-demo-", ignore_cleanup_errors=True) as folder:
         app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True)

@@ -19,8 +19,7 @@ from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.exchange import copy
 from evaltui.tui.pane import Beside, Copied, Pane, PaneFrame, Tab
 from evaltui.tui.widgets.lines import OneLine
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Frame, Page
+from evaltui.tui.widgets.writer import Frame, Page, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 

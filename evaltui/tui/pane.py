@@ -1,4 +1,4 @@
-"""The base of the panes of the main screen."""
+"""The bases of the panes of the main screen: lines, a page about the selection, a page of parts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from textual.content import Content
 from textual.geometry import Offset, Region
 from textual.widget import Widget
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, Span, cells, fit
+from evaltui.text.lines import Line, Span, cells, divided, draw, fit
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.textual_private import set_border_texts
-from evaltui.tui.widgets.lines import LineView, content
+from evaltui.tui.textual_private import HearingScreen, set_border_texts
+from evaltui.tui.widgets.lines import LineView, ScrolledLines, content
+from evaltui.tui.widgets.writer import MAX_WIDTH, Link, Page
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import (
     AgentChanged,
@@ -28,11 +30,11 @@ from evaltui.workbench.messages import (
     SelectionChanged,
     WorkbenchMessage,
 )
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.files.agent_source import SourcePlace
-
 
 CASE_MESSAGES = (FilesChanged, SelectionChanged, DraftChanged, ResultsChanged, RunProgressed, AgentChanged)
 """What tells of the selected case, its result and those of the others."""
@@ -261,3 +263,183 @@ class Beside(PaneFrame):
     @abstractmethod
     def open(self) -> None:
         """Gives it the focus."""
+
+
+# What the names of sections that are turns begin with.
+_TURN = "turn "
+
+
+class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
+    """Shows a page about the selection, written anew for every width and whenever `shown_state` changes."""
+
+    widest = MAX_WIDTH
+    """The cells that a line of the page may have."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self.page = Page(80)
+        self._written: object = None
+        self._shown = Selection()
+
+    @abstractmethod
+    def shown_state(self) -> object:
+        """What the page is made of: while it is equal, the page is not written again."""
+
+    @abstractmethod
+    def write(self, page: Page) -> None: ...
+
+    def follow(self) -> None:
+        width = self.size.width - 2
+        if width <= 0:
+            return
+        written = (self.shown_state(), width)
+        if written != self._written:
+            self._written = written
+            page = Page(width, self.widest)
+            self.write(page)
+            # Only a page that is whole is drawn.
+            self.page = page
+            self.lines_changed(len(page.lines))
+        if self._workbench.navigation.selection != self._shown:
+            self._shown = self._workbench.navigation.selection
+            self._scroll_to_selection()
+
+    def sections(self) -> Iterator[tuple[str, int]]:
+        return ((f"{_TURN}{turn}", line) for turn, line in self.page.turns.items())
+
+    def jump(self, section: str) -> None:
+        if section.startswith(_TURN):
+            navigation = self._workbench.navigation
+            navigation.select(navigation.selection._replace(turn=int(section.removeprefix(_TURN))))
+
+    def page_to_copy(self) -> Page:
+        """The page as it is copied."""
+        return self.page
+
+    def copied(self) -> Copied | None:
+        """The whole page, without colours."""
+        lines = [draw(line, color=False) for line in self.page_to_copy().lines]
+        eval_id = self._workbench.navigation.selection.eval_id
+        what = "this page" if eval_id is None else eval_id
+        return Copied(f"the {self.id} of {what}", "\n".join(lines) + "\n") if lines else None
+
+    def _scroll_to_selection(self) -> None:
+        turn = self._shown.turn
+        line = self.page.turns.get(turn, 0) if turn is not None else 0
+        self.scroll_to(y=line, animate=False, force=True)
+
+    def on_resize(self) -> None:
+        self.follow()
+
+    def line(self, number: int) -> Line:
+        return [(" ", ""), *self.page.lines[number]]
+
+    def full_text(self, number: int) -> str:
+        return self.page.full_texts.get(number) or super().full_text(number)
+
+    def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
+        """Of two sides, that one in which the mouse began to select."""
+        start, end = super().selectable(number, start, end)
+        origin = self.screen.selection_origin if isinstance(self.screen, HearingScreen) else None
+        if number not in self.page.sides or origin is None:
+            return start, end
+        # The first cell of a line is the margin.
+        left, right = (1 + place for place in self.page.sides[number])
+        return (max(start, right), end) if origin.x >= right else (start, min(end, left))
+
+
+class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
+    """The pane of such a page. Where its parts are cases, the keys that scroll other pages go to them."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        # What is current, by what was selected then.
+        self._linked: tuple[Selection, CaseId | str] | None = None
+
+    @abstractmethod
+    def open_link(self, link: Link) -> None: ...
+
+    @property
+    def link(self) -> Link | None:
+        """The current part of the page."""
+        if self._linked is None or self._linked[0] != self._workbench.navigation.selection:
+            return None
+        return next((link for link in self.page.links if link.opens == self._linked[1]), None)
+
+    def leave_link(self) -> None:
+        """No part is the current one any more."""
+        self._linked = None
+
+    def go_to_link(self, link: Link) -> None:
+        """Makes a part the current one, and the difference no longer."""
+        self._linked = self._workbench.navigation.selection, link.opens
+        if self._workbench.navigation.difference is not None:
+            self._workbench.navigation.select_difference(None)
+        self.show_line(link.last - 1)
+        self.show_line(link.first)
+        self.refresh()
+
+    def _step_link(self, step: int) -> None:
+        links, link = self.page.links, self.link
+        if links:
+            # From nowhere to the first one, or to the last.
+            here = links.index(link) if link else min(-step, 0)
+            self.go_to_link(links[(here + step) % len(links)])
+
+    def action_next_link(self) -> None:
+        self._step_link(1)
+
+    def action_previous_link(self) -> None:
+        self._step_link(-1)
+
+    @property
+    def _lists_cases(self) -> bool:
+        return bool(self.page.links) and isinstance(self.page.links[0].opens, CaseId)
+
+    def action_line_down(self) -> None:
+        if self._lists_cases:
+            self._step_link(1)
+        else:
+            super().action_line_down()
+
+    def action_line_up(self) -> None:
+        if self._lists_cases:
+            self._step_link(-1)
+        else:
+            super().action_line_up()
+
+    def click_link(self, line: int, cell: int) -> bool:
+        """Whether there is a part at a place of the page: it is made the current one, or opened if it is."""
+        for link in self.page.links:
+            end = self.page.width if link.end is None else link.end
+            if link.first <= line < link.last and link.start <= cell < end:
+                if link == self.link:
+                    self.open_link(link)
+                else:
+                    self.go_to_link(link)
+                return True
+        return False
+
+    # Drawing
+
+    def line(self, number: int) -> Line:
+        link = self.link
+        if link is None or not link.first <= number < link.last:
+            return super().line(number)
+        line = self.page.lines[number]
+        if isinstance(link.opens, CaseId):
+            return [("▌", "bold accent"), *line]
+        before, rest = divided(line, link.start)
+        inside, after = divided(rest, (link.end or self.page.width) - link.start)
+        tint = "sel" if self.has_focus else "sel-blur"
+        shown = [
+            (text, role.replace("surface", tint).replace("faint", "muted"))
+            for text, role in divided(inside, 1)[1]
+        ]
+        # The marker stays on the card's own ground: where the tint is a reversed one, it would be a gap.
+        return [(" ", ""), *before, ("▌", "bold accent surface"), *shown, *after]
+
+    def row_role(self, number: int) -> str:
+        link = self.link
+        is_current = link is not None and link.first <= number < link.last
+        return "current" if is_current and link and isinstance(link.opens, CaseId) else ""

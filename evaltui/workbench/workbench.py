@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evaltui.files.agent_address import AgentAddress
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.agent.first_minute import RetryOnSave, is_first_minute
-from evaltui.workbench.agent.following import Following
-from evaltui.workbench.agent.watch import Watch
+from evaltui.workbench.agent.watch import Following, Watch
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from evaltui.runs.execution import RunService
     from evaltui.workbench.case.draft import Draft, Drafting
     from evaltui.workbench.case.selected_case import SelectedCase
-    from evaltui.workbench.chat.controller import ChatController
-    from evaltui.workbench.chat.spending import ChatSpending
+    from evaltui.workbench.chat.controller import ChatController, ChatSpending
     from evaltui.workbench.matrix.more_repeats import MoreRepeats
     from evaltui.workbench.trace.sessions import ReceivedSessions
 
@@ -164,7 +162,7 @@ class Workbench:
     @cached_property
     def chat_spending(self) -> ChatSpending:
         """What the conversation costs."""
-        from evaltui.workbench.chat.spending import ChatSpending
+        from evaltui.workbench.chat.controller import ChatSpending
 
         return ChatSpending(lambda: self.agent.settings.prices, self.messages)
 

@@ -113,8 +113,8 @@ def test_the_workbench_remembers_a_config_for_all_sets(tmp_path, monkeypatch, op
     open_workbench(AgentAddress(agent))
     assert opened[0].sets.config == Path("strict.json")
     assert opened[1].sets.config.resolve() == tmp_path / "strict.json"
-    assert opened[0].notice is None
-    assert "strict.json, as last time" in opened[1].notice.text
+    assert opened[0].messages.notice is None
+    assert "strict.json, as last time" in opened[1].messages.notice.text
     open_workbench(AgentAddress(agent), config="own")
     open_workbench(AgentAddress(agent))
     assert [one.sets.config for one in opened[2:]] == [None, None]

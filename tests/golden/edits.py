@@ -21,10 +21,10 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.set import SetEditor
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case.fields import Operation, Part, Row, RowId, RowSource
-from evaltui.workbench.case.rows.case import case_rows
 from evaltui.workbench.case.rows.turns import next_expectation, toggle_context
+from evaltui.workbench.case.selected_case import case_rows
 from evaltui.workbench.cases import set_editing
-from evaltui.workbench.cases.tagging import change_tags, common_tags
+from evaltui.workbench.cases.set_editing import change_tags, common_tags
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.rows import MetricRow, ReferenceRow, SettingRow
 from evaltui.workbench.result.acceptable import choices_in_result

@@ -19,9 +19,8 @@ from waiting import PATIENCE_WITH_PROCESSES, until
 
 from evaltui.files.templates import create_demo
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.start.view import TourLine
+from evaltui.tui.start.view import STEPS, TourLine, TourStep
 from evaltui.tui.theme import DARK
-from evaltui.workbench.agent.tour import STEPS, TourStep
 from evaltui.workbench.workbench import Workbench
 
 SIZE = (100, 30)

@@ -7,7 +7,7 @@ import html
 from animation import Svg, frames
 from drawing import FOLDER
 
-from evaltui.workbench.agent.tour import END, STEPS
+from evaltui.tui.start.view import END, STEPS
 
 MOST_BYTES = 400_000
 

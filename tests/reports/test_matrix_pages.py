@@ -14,7 +14,7 @@ from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
 from evaltui.tui.matrix.page import Columns, row_line
-from evaltui.workbench.matrix.export import export_matrix, refuses_file
+from evaltui.workbench.matrix.matrices import export_matrix, refuses_file
 
 
 def report(folder):

@@ -18,7 +18,7 @@ from evaltui.documents.editing.set import CaseEditor
 from evaltui.tui.case.rows import write_rows
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.case.fields import RowSource
-from evaltui.workbench.case.rows.case import case_rows
+from evaltui.workbench.case.selected_case import case_rows
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:

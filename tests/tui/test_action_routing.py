@@ -24,7 +24,7 @@ from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
-PRIVATE = {"evaltui.tui.textual_private", "evaltui.tui.textual_private_text"}
+PRIVATE = {"evaltui.tui.textual_private"}
 
 
 def modules():

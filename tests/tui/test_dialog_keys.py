@@ -21,11 +21,9 @@ from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
 from evaltui.tui.dialogs.palette import PaletteScreen
 from evaltui.tui.dialogs.prompt import Dialog, DialogKeys, Hint, PromptScreen, RepeatScreen
 from evaltui.tui.dialogs.relax import RelaxScreen
-from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
-from evaltui.tui.start.chooser import ChooserApp
-from evaltui.tui.start.starter import StarterScreen
+from evaltui.tui.dialogs.unsaved import Recovery, RecoveryScreen, UnsavedScreen
+from evaltui.tui.start.chooser import ChooserApp, StarterScreen
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.files.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

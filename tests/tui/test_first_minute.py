@@ -13,8 +13,7 @@ from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import recent_agents, remember_agent
 from evaltui.files.templates import create_starter
 from evaltui.tui.app import WorkbenchApp, open_workbench
-from evaltui.tui.start.chooser import ChooserApp
-from evaltui.tui.start.starter import StarterScreen
+from evaltui.tui.start.chooser import ChooserApp, StarterScreen
 from evaltui.workbench.state import Opening
 
 SIZE = (100, 30)

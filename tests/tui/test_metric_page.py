@@ -7,8 +7,7 @@ from pilots import turn
 from test_result_page import EXPECTED, MADE, lines_of, outcome, page_of
 
 from evaltui.core.model.config import EvalConfig
-from evaltui.tui.result.case_result import CaseShown, write_case_result
-from evaltui.tui.result.metric import write_metric
+from evaltui.tui.result.case_result import CaseShown, write_case_result, write_metric
 from evaltui.tui.widgets.writer import Page, fold_of
 
 TRAJECTORY, RESPONSE = "tool_trajectory_avg_score", "response_match_score"

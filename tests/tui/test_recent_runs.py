@@ -11,8 +11,7 @@ from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.compare.screen import ComparisonScreen
-from evaltui.tui.runs.recent import RecentRuns
-from evaltui.tui.runs.recent_page import RecentRun, recent_lines
+from evaltui.tui.runs.recent import RecentRun, RecentRuns, recent_lines
 from evaltui.workbench.workbench import Workbench
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)

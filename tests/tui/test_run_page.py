@@ -22,8 +22,7 @@ from evaltui.tui.result.set_result import write_set_results
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.set_results import results_of_set
 from evaltui.workbench.result.stored_results import ResultInMemory
-from evaltui.workbench.state import EarlierResult, Run
-from evaltui.workbench.trace.traffic import Traffic
+from evaltui.workbench.state import EarlierResult, Run, Traffic
 from evaltui.workbench.workbench import Workbench
 
 PATH = "home.evalset.json"

@@ -10,7 +10,7 @@ from stored_runs import FOREIGN
 from evaltui.files.settings import remember_agent
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.second_pages import AgentScreen, PickRunScreen
-from evaltui.tui.widgets.page_lines import PageLines
+from evaltui.tui.widgets.writer import PageLines
 from evaltui.workbench.workbench import Workbench
 
 SIZES = [(80, 24), (160, 45)]

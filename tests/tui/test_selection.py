@@ -5,7 +5,7 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
-from evaltui.tui.page_pane import PagePane
+from evaltui.tui.pane import PagePane
 from evaltui.tui.result.sides import BESIDE, Sides, write_sides
 from evaltui.tui.widgets.lines import CursorLines
 

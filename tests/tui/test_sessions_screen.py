@@ -106,7 +106,7 @@ async def test_a_port_that_is_taken_is_said(write_agent):
     async with app.run_test() as pilot:
         await until(pilot, lambda: first.received.url)
         second.received.start(0)
-        await until(pilot, lambda: "listens already" in (second.notice.text if second.notice else ""))
+        await until(pilot, lambda: "listens already" in getattr(second.messages.notice, "text", ""))
         assert not second.received.is_on
     await first.close()
 

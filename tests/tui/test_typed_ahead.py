@@ -15,7 +15,7 @@ from textual.screen import Screen
 from evaltui.tui import action_screen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.case.view import CaseView
-from evaltui.tui.text_field import TextField
+from evaltui.tui.textual_private import TextField
 from evaltui.tui.trace.view import TraceView
 from evaltui.workbench.workbench import Workbench
 

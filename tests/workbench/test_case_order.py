@@ -11,7 +11,7 @@ from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.cases.case_list import TreeRows
-from evaltui.workbench.cases.case_order import CaseOrder, in_order
+from evaltui.workbench.cases.navigation import CaseOrder, in_order
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
 from tests.listed_cases import listed_case

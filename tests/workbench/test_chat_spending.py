@@ -2,8 +2,8 @@
 
 from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.events import Event
+from evaltui.workbench.chat.controller import ChatSpending
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
-from evaltui.workbench.chat.spending import ChatSpending
 from evaltui.workbench.messages import ChatProgressed, Messages
 
 PRICES = {"gemini-test": OwnPrice(input_mtok=1, output_mtok=10)}

@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
-from evaltui.workbench.files.recovery import Recovery
+from evaltui.tui.dialogs.unsaved import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

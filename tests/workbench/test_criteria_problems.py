@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaltui.workbench.criteria.problems import config_problems
+from evaltui.workbench.criteria.criteria import config_problems
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.values import edits_of
 from evaltui.workbench.case.fields import FieldError, RowSource, text_of, value_of
-from evaltui.workbench.case.rows.case import case_rows
 from evaltui.workbench.case.rows.turns import next_expectation, toggle_context
+from evaltui.workbench.case.selected_case import case_rows
 
 TOOLS = (
     DeclaredTool(

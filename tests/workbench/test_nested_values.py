@@ -10,8 +10,8 @@ from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.values import edits_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case.fields import FieldError, RowSource
-from evaltui.workbench.case.rows import expected
-from evaltui.workbench.case.rows.case import case_rows
+from evaltui.workbench.case.rows import turns
+from evaltui.workbench.case.selected_case import case_rows
 
 ARG = ("turn", 0, "call", 0, "arg", 0)
 # Written as nobody would write it again.
@@ -168,9 +168,9 @@ def test_what_the_tool_declares_of_an_item_completes_it():
 @pytest.mark.parametrize("place", ["argument", "final state"])
 def test_a_difference_leads_to_the_member_that_is_expected(place, path, row, monkeypatch):
     bench = Bench(place)
-    monkeypatch.setattr(expected, "expected_call", lambda *_: bench.row[3] if place == "argument" else None)
+    monkeypatch.setattr(turns, "expected_call", lambda *_: bench.row[3] if place == "argument" else None)
     kind, turn = ("argument", 0) if place == "argument" else ("state", None)
     at = DifferenceAt(kind, turn, 0, f"{bench.path[-1]}.{path}")
     scored = SimpleNamespace(shown=None, case=None)
-    found = expected.expected_row(scored, at, CaseEditor(bench.document.value, 0))
+    found = turns.expected_row(scored, at, CaseEditor(bench.document.value, 0))
     assert found == (*bench.row, *row)

@@ -9,7 +9,7 @@ from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import edits_of
 from evaltui.workbench.case.fields import RowSource
-from evaltui.workbench.case.rows.case import case_rows
+from evaltui.workbench.case.selected_case import case_rows
 
 CALL = ("turn", 0, "call", 0)
 ROOM = {

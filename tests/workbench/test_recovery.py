@@ -8,8 +8,8 @@ import pytest
 from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
+from evaltui.tui.dialogs.unsaved import Recovery
 from evaltui.tui.main.status import status_line
-from evaltui.workbench.files.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.recovered_texts import after

@@ -7,8 +7,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
 from evaltui.runs.score_table import ScoreTable
-from evaltui.workbench.cases.case_order import CaseOrder, in_order
 from evaltui.workbench.cases.failing import mark_failing
+from evaltui.workbench.cases.navigation import CaseOrder, in_order
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.effect import flips_of
 from evaltui.workbench.criteria.rows import MetricRow

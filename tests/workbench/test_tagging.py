@@ -8,9 +8,9 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.tags import tags_in
 from evaltui.documents.editing.set import SetEditor
 from evaltui.workbench.case.fields import RowSource
-from evaltui.workbench.case.rows.case import case_rows
+from evaltui.workbench.case.selected_case import case_rows
 from evaltui.workbench.cases import set_editing
-from evaltui.workbench.cases.tagging import change_tags, chosen_named, common_tags, tags_hint
+from evaltui.workbench.cases.set_editing import change_tags, chosen_named, common_tags, tags_hint
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

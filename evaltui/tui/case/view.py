@@ -19,6 +19,7 @@ from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.case.field_editor import FieldEditor
 from evaltui.tui.case.navigation import CaseRows
 from evaltui.tui.case.rows import OpenField, Placed
+from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.details import RawScreen
 from evaltui.tui.dialogs.prompt import PromptScreen
 from evaltui.tui.exchange import (
@@ -276,8 +277,6 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._perform(lambda row: row.move(step) if row.move else None, why_not)
 
     def action_accept_in_case(self) -> None:
-        # The first frame does not wait for what is seen only now.
-        from evaltui.tui.dialogs.accept import AcceptScreen
 
         self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 

@@ -19,8 +19,7 @@ from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.cases.case_list import Row, TreeRows
-from evaltui.workbench.cases.case_order import CaseOrder
-from evaltui.workbench.cases.navigation import Marking
+from evaltui.workbench.cases.navigation import CaseOrder, Marking
 from evaltui.workbench.messages import SelectionChanged
 from evaltui.workbench.result.acceptable import choices_in_list
 from evaltui.workbench.state import Selection

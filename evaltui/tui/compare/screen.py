@@ -30,8 +30,7 @@ from evaltui.tui.dialogs.framed import COMPARE, FramedScreen
 from evaltui.tui.exchange import copy
 from evaltui.tui.pane import Copied, PaneFrame, Tab
 from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.comparison import comparison_lines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.geometry import Size
+from textual.message import Message
 from textual.timer import Timer
 
 from evaltui.core.model.case_id import CaseId
@@ -18,17 +22,17 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
-from evaltui.tui.criteria.details import CriteriaDetails
 from evaltui.tui.criteria.lines import Group, range_text
 from evaltui.tui.criteria.page import row_title, write_row
 from evaltui.tui.criteria.rows import CriteriaRows
 from evaltui.tui.dialogs.details import RawScreen
-from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.dialogs.keys import HelpScreen
+from evaltui.tui.dialogs.prompt import PromptScreen, moves
 from evaltui.tui.layout import MEDIUM
 from evaltui.tui.main.bars import Footer, Header, Status, TabRow
 from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.lines import DrawnLine, rule
+from evaltui.tui.widgets.lines import DrawnLine, ScrolledLines, rule
 from evaltui.tui.widgets.writer import Page, write_code
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.criteria.criteria import Criteria, needed_option
@@ -37,6 +41,100 @@ from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, 
 from evaltui.workbench.criteria.values import text_of
 from evaltui.workbench.messages import AgentChanged, FilesChanged, ResultsChanged, RunProgressed
 from evaltui.workbench.workbench import Workbench
+
+
+class CriteriaDetails(ScrolledLines, inherit_bindings=False):
+    """`write` writes the page for so many rows, and returns the lines that stand for cases.
+
+    Keys move from case to case, and scroll where there is none; `enter` goes to the case.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*moves(), *bindings(Scope.CRITERIA_EFFECT)]
+
+    class Chosen(Message):
+        """The user wants to see a case."""
+
+        def __init__(self, case: CaseId) -> None:
+            super().__init__()
+            self.case = case
+
+    def __init__(self, write: Callable[[Page, int], Mapping[int, CaseId]], *, id: str) -> None:
+        super().__init__(id=id)
+        self._write = write
+        self._page = Page(80)
+        self._places: dict[int, tuple[CaseId, int]] = {}
+        # The current case, and which of its lines it is.
+        self._at: tuple[CaseId, int] | None = None
+
+    def follow(self) -> None:
+        """Writes the page of now; the cursor stays with its case."""
+        self._page = Page(self.line_width)
+        seen = Counter[CaseId]()
+        self._places = {}
+        for line, case in sorted(self._write(self._page, self.size.height).items()):
+            self._places[line] = case, seen[case]
+            seen[case] += 1
+        if not self.has_focus or self._at not in self._places.values():
+            self._at = next(iter(self._places.values()), None)
+        self.lines_changed(len(self._page.lines))
+
+    def from_top(self) -> None:
+        """Shows the page from its beginning, as that of another row."""
+        self.scroll_home(animate=False)
+        self.follow()
+
+    def on_resize(self) -> None:
+        self.follow()
+
+    def line(self, number: int) -> Line:
+        line = self._page.lines[number]
+        if not (self.has_focus and self._is_current(number)):
+            return line
+        (first, role), *rest = line
+        return [("▌", "bold accent"), (first[1:], role), *rest]
+
+    def row_role(self, number: int) -> str:
+        return "current" if self.has_focus and self._is_current(number) else ""
+
+    def _is_current(self, number: int) -> bool:
+        return number in self._places and self._places[number] == self._at
+
+    # Keys and mouse
+
+    def _move(self, step: int) -> None:
+        lines = [*self._places]
+        at = next((number for number in lines if self._is_current(number)), None)
+        top, height = self.scroll_offset.y, self.size.height
+        if at is not None and top <= at < top + height:
+            there = lines.index(at) + step
+            if 0 <= there < len(lines):
+                self._go(lines[there])
+                return
+        self.scroll_relative(y=step, animate=False)
+
+    def _go(self, line: int) -> None:
+        self._at = self._places[line]
+        self.show_line(line)
+        self.refresh()
+
+    def action_line_down(self) -> None:
+        self._move(1)
+
+    def action_line_up(self) -> None:
+        self._move(-1)
+
+    def action_open_row(self) -> None:
+        """Goes to the current case."""
+        if self._at is not None:
+            self.post_message(self.Chosen(self._at[0]))
+
+    def on_click(self, event: events.Click) -> None:
+        number = self.scroll_offset.y + event.y
+        if number in self._places:
+            self._go(number)
+            if event.chain > 1:
+                self.action_open_row()
+
 
 # From here on the page of the current row is beside the list.
 _WIDE = 120
@@ -201,7 +299,6 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         return Scope.CRITERIA_EFFECT if self.details.has_focus else Scope.CRITERIA
 
     def action_help(self) -> None:
-        from evaltui.tui.dialogs.keys import HelpScreen
 
         ask(self, HelpScreen(self._workbench, self._scope), self.run_action)
 

@@ -19,8 +19,7 @@ from evaltui.tui.dialogs.file_versions import write_file_change
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, dialog_name, moves
 from evaltui.tui.widgets.choices import LABEL
 from evaltui.tui.widgets.lines import LineView
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.agent.background import Progress
 from evaltui.workbench.result.acceptable import Choice

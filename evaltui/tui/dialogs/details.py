@@ -32,8 +32,7 @@ from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FieldText
 from evaltui.tui.widgets.lines import DrawnLine, Title, rule
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page, write_json, write_problems
+from evaltui.tui.widgets.writer import Page, PageLines, write_json, write_problems
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case.draft import Draft
 from evaltui.workbench.cases import set_editing

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from evaltui.text.lines import Line
 from evaltui.tui.action_screen import DialogScreen, ask
+from evaltui.tui.dialogs.keys import HelpScreen
 from evaltui.tui.layout import MEDIUM
 from evaltui.tui.main.bars import Footer, Header, Status, TabRow
 from evaltui.tui.pane import PaneFrame, Tab
@@ -88,7 +89,6 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         self.query("OneLine").refresh()
 
     def action_help(self) -> None:
-        from evaltui.tui.dialogs.keys import HelpScreen
 
         ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
 

@@ -23,8 +23,7 @@ from evaltui.tui.dialogs.finding import SearchScreen
 from evaltui.tui.dialogs.keys_page import Cell, KeyRows, KeysHere, found_rows, key_rows, keys_here, row_line
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.widgets.lines import LineView, OneLine
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import BY_ID, Scope, topic_of
 from evaltui.workbench.workbench import Workbench
 

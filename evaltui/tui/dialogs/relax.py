@@ -32,11 +32,10 @@ from evaltui.tui.dialogs.prompt import (
     QuestionNote,
     dialog_name,
 )
-from evaltui.tui.text_field import TextField
+from evaltui.tui.textual_private import TextField
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleScope, match_problem
 from evaltui.workbench.workbench import Workbench
 

@@ -1,31 +1,177 @@
-"""Second pages of the palette: a theme, another agent, a kept run, each with a preview of the current one."""
+"""Second pages of the palette: a theme, another agent, a stored run, with a preview of the current one."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from abc import abstractmethod
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Generic
+from typing import Generic, NamedTuple
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import ScreenResultType
 
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.agent_source import AgentFacts, agent_facts
+from evaltui.files.folders import short_path
+from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter, noted_version
+from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.settings import recent_agents
-from evaltui.text.lines import Line, both_ends
+from evaltui.files.workspace import open_workspace
+from evaltui.runs.listing import RunRow, newest_run
+from evaltui.runs.run_kind import RunKind
+from evaltui.runs.store import RunStore
+from evaltui.text.figures import UNKNOWN, counted, show_moment, show_number, some_of
+from evaltui.text.lines import Line, both_ends, pad
+from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.finding import Found, SearchScreen, has_words
 from evaltui.tui.runs.page import Columns, run_line, write_run_preview
-from evaltui.tui.start.agent_preview import write_agent
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
-from evaltui.workbench.agent.agent_preview import AgentPreview, read_preview
+from evaltui.tui.widgets.writer import LABEL, Page, PageLines
 from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.workbench import Workbench
+
+
+class SetPreview(NamedTuple):
+    """An eval set, not validated."""
+
+    eval_set_id: str
+    cases: int
+    problem: str
+    """Why its file cannot be read; "" where it can."""
+
+
+@dataclass(frozen=True)
+class AgentPreview:
+    """None for what is not read yet."""
+
+    facts: AgentFacts | None = None
+    sets: tuple[SetPreview, ...] | None = None
+    python: str | None = None
+    """Such as `Python 3.12 (.venv)`; its path where no file has its version."""
+    python_problem: str = ""
+    """Why there is no Python for it; "" where there is one."""
+    last_run: RunRow | None = None
+    """None also where there is none."""
+    is_complete: bool = False
+
+
+async def read_preview(agent_dir: Path) -> AsyncIterator[AgentPreview]:
+    """What is known of an agent, more each time; nothing of it is imported."""
+    preview = AgentPreview()
+    for read in (_with_source, _with_sets, _with_python, _with_last_run):
+        preview = await asyncio.to_thread(read, preview, agent_dir)
+        yield preview
+
+
+def _with_source(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
+    facts = agent_facts(agent_dir) if agent_dir.exists() else AgentFacts(problem="No such file or folder")
+    return replace(preview, facts=facts)
+
+
+def _with_sets(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
+    sets = (
+        SetPreview(
+            one.eval_set_id,
+            len(one.cases),
+            "" if one.format else "; ".join(problem.message for problem in one.problems[:1]),
+        )
+        for one in open_workspace(agent_dir).sets
+    )
+    return replace(preview, sets=tuple(sets))
+
+
+def _with_python(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
+    try:
+        interpreter = find_interpreter(agent_dir)
+    except (InterpreterError, SettingsError) as error:
+        return replace(preview, python_problem=str(error))
+    # An agent that is not open has its Python not started.
+    version = sys.version_info[:2] if interpreter == OWN else noted_version(interpreter.path)
+    shown = f"Python {'.'.join(map(str, version))}" if version else str(interpreter.path)
+    return replace(preview, python=f"{shown} ({interpreter.reason or 'of evaltui'})")
+
+
+def _with_last_run(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
+    try:
+        store = RunStore.of(agent_dir, run_settings(agent_dir))
+    except SettingsError:
+        return replace(preview, is_complete=True)
+    return replace(preview, last_run=newest_run(store, RunKind.of(AgentAddress(agent_dir))), is_complete=True)
+
+
+# Fewer are named on one line.
+_LEAST_SETS = 3
+_READING: Line = [("Reading…", "faint")]
+
+
+def write_agent(page: Page, path: Path, preview: AgentPreview, now: datetime, height: int) -> None:
+    """An agent in so many lines: its folder, framework, model and Python, how it last came out, its sets."""
+    page.row((visible(path.name), "bold"))
+    page.labelled("folder", [(visible(short_path(path.parent if path.is_file() else path)), "")])
+    page.labelled("agent", _agent(preview))
+    page.labelled("python", _python(preview))
+    page.labelled("last run", _last_run(preview.last_run, now) if preview.is_complete else _READING)
+    if preview.sets is None:
+        page.labelled("eval sets", _READING)
+    elif not preview.sets:
+        page.labelled("eval sets", [("No eval sets", "muted")])
+    else:
+        _write_sets(page, preview.sets, height)
+
+
+def _agent(preview: AgentPreview) -> Line:
+    facts = preview.facts
+    if facts is None:
+        return _READING
+    if facts.problem:
+        return [(f"! {visible(facts.problem)}", "error")]
+    return [(visible(" · ".join(filter(None, (facts.framework, facts.model))) or UNKNOWN), "")]
+
+
+def _python(preview: AgentPreview) -> Line:
+    if preview.python_problem:
+        return [(f"! {visible(preview.python_problem)}", "error")]
+    return _READING if preview.python is None else [(visible(preview.python), "")]
+
+
+def _last_run(row: RunRow | None, now: datetime) -> Line:
+    if row is None:
+        return [("No runs yet", "muted")]
+    if row.problem:
+        return [(f"! {visible(row.problem)}", "error")]
+    return [
+        (visible(row.title), ""),
+        (f"  {show_moment(row.started, now)}  ", "muted"),
+        *counts(row.totals.counts),
+    ]
+
+
+def _write_sets(page: Page, sets: tuple[SetPreview, ...], height: int) -> None:
+    count = f"{counted(len(sets), 'eval set')}, {counted(sum(one.cases for one in sets), 'case')}"
+    # A heading and an empty line stand above them.
+    if height - len(page.lines) - 2 < min(len(sets), _LEAST_SETS):
+        names = some_of([f"{one.eval_set_id}{' !' if one.problem else ''}" for one in sets])
+        page.row((f"  {pad('eval sets', LABEL)}", "muted"), (count, ""), (f"  {visible(names)}", "muted"))
+        return
+    page.section((count, "bold"))
+    room = height - len(page.lines)
+    shown = sets if len(sets) <= room else sets[: room - 1]
+    for one in shown:
+        right: Line = [("!", "error")] if one.problem else [(counted(one.cases, "case"), "muted")]
+        why: Line = [(f"  {visible(one.problem)}", "error")] if one.problem else []
+        page.ends([(f"  {visible(one.eval_set_id)}", ""), *why], right)
+    if len(shown) < len(sets):
+        page.row((f"  and {show_number(len(sets) - len(shown))} more", "muted"))
+
 
 # The width from which on a preview stands beside its list.
 _BESIDE = 140

@@ -9,15 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.documents.recovery import recoverable
+from evaltui.files.folders import agent_folder
 from evaltui.files.settings import remember_theme
+from evaltui.runner.parent.python_check import python_lines
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.exchange import open_source
 from evaltui.tui.pane import Beside, Pane
-from evaltui.tui.text_field import TextField
+from evaltui.tui.textual_private import TextField
 from evaltui.workbench.actions import ACTIONS, Scope
-from evaltui.workbench.cases.case_order import CaseOrder
+from evaltui.workbench.cases.navigation import CaseOrder
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -244,7 +247,6 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_preflight(self) -> None:
         from evaltui.core.metrics.preflight import check_lines
-        from evaltui.runner.parent.python_check import python_lines
         from evaltui.tui.dialogs.details import DetailsScreen
 
         run, check = self.workbench.runs.current, self.workbench.agent.python_check
@@ -300,8 +302,6 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     async def offer_unsaved(self) -> None:
         """Asks about the edits of an earlier session, as soon as no other screen lies over this one."""
-        from evaltui.documents.recovery import recoverable
-        from evaltui.files.folders import agent_folder
 
         if self.workbench.read_only:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.tags import typed_tags_problem
 from evaltui.tui.action_screen import ask
 from evaltui.tui.layout import Layout
 from evaltui.tui.main.dialogs import MainDialogs
@@ -22,9 +23,8 @@ class MainLinks(MainDialogs, inherit_bindings=False):
     _came_from: str | None = None
 
     def action_tag_case(self) -> None:
-        from evaltui.core.model.tags import typed_tags_problem
         from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
-        from evaltui.workbench.cases.tagging import change_tags, chosen_named, common_tags, tags_hint
+        from evaltui.workbench.cases.set_editing import change_tags, chosen_named, common_tags, tags_hint
 
         editing = self.workbench.editing
         common, about = common_tags(editing), chosen_named(editing)

@@ -7,26 +7,94 @@ from functools import cache
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from textual import events
-from textual.containers import Container
+from textual import events, work
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
 from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.widget import Widget
 
 from evaltui.files.settings import remember_sizes
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, cells
 from evaltui.tui.action_screen import ActionScreen
-from evaltui.tui.cases.filter import FilterRow
 from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, RUNS, START, TITLES, Layout, Place
 from evaltui.tui.main.bars import TabRow
 from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
+from evaltui.tui.textual_private import once
+from evaltui.tui.widgets.fields import FilterLine
+from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.workbench import Workbench
 
-if TYPE_CHECKING:
-    from evaltui.tui.widgets.fields import FilterLine
+IDLE = "filter cases"
+"""What stands in an empty filter."""
+
+
+class FilterRow(Horizontal):
+    """The key of the filter, and the filter behind it, which the first frame does not wait for."""
+
+    def compose(self) -> ComposeResult:
+        yield FilterKey()
+
+    def add_line(self, line: FilterLine) -> None:
+        self.add_class("-with-line")
+        self.mount(line)
+
+    async def on_click(self) -> None:
+        await self.screen.run_action("filter")
+
+
+class FilterKey(OneLine):
+    def line(self, width: int) -> Line:
+        key: Line = [(f"{key_of('filter')} ", "bold accent")]
+        return [*key, (IDLE, "faint")] if width > cells(key) else key
+
+
+# Seconds: first the line is seen.
+_BEFORE_PREPARING = 0.05
+
+
+class FilterInput(FilterLine):
+    always = True
+    idle = IDLE
+    example = ("fail", "tool:book_hotel", "score<0.8", '"late order"')
+    examples = (
+        "a word",
+        "pass",
+        "tool:x",
+        "id:x*",
+        "-not",
+        '"some words"',
+        "set:x",
+        "#tag",
+        "text:x",
+        "flaky",
+        "not_run",
+    )
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+
+    def on_focus(self) -> None:
+        once(self, _BEFORE_PREPARING, self._prepare)
+
+    @work
+    async def _prepare(self) -> None:
+        await self._workbench.navigation.prepare_filter()
+
+    def filter_text(self) -> str:
+        return self._workbench.navigation.filtered.text
+
+    def set_filter(self, text: str) -> None:
+        self._workbench.navigation.set_filter(text)
+
+    def problem(self) -> str:
+        return self._workbench.navigation.filtered.problem or ""
+
 
 # The section of a pane that its details are.
 _DETAILS = "details"
@@ -103,8 +171,6 @@ class Panes(Container):
         if name != "trace":
             name = "cases"
         if name not in self.filters:
-            from evaltui.tui.cases.filter_input import FilterInput
-
             self.filters[name] = FilterInput(self._workbench, id="filter")
             self._filter_row.add_line(self.filters[name])
         return self.filters[name]
@@ -119,7 +185,7 @@ class Panes(Container):
     def _filter_above(self, name: str) -> FilterLine | None:
         if name != "trace":
             return None
-        from evaltui.tui.trace.parts import TraceFilter
+        from evaltui.tui.trace.view import TraceFilter
 
         self.filters[name] = TraceFilter(self._workbench, id="trace-filter")
         return self.filters[name]

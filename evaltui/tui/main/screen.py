@@ -21,8 +21,7 @@ from evaltui.tui.main.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.main.links import MainLinks
 from evaltui.tui.main.panes import Panes, other_panes
 from evaltui.tui.pane import Beside, Copied, PaneForm
-from evaltui.tui.text_field import TextField
-from evaltui.tui.textual_private import once
+from evaltui.tui.textual_private import TextField, once
 from evaltui.workbench.actions import BY_ID, LISTS, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
 from evaltui.workbench.messages import WorkbenchMessage

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from evaltui.core.conversation.responding import asker_of, expected_call
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed, show_number
 from evaltui.text.lines import Line, cells
@@ -107,8 +108,6 @@ def status_line(workbench: Workbench, width: int) -> Line:
 def _state_line(workbench: Workbench, width: int) -> Line:
     if not workbench.has_chat or not (waiting := workbench.chat.waiting()):
         return run_line(workbench, width)
-    # Only a conversation needs it.
-    from evaltui.core.conversation.responding import asker_of, expected_call
 
     asks = workbench.chat.transcript.asks if workbench.chat.transcript is not None else ""
     call = next((one for one in waiting if one.id == asks), None) or expected_call(waiting)

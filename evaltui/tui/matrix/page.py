@@ -27,8 +27,7 @@ from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
 from evaltui.views.matrix import cell_line, cell_row, matrix_facts, rate_of, sum_rows, variant_changes
-from evaltui.workbench.matrix.matrices import Order, SetTitle
-from evaltui.workbench.matrix.view import others_of
+from evaltui.workbench.matrix.matrices import Order, SetTitle, others_of
 
 # Cells of the column of names, and of a variant.
 _NAMES = (14, 26, 30)

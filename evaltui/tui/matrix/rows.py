@@ -20,10 +20,8 @@ from evaltui.tui.matrix.page import (
     write_heads,
 )
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
-from evaltui.workbench.matrix.matrices import MatrixRow, SetTitle
-from evaltui.workbench.matrix.view import MatrixView
+from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.workbench.matrix.matrices import MatrixRow, MatrixView, SetTitle
 from evaltui.workbench.workbench import Workbench
 
 _WIDEST = 400

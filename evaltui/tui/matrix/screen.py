@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from textual import events, on
 from textual.widget import Widget
 
-from evaltui.core.compare.matrix import Row
+from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
+from evaltui.core.compare.matrix import Matrix, Row
+from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.case_id import CaseId
-from evaltui.runs.matrices import OpenMatrix, StoredMatrix
+from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult
+from evaltui.core.model.outcome import Status as CaseStatus
+from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
+from evaltui.text.figures import counted, show_duration, show_moment
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line
+from evaltui.text.lines import Line, both_ends, cells, cut, wrap_behind
+from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
+from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.compare.screen import ComparisonScreen
+from evaltui.tui.dialogs.finding import SearchScreen, has_words
 from evaltui.tui.dialogs.framed import MATRIX, FramedScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
 from evaltui.tui.main.bars import Status
-from evaltui.tui.matrix.cells import write_cells
 from evaltui.tui.matrix.page import (
     where_line,
 )
@@ -28,22 +36,174 @@ from evaltui.tui.matrix.rows import MatrixHeads, MatrixRows, VariantClicked, Ver
 from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.runs.screen import Wanted
 from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.views.matrix import plot_of
+from evaltui.views.rows import scored_response
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.matrix.export import export_matrix, free_name, refuses_file
 from evaltui.workbench.matrix.matrices import (
+    NONE_YET,
     CellResult,
+    MatrixView,
     SetTitle,
     cell_result,
+    export_matrix,
     extent_of,
+    free_name,
     read_matrix,
+    refuses_file,
     side_of,
+    title_of,
 )
 from evaltui.workbench.matrix.more_repeats import runs_problem
-from evaltui.workbench.matrix.view import NONE_YET, MatrixView
 from evaltui.workbench.runs.run_list import Sides
 from evaltui.workbench.workbench import Workbench
+
+_BESIDE, _WITH_PLOT = 90, 130
+_RULE = " │ "
+
+
+def write_cells(
+    page: Page,
+    view: MatrixView,
+    results: tuple[CellResult | None, CellResult | None],
+    height: int,
+) -> None:
+    """The base, the selected variant and the plot beside each other where there is room, in so many lines.
+
+    A result is None while it is read."""
+    if view.opened is None:
+        return
+    matrix, places = view.opened.matrix, (view.opened.matrix.base, view.column)
+    parts = 3 if page.width >= _WITH_PLOT else 2 if page.width >= _BESIDE and places[0] != places[1] else 1
+    width = (page.width - len(_RULE) * (parts - 1)) // parts
+    labels = "base", "selected"
+    sides = [
+        cell_lines(view, label, matrix.name(place), result, width)
+        for label, place, result in zip(labels, places, results, strict=True)
+    ]
+    if parts == 1:
+        sides = [sides[1]]
+    elif parts == 3:
+        sides.append(plot_lines(matrix, places[1], width, height))
+    for number in range(min(height, max(map(len, sides)))):
+        line: Line = []
+        for place, side in enumerate(sides):
+            own = cut(side[number], width) if number < len(side) else []
+            line += [(_RULE, "line")] if place else []
+            line += [*own, (" " * (width - cells(own)), "")]
+        page.lines.append(line)
+
+
+def cell_lines(view: MatrixView, label: str, name: str, found: CellResult | None, width: int) -> list[Line]:
+    """A cell: how often it passed, how many ways it took, and what differed from what is expected."""
+    head: Line = [(f"{label}  ", "muted"), (visible(name), "bold")]
+    if found is None:
+        return [head, [("Reading the result…", "muted")]]
+    if found.result is None:
+        why = f"unreadable: {visible(found.problem)}" if found.problem else "No result in this variant"
+        return [head, [(why, "error" if found.problem else "muted")]]
+    result = found.result
+    runs = len(result.repeats)
+    if runs > 1:
+        head += [("  ", ""), (f"{result.passed_repeats}/{runs}", ROLES[result.status])]
+    else:
+        head += [("  ", ""), glyph(result.status)]
+    number = view.repeat_of(result)
+    repeat = result.repeats[number]
+    shown: Line = [(_ways(result), "muted")]
+    if runs > 1:
+        shown = [glyph(repeat.status), (f" repeat {number + 1} of {runs}   ", ""), *shown]
+    return [head, shown, [], *_did(repeat, width)]
+
+
+def _ways(result: CaseResult) -> str:
+    """`1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`"""
+    groups = result.trajectories
+    failing = [group for group in groups if group.status is not CaseStatus.PASSED]
+    if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
+        numbers = ", ".join(str(number + 1) for number in failing[0].repeats)
+        return f"repeats {numbers} fail the same way"
+    return counted(len(groups), "distinct trajectory", "distinct trajectories")
+
+
+def _did(repeat: RepeatResult, width: int) -> list[Line]:
+    """The calls and the responses, with what differs from the expected ones; else what ended the repeat."""
+    shown: list[tuple[Line, Line]] = []
+    if repeat.error is not None:
+        shown = [([("! ", "error")], [(reason.short, "")]) for reason in first_reasons(repeat)[0]]
+    else:
+        for number, turn in enumerate(repeat.turns):
+            shown += map(_call, turn.calls)
+            if (response := scored_response(repeat, number)) is not None:
+                mark: Line = [ROW_MARKS[response.op], (" ", "")]
+                shown.append((mark, [(f"response {response.note}".rstrip(), "muted")]))
+    lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
+    spent = repeat.spent.of("agent") if repeat.spent else None
+    cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""
+    took: Line = [(f"{show_duration(repeat.seconds)}{cost}", "faint")]
+    return [*lines, *wrap_behind([("  ", "")], took, width)]
+
+
+def _call(diff: CallDiff) -> tuple[Line, Line]:
+    mark: Line = [ROW_MARKS[diff.op], (" ", "")]
+    if diff.op == "same":
+        return mark, [(call_name(diff), "bold"), (f"  {call_args(diff)}", "muted")]
+    return mark, [(describe_call(diff), "")]
+
+
+def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
+    """The pass rate of every variant against its cost; against its time where no cost is known."""
+    plot = plot_of(matrix)
+    points = [
+        Point(
+            point.x, point.rate, visible(matrix.name(point.place)), "accent" if point.place == current else ""
+        )
+        for point in plot.points
+    ]
+    points.sort(key=lambda point: point.role == "accent")
+    return [[(plot.title, "muted")], *scatter_plot(points, width, height - 1, plot.show)]
+
+
+class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
+    """Returns a matrix of stored runs."""
+
+    box = "#pick-run"
+    title_text = "Open matrix"
+    placeholder = "type the name of a variant"
+    take_word = "open"
+
+    def __init__(self, workbench: Workbench, current: str) -> None:
+        super().__init__()
+        self.nothing = "Loading runs…"
+        self._workbench = workbench
+        self._shown = current
+        self._known: list[StoredMatrix] = []
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.run_worker(self._read(), group="load", exclusive=True)
+
+    async def _read(self) -> None:
+        agent = self._workbench.agent
+        self._known = await asyncio.to_thread(stored_matrices, agent.store, RunKind.of(agent.address))
+        self.nothing = "No match" if self._known else "No matrix yet"
+        if self.is_here:
+            self.search_again()
+
+    def find(self, query: str) -> list[StoredMatrix]:
+        return [one for one in self._known if has_words(query, title_of(one))]
+
+    def found_line(self, found: StoredMatrix, width: int) -> Line:
+        left: Line = [
+            (f" {show_moment(found.started, datetime.now(UTC)):<14}", "muted"),
+            (visible(title_of(found)), ""),
+        ]
+        shown = "shown  " if found.id == self._shown else ""
+        return both_ends(left, [(f"{shown}{counted(len(found.logs), 'variant')} ", "muted")], width)
+
+    def result_of(self, found: StoredMatrix) -> StoredMatrix:
+        return found
+
 
 _WIDEST = 400
 # Seconds. Who goes through the cells looks at none for longer than this: nothing is read meanwhile.
@@ -285,8 +445,6 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         ask(self, screen, lambda chosen: self.dismiss(Wanted(*chosen)))
 
     def action_choose_matrix(self) -> None:
-        from evaltui.tui.matrix.choose import MatrixChooser
-
         def show(stored: StoredMatrix) -> None:
             self.run_worker(self._read(stored), group="matrix", exclusive=True)
 

@@ -18,8 +18,7 @@ from evaltui.text.values import visible
 from evaltui.tui.result.verdict import ROOMY, chip
 from evaltui.tui.widgets.writer import Link, Page
 from evaltui.views.cause import why
-from evaltui.workbench.state import CaseOutcome, Run
-from evaltui.workbench.trace.traffic import as_shares, is_rate_limit
+from evaltui.workbench.state import CaseOutcome, Run, as_shares, is_rate_limit
 
 _MOST_IN_FLIGHT = 12
 MOST_FAILURES = 50

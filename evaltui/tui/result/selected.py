@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.content import Content
+from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.agent_source import SourcePlace, error_line, root_place
@@ -17,15 +18,18 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
 from evaltui.text.values import visible
+from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.history import write_history
+from evaltui.tui.result.live import LiveCase, write_expected, write_live
+from evaltui.tui.result.running import MOST_FAILURES, FailedCase, InFlight, write_running
+from evaltui.tui.result.set_result import write_set_results
+from evaltui.tui.result.verdict import chip
 from evaltui.tui.start.page import write_broken
 from evaltui.tui.widgets.writer import Folding, Page, write_problems
 from evaltui.workbench.agent.first_minute import error_place
 from evaltui.workbench.result.freshness import EXPECTATIONS, OF_TRACES, State
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
-
-if TYPE_CHECKING:
-    from evaltui.tui.result.running import InFlight
 
 # This page is written anew while results come in.
 _MAX_LISTED = 50
@@ -194,7 +198,6 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
     if run is None or run.over or eval_set.case_path not in run.paths:
         _write_set_results(page, workbench, eval_set)
         return
-    from evaltui.tui.result.running import MOST_FAILURES, FailedCase, write_running
 
     failures = []
     for case in reversed(run.failures[-MOST_FAILURES:]):
@@ -205,7 +208,6 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
 
 
 def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
-    from evaltui.tui.result.set_result import write_set_results
 
     write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes)
 
@@ -229,8 +231,6 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
     if workbench.outcomes.status(case) == RUNNING:
         _write_running(page, workbench, case, view)
     elif scored is not None:
-        from evaltui.tui.result.case_result import CaseShown, write_case_result
-
         note, number = _note(workbench, case, scored), scored.run.number
         printed = [line for line in workbench.console if line.case == case and line.run == number]
         shown = CaseShown(
@@ -291,8 +291,6 @@ def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -
 
 def _messages(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> dict[int, str] | None:
     """The user messages of the run by turn, where only its log has them; None where the case has them."""
-    from evaltui.core.model.content import Content
-    from evaltui.core.model.eval_set import user_text
 
     if not scored.case_changed:
         return None
@@ -319,8 +317,6 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -
     if eval_set is not None and workbench.sets.errors(eval_set):
         _write_set_results(page, workbench, eval_set)
         return
-    from evaltui.tui.result.live import write_expected
-    from evaltui.tui.result.verdict import chip
 
     if workbench.outcomes.is_waiting(case):
         page.row(chip(NOT_RUN), ("   queued", "muted"))
@@ -331,8 +327,6 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -
         write_expected(page, stored.model())
     past = workbench.outcomes.history(case)
     if past is not None and past.points:
-        from evaltui.tui.result.history import write_history
-
         write_history(page, past, view.folding, passed=False)
 
 
@@ -343,7 +337,6 @@ def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
 
 
 def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
-    from evaltui.tui.result.live import LiveCase, write_live
 
     run, stored, traces = workbench.runs.current, _stored(workbench, case), workbench.outcomes.traces
     if run is None or stored is None:
@@ -364,7 +357,6 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -
 
 
 def _in_flight(workbench: Workbench, run: Run) -> list[InFlight]:
-    from evaltui.tui.result.running import InFlight
 
     in_flight = []
     for case in sorted(run.running):

@@ -16,9 +16,11 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import RUNNING, glyph
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.linked_page import LinkedPage
-from evaltui.tui.pane import Copied
-from evaltui.tui.result.metric import card_of
+from evaltui.tui.chat.save_case import SaveCaseScreen
+from evaltui.tui.dialogs.accept import AcceptScreen
+from evaltui.tui.dialogs.relax import RelaxScreen
+from evaltui.tui.pane import Copied, LinkedPage
+from evaltui.tui.result.case_result import card_of
 from evaltui.tui.result.selected import View, page_title, shown_state, write_page
 from evaltui.tui.widgets.writer import Folding, Link, Page, fold_of
 from evaltui.views.cause import failing_differences, judging_metric
@@ -26,6 +28,7 @@ from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
 from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.result.relaxing import Relaxing
 from evaltui.workbench.result.results import result_as_json
 from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.workbench import Workbench
@@ -319,8 +322,6 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return "" if any(_stronger(role) != role for _, role in self.page.lines[number]) else "current"
 
     def action_accept(self) -> None:
-        # The first frame does not wait for what is seen only now.
-        from evaltui.tui.dialogs.accept import AcceptScreen
 
         screen = AcceptScreen(self._workbench, choices_in_result(self._workbench.editing))
         case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
@@ -339,8 +340,6 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             metric = judging_metric(self._scored.shown, at) if self._scored else None
             self.post_message(self.MetricAsked(metric or ""))
             return
-        from evaltui.tui.dialogs.relax import RelaxScreen
-        from evaltui.workbench.result.relaxing import Relaxing
 
         bench = self._workbench
         relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, case, at)
@@ -357,7 +356,6 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             self.run_worker(self._make_case(case), group="make a case", exclusive=True)
 
     async def _make_case(self, case: CaseId) -> None:
-        from evaltui.tui.chat.save_case import SaveCaseScreen
 
         try:
             origin = await self._workbench.chat.origin(case)

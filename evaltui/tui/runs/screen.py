@@ -27,8 +27,7 @@ from evaltui.tui.dialogs.prompt import PromptScreen
 from evaltui.tui.runs.page import Columns, run_line, runs_head, write_run, write_side
 from evaltui.tui.runs.plot import PLOT_ROWS, SIDE, RunPlot, write_figures, write_plot
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.run_list import RunList

@@ -3,31 +3,109 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.widget import Widget
 
 from evaltui.files.agent_source import AgentFacts, agent_facts
 from evaltui.files.folders import short_path
 from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.settings import recent_agents
-from evaltui.files.templates import KINDS, refuses_starter
+from evaltui.files.templates import (
+    FRAMEWORKS,
+    KINDS,
+    StarterKind,
+    TemplateError,
+    create_starter,
+    refuses_starter,
+    remark_of,
+    starter_files,
+)
+from evaltui.runs.listing import read_row, stored_runs
+from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
-from evaltui.tui.widgets.choices import ChoiceList
+from evaltui.tui.dialogs.prompt import (
+    CANCEL,
+    Dialog,
+    DialogKeys,
+    FormScreen,
+    Hint,
+    PromptScreen,
+    QuestionNote,
+    dialog_name,
+)
+from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine
-from evaltui.tui.widgets.page_lines import PageLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import READ_ONLY, Opening
+
+
+class StarterScreen(FormScreen):
+    """Creates the starter and returns whether it did; nothing is written before `enter`."""
+
+    box = "#starter"
+    AUTO_FOCUS = "#starter-kind"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def compose(self) -> ComposeResult:
+        folder: Line = [(visible(str(self._folder.resolve())), "muted")]
+        with Dialog(dialog_name("create_starter"), folder, id="starter"):
+            yield ChoiceLine("framework", [FRAMEWORKS[kind] for kind in KINDS], id="starter-kind")
+            yield PageLines(self._write, can_focus=False, indent=0, id="starter-files")
+            yield QuestionNote("A scripted model answers offline. Existing files are never overwritten.")
+            yield DialogKeys(
+                lambda: [
+                    Hint("confirm", "create"),
+                    Hint("form_right", "framework", "←→"),
+                    CANCEL,
+                ]
+            )
+
+    def on_mount(self) -> None:
+        self._show_refusal()
+
+    def fields(self) -> Iterable[Widget]:
+        return [self.query_one(ChoiceLine)]
+
+    @property
+    def _kind(self) -> StarterKind:
+        return KINDS[self.query_one(ChoiceLine).chosen]
+
+    def _write(self, page: Page) -> None:
+        files = starter_files(self._kind)
+        width = max(map(len, files))
+        for name, text in files.items():
+            label = "creates" if not page.lines else ""
+            head: Line = [(f"{label:{LABEL}}", "muted"), ("+ ", "success"), (pad(name, width), "bold")]
+            page.row(*head, (f"  {remark_of(name, text)}", "muted"))
+
+    @on(ChoiceLine.Changed)
+    def _show_refusal(self) -> None:
+        self.query_one(PageLines).write_page()
+        self.query_one(QuestionNote).show(refuses_starter(self._folder, self._kind))
+
+    def action_confirm(self) -> None:
+        try:
+            create_starter(self._folder, self._kind)
+        except TemplateError as error:
+            self.query_one(QuestionNote).show(str(error))
+        else:
+            self.dismiss(True)
+
 
 _TUI = Path(__file__).parents[1]
 _MOST_FOUND = 3
@@ -218,8 +296,6 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             await self.run_action(choice.action)
 
     def action_create_starter(self) -> None:
-        from evaltui.tui.start.starter import StarterScreen
-
         def created(is_created: bool | None) -> None:
             if is_created:
                 self.app.exit(Opening(self._folder, starter=True))
@@ -230,7 +306,6 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self.app.exit(Opening(self._folder, demo=True))
 
     def action_open_folder(self) -> None:
-        from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
 
         def named(text: str | None) -> None:
             if text is not None:
@@ -288,8 +363,6 @@ def _found_in(folder: Path) -> str:
 
 def _last_outcome(agent_dir: Path) -> Line:
     """How the cases of the last run came out; empty where none is known."""
-    from evaltui.runs.listing import read_row, stored_runs
-    from evaltui.runs.store import RunStore
 
     try:
         store = RunStore.of(agent_dir, run_settings(agent_dir))

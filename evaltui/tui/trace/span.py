@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
-from evaltui.core.trace.graph import AgentUse, Graph
+from evaltui.core.trace.graph import AgentUse, Graph, graph_of
 from evaltui.core.trace.model_calls import STAND_IN
 from evaltui.core.trace.span_lines import came_of, part_of, tokens_of
-from evaltui.core.trace.spans import Request, Span
-from evaltui.files.agent_source import SourcePlace, source_lines
+from evaltui.core.trace.spans import Request, Span, request_of
+from evaltui.files.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.syntax import arguments_line, code
 from evaltui.text.values import visible, visible_block
+from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.widgets.writer import Page, write_code, write_json
+from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.case.editors import place_of_agent, place_of_tool
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.workbench import Workbench
 
 _MAX_VALUE = 160
 # More of what was there before is read in the log.
@@ -374,3 +382,68 @@ def _write_agent(page: Page, agent: AgentUse) -> None:
 def _steps(places: Sequence[int]) -> tuple[str, str]:
     shown = ", ".join(str(place) for place in places[:12])
     return (f"  {shown}{', …' if len(places) > 12 else ''}", "bold accent")
+
+
+FIRST_TAB = {"agent": "Graph", "model": "Request", "tool": "Response"}
+"""By kind of span the tab that says most."""
+
+
+def source_of(span: Span, agent: AgentState) -> SourcePlace | None:
+    """Of the tool, the instruction of the agent whose model was asked, or where an error was raised."""
+    if (failed := span.event("error")) is not None and failed.data.get("traceback"):
+        return frame_place(agent.dir, str(failed.data["traceback"]))
+    call = span.event("tool_call")
+    for part in (call.content or {}).get("parts") or [] if call else []:
+        if (tool := place_of_tool(agent, str((part.get("function_call") or {}).get("name")))) is not None:
+            return tool
+    return place_of_agent(agent, span.agent)
+
+
+@dataclass(frozen=True)
+class InspectedSpan:
+    """A span, and what its tabs are written from."""
+
+    workbench: Workbench
+    spans: Sequence[Span]
+    span: Span
+    turn: TurnResult | None
+    """What its turn came to; None while that is not known."""
+    source: Callable[[], SourcePlace | None]
+    """Reads the agent's files."""
+    is_of_chat: bool = False
+
+    def tabs(self) -> list[InspectorTab]:
+        tabs = {
+            "Event": self._event,
+            "Request": self._request,
+            "Response": lambda page: write_response(page, self.span),
+            "Expected": lambda page: write_expected(page, self.span, self.turn),
+            "Graph": lambda page: write_graph(page, graph_of(self.spans, self.span.turn)),
+            "Source": self._source,
+        }
+        if self.is_of_chat:
+            # Nothing is expected of a chat.
+            del tabs["Expected"]
+        return [InspectorTab(name, partial(self._write, write)) for name, write in tabs.items()]
+
+    def _write(self, write: Callable[[Page], None], page: Page) -> None:
+        """The page of a tab, below what the span is."""
+        span, call = self.span, 0
+        if span.kind == "model":
+            before = self.spans[: span.number + 1]
+            call = sum(one.kind == "model" and one.turn == span.turn for one in before)
+        write_head(page, span, call)
+        page.blank()
+        write(page)
+
+    def _event(self, page: Page) -> None:
+        span = self.span
+        write_events(page, span.events or [self.spans[number].events[0] for number in span.children[:1]])
+
+    def _request(self, page: Page) -> None:
+        write_request(page, request_of(self.spans, self.span.number))
+
+    def _source(self, page: Page) -> None:
+        place, bench = self.source(), self.workbench
+        shown = place.shown(bench.agent.dir) if place else ""
+        write_source(page, place, shown, key_name(keys_of(BY_ID["open_source"], bench)[0]))

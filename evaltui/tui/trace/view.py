@@ -22,7 +22,6 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.inspector import Inspected, Inspector, Room
 from evaltui.tui.pane import CASE_MESSAGES, Beside, Copied, Pane
-from evaltui.tui.trace.inspected import FIRST_TAB, InspectedSpan, source_of
 from evaltui.tui.trace.page import (
     PLOT_ROWS,
     TIMES_ROWS,
@@ -34,18 +33,53 @@ from evaltui.tui.trace.page import (
     write_last_runs,
     write_time_spent,
 )
-from evaltui.tui.trace.parts import Summary
+from evaltui.tui.trace.span import FIRST_TAB, InspectedSpan, source_of
+from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.trace import ChatPlace, ChatTrace
 from evaltui.workbench.messages import ChatProgressed
 from evaltui.workbench.state import CaseOutcome, Selection
-from evaltui.workbench.trace.traces import GAP, Outline, Trace
+from evaltui.workbench.trace.traces import GAP, Outline, Trace, problem_of
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.runs.history import CaseHistory
+
+
+class Summary(PageLines, inherit_bindings=False):
+    """What stands below the rows of a trace, while there is room."""
+
+    _followed: object = None
+
+    def follow(self, *state: object) -> None:
+        """Writes it anew when the state is another one."""
+        if state != self._followed and self.size.height:
+            self._followed = state
+            self.write_page()
+
+    def on_resize(self) -> None:
+        self.write_page()
+
+
+class TraceFilter(FilterLine):
+    example = ("kind:tool", "agent:guide", '"a text"')
+    examples = ("a word", "kind:tool", "kind:model", "agent:x", "failed", '"some words"', "-not")
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+
+    def filter_text(self) -> str:
+        return self._workbench.navigation.trace_search
+
+    def set_filter(self, text: str) -> None:
+        self._workbench.navigation.search_trace(text)
+
+    def problem(self) -> str:
+        return problem_of(self.value)
+
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
 _MOST_AT_ONCE = 4_000

@@ -19,9 +19,7 @@ from evaltui.text.lines import Line, wrap
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.text_field import TextField
-from evaltui.tui.textual_private import once
-from evaltui.tui.textual_private_text import ExactTextArea
+from evaltui.tui.textual_private import ExactTextArea, TextField, once
 from evaltui.tui.theme import palette
 from evaltui.tui.widgets.lines import paint
 from evaltui.workbench.actions import Scope

@@ -1,4 +1,4 @@
-"""Puts a page together: its lines for a width, with JSON, problems and errors among them."""
+"""Pages: lines for a width, with JSON, problems and errors among them, and the widget that shows one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, with_role
 from evaltui.text.syntax import code
 from evaltui.text.values import type_names, visible, visible_block
 from evaltui.text.word_diff import words
+from evaltui.tui.widgets.lines import ScrolledLines
 from evaltui.views.difference import DifferenceAt
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
-
 
 # Longer lines are hard to read, and their end is far from what it belongs to.
 MAX_WIDTH = 110
@@ -343,3 +343,48 @@ def _side_text(value: Any) -> str:
     if isinstance(value, str) and "\n" in value.strip():
         return visible_block(value)
     return visible_block(json.dumps(value, indent=2, ensure_ascii=False, default=repr))
+
+
+class PageLines(ScrolledLines, inherit_bindings=False):
+    """A page, written anew for every width."""
+
+    def __init__(
+        self,
+        write: Callable[[Page], object],
+        *,
+        can_focus: bool = True,
+        indent: int = 1,
+        widest: int = MAX_WIDTH,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self.can_focus = can_focus
+        self._margin = " " * indent
+        self._widest = widest
+        self.page = Page(80)
+        """The page that is shown."""
+        self._write = write
+
+    def show(self, write: Callable[[Page], object]) -> None:
+        """Shows another page from its beginning."""
+        self._write = write
+        self.write_page()
+        self.scroll_home(animate=False)
+
+    def write_page(self) -> None:
+        """Writes the page anew, after a change of what it tells."""
+        page = Page(self.size.width - 2, self._widest)
+        self._write(page)
+        # Only a page that is whole is drawn.
+        self.page = page
+        self.lines_changed(len(page.lines))
+
+    def on_resize(self) -> None:
+        if not self.page.lines or self.page.width != Page(self.size.width - 2, self._widest).width:
+            self.write_page()
+
+    def line(self, number: int) -> Line:
+        return [(self._margin, ""), *self.page.lines[number]]
+
+    def full_text(self, number: int) -> str:
+        return self.page.full_texts.get(number) or super().full_text(number)

@@ -14,8 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
+from evaltui.files.agent_files import (
+    UNKNOWN,
+    AgentFiles,
+    changed_files,
+    is_read_only,
+    used_files,
+    was_written_since,
+)
+from evaltui.files.agent_source import agent_facts
 from evaltui.files.folders import env_file
 from evaltui.files.run_settings import SettingsError, run_settings
+from evaltui.files.settings import secrets_of
+from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.parent.python_check import check_python
+from evaltui.runs.store import RunStore
 from evaltui.workbench.messages import AgentChanged, Messages
 from evaltui.workbench.state import READ_ONLY
 
@@ -24,13 +37,12 @@ if TYPE_CHECKING:
     from evaltui.core.model.events import Json
     from evaltui.core.secrets import Secrets
     from evaltui.files.agent_address import AgentAddress
-    from evaltui.files.agent_files import AgentFiles, Contents
+    from evaltui.files.agent_files import Contents
     from evaltui.files.interpreters import Interpreter
     from evaltui.runner.parent.python_check import PythonCheck
     from evaltui.runner.parent.starting import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
     from evaltui.runner.protocol import FilesOpened
-    from evaltui.runs.store import RunStore
 
 
 PYTHON = "Python"
@@ -119,7 +131,6 @@ class AgentState:
     @property
     def store(self) -> RunStore:
         """Where its runs are stored."""
-        from evaltui.runs.store import RunStore
 
         return RunStore.of(self.dir, self.settings)
 
@@ -136,7 +147,6 @@ class AgentState:
     @cached_property
     def secrets(self) -> Secrets:
         """What is masked in everything that is written."""
-        from evaltui.files.settings import secrets_of
 
         return secrets_of(self.dir)
 
@@ -177,7 +187,6 @@ class AgentState:
 
         `after_run`, the agent has written some itself, see `is_read_only`.
         """
-        from evaltui.files.agent_files import changed_files, is_read_only
 
         before, self._contents = self._contents, await asyncio.to_thread(self._contents_now)
         if before is not None and not self.followed:
@@ -193,7 +202,6 @@ class AgentState:
     def opened(self, files: FilesOpened, since: float) -> None:
         """Notes the files that a run has opened, which began at a moment in seconds since the epoch: from now
         on, those that it has read are the agent's."""
-        from evaltui.files.agent_files import UNKNOWN, used_files, was_written_since
 
         self._written |= used_files(self.dir, files.written).keys()
         new = {
@@ -217,8 +225,6 @@ class AgentState:
     def _contents_now(self) -> Contents:
         """In a thread."""
         if self._files is None:
-            from evaltui.files.agent_files import AgentFiles
-
             self._files = AgentFiles(self.dir, only_env=bool(self.address.url))
         contents = self._files.contents([*self._read.values()])
         return {**contents, PYTHON: str(self.address.interpreter.path)}
@@ -269,9 +275,6 @@ class AgentState:
     async def check_python(self) -> None:
         """Finds out whether its Python has what it needs, and its model a key, going by its source."""
         if not self.address.url and not self.read_only:
-            from evaltui.files.agent_source import agent_facts
-            from evaltui.runner.parent.python_check import check_python
-
             self.python_check = await asyncio.to_thread(check_python, self.address)
             facts = await asyncio.to_thread(agent_facts, self.dir)
             if self.info is None:
@@ -279,7 +282,6 @@ class AgentState:
             self._messages.publish(AgentChanged())
 
     async def _learn_tools(self) -> None:
-        from evaltui.runner.errors import AgentBrokenError
 
         began = time.monotonic()
         started = self.start_host()

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.errors import NO_PYTHON
+from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import Interpreter
+from evaltui.files.packages import install_command, package_of
 from evaltui.text.values import nearest
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
@@ -18,7 +20,6 @@ from evaltui.workbench.messages import AgentChanged, Messages, WorkbenchMessage
 
 if TYPE_CHECKING:
     from evaltui.core.model.errors import ErrorInfo
-    from evaltui.files.agent_source import SourcePlace
     from evaltui.files.watching import Changed
 
 # Cases of a starter.
@@ -43,7 +44,6 @@ def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
     without any, and where it is its Python or behind a network."""
     if agent.address.url or error.type == NO_PYTHON:
         return None
-    from evaltui.files.agent_source import SourcePlace, frame_place
 
     agent_dir = agent.dir
     if (place := frame_place(agent_dir, error.traceback)) is not None:
@@ -71,7 +71,6 @@ def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter)
         module = found[1]
     else:
         return None
-    from evaltui.files.packages import install_command, package_of
 
     folder = agent_folder(agent_dir).resolve()
     top = module.split(".")[0]

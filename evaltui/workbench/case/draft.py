@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.old_formats import kind_of
+from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.documents.case_file import CaseFile
 from evaltui.documents.editing.set import EditBuilder
+from evaltui.documents.json_text import parse
+from evaltui.documents.nodes import BOM
 from evaltui.documents.recovery import Draft as StoredDraft
 from evaltui.files.folders import short_path
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.editing import Editing
-from evaltui.workbench.case.fields import CasePart, DraftPart, Field, FieldError, RowId
-from evaltui.workbench.case.file_text import file_field, replaced
+from evaltui.workbench.case.fields import CasePart, DraftPart, Field, FieldError, RowId, syntax_error
 from evaltui.workbench.case.selected_case import SelectedCase
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.messages import DraftChanged, Messages
@@ -27,9 +30,40 @@ from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.documents.case_file import CaseFile
     from evaltui.documents.recovery import Recovered
     from evaltui.workbench.case.steps import Step
+
+
+def file_field(editing: Editing, path: Path) -> Field | None:
+    """The text of a file with `\\n` between its lines; None where it cannot be read as text."""
+    try:
+        text = editing.whole(path).text
+    except (OSError, EvalSetError):
+        return None
+    return Field(f"edit the JSON of {path.name}", _with_plain_lines(text), "json", _no_edit_of_a_case)
+
+
+def replaced(document: CaseFile, typed: str) -> CaseFile:
+    """The file with another text, its lines ended as before. Raises FieldError where that is in no format."""
+    text = _with_plain_lines(typed)
+    ended = text.replace("\n", "\r\n") if "\r\n" in document.text else text
+    try:
+        new = document.read(BOM + ended if document.text.startswith(BOM) else ended)
+    except ValueError as error:
+        problem = parse(text)
+        raise (syntax_error(problem) if isinstance(problem, Problem) else FieldError(str(error))) from error
+    if not isinstance(new.value, dict) and kind_of(new.value) is None:
+        raise FieldError("Must be a JSON object: { … }")
+    return new
+
+
+def _with_plain_lines(text: str) -> str:
+    return text.removeprefix(BOM).replace("\r\n", "\n")
+
+
+def _no_edit_of_a_case(text: str) -> EditBuilder:
+    raise FieldError("The text of a file is replaced as a whole")
+
 
 # Seconds after a key until its text is in the recovery file.
 _PAUSE = 0.4

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError
+from evaltui.documents.open_file import unusable
+from evaltui.documents.values import edits_of
+from evaltui.documents.whole_text import WholeText
 from evaltui.files.configs import UnreadableConfig
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
@@ -77,8 +80,6 @@ class Editing:
 
     def document(self, path: Path) -> CaseFile:
         """A file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
-        from evaltui.documents.open_file import unusable
-        from evaltui.documents.whole_text import WholeText
 
         document = self.whole(path)
         if isinstance(document, WholeText):
@@ -192,8 +193,6 @@ class Editing:
         return self.document(path).edited(self._edits(path, build).get(path, ())).cases[number]
 
     def _edits(self, path: Path, build: EditBuilder) -> dict[Path, list[Edit]]:
-        # The first frame does not wait for what edits.
-        from evaltui.documents.values import edits_of
 
         eval_set = self.copied(path)
         build(eval_set)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from evaltui.files.agent_source import SourcePlace, function_place, instruction_place, root_place
+
 if TYPE_CHECKING:
-    from evaltui.files.agent_source import SourcePlace
     from evaltui.workbench.agent.agent_state import AgentState
 
 
@@ -85,7 +86,6 @@ def at_line(command: Sequence[str], place: SourcePlace) -> EditorCall:
 
 def place_of_tool(agent: AgentState, name: str) -> SourcePlace | None:
     """The function of a tool; None for one that is no function of the agent's."""
-    from evaltui.files.agent_source import SourcePlace, function_place, instruction_place
 
     found = ((agent.info or {}).get("places") or {}).get(name)
     if found is not None:
@@ -95,7 +95,6 @@ def place_of_tool(agent: AgentState, name: str) -> SourcePlace | None:
 
 def place_of_agent(agent: AgentState, name: str = "") -> SourcePlace | None:
     """The instruction of an agent, of the root agent where no name is given; else where that is defined."""
-    from evaltui.files.agent_source import instruction_place, root_place
 
     name = name or str((agent.info or {}).get("name") or "")
     return instruction_place(agent.dir, name) or root_place(agent.dir)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.outcome import Status
+from evaltui.runs.history import open_run
+from evaltui.runs.matrices import newest_runs
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted
 from evaltui.workbench.workbench import Workbench
 
@@ -32,12 +37,6 @@ async def mark_failing(workbench: Workbench) -> None:
 
 def _failed_in_variants(agent: AgentState) -> tuple[int, list[tuple[CaseId, str]]]:
     """In a thread: how many variants the newest run has, 0 where it is no matrix, and what failed in them."""
-    # The first frame does not wait for what reads logs.
-    from evaltui.core.model.outcome import Status
-    from evaltui.runs.history import open_run
-    from evaltui.runs.matrices import newest_runs
-    from evaltui.runs.run_file import RunFile
-    from evaltui.runs.run_kind import RunKind
 
     paths, kind = newest_runs(agent.store), RunKind.of(agent.address)
     headers = [RunFile(path).header for path in paths]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +15,52 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
 from evaltui.views.cause import differences_of, made_call
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.cases.case_order import CaseOrder, in_order
 from evaltui.workbench.cases.filtering import Filtered, Scores, ShownScores
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, SelectionChanged
 from evaltui.workbench.result.outcomes import Outcomes
-from evaltui.workbench.state import Selection
+from evaltui.workbench.state import CaseOutcome, Selection
 
 if TYPE_CHECKING:
     from evaltui.documents.editing.set import SetEditor
+
+
+class CaseOrder(StrEnum):
+    """What cases are ordered by; cases without a result come last, equal ones as in the file."""
+
+    FILE = "file"
+    OUTCOME = "outcome"
+    TIME = "time"
+    COST = "cost"
+
+
+# The worst first.
+_OUTCOMES = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", "PASSED")
+
+
+def in_order(
+    eval_set: EvalSetFile,
+    numbers: Sequence[int],
+    order: CaseOrder,
+    outcome: Callable[[CaseId], CaseOutcome | None],
+) -> Sequence[int]:
+    """The numbers of cases of a set, from 0, in an order."""
+    if order is CaseOrder.FILE:
+        return numbers
+
+    def key(number: int) -> float:
+        scored = outcome(CaseId(eval_set.case_path, eval_set.cases[number].eval_id))
+        return float("inf") if scored is None else _rank(scored, order)
+
+    return sorted(numbers, key=key)
+
+
+def _rank(scored: CaseOutcome, order: CaseOrder) -> float:
+    if order is CaseOrder.OUTCOME:
+        return _OUTCOMES.index(scored.status)
+    known = scored.figures
+    of_a_run = known.seconds if order is CaseOrder.TIME else known.tokens
+    return -(of_a_run or 0.0) * known.runs
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.files.configs import config_file, config_files
+from evaltui.files.configs import config_file, config_files, find_config
 from evaltui.files.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
 from evaltui.files.folders import case_path, file_of
 from evaltui.files.settings import remember_config, remembered_config
@@ -267,7 +267,6 @@ class OpenSets:
 
     def config_now(self, path: Path) -> ConfigInUse | EvalSetError:
         """What scores a set now, or what is wrong with that."""
-        from evaltui.files.configs import find_config
 
         open_file = self.files.known(config_file(path, self.config))
         try:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.tags import typed_tags
 from evaltui.documents.editing import set as eval_sets
+from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import EditError
 from evaltui.files.eval_sets import migrated_text, read_eval_set, set_name
 from evaltui.files.folders import SET_SUFFIXES, agent_folder
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.case_plan import (
     Plan,
@@ -39,7 +41,6 @@ from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
-
 
 # New
 
@@ -350,3 +351,43 @@ async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[
         return False
     say(f"Wrote {new.name}; the old file is unchanged")
     return True
+
+
+_MOST_NAMED = 6
+
+
+def chosen_named(editing: Editing) -> str:
+    """The chosen cases in short: an id, or how many."""
+    cases = chosen(editing)
+    return cases[0].eval_id if len(cases) == 1 else counted(len(cases), "case")
+
+
+def common_tags(editing: Editing) -> list[str]:
+    """The tags that all chosen cases have."""
+    first, *others = ([*editing.sets.tags(case)] for case in chosen(editing))
+    return [tag for tag in first if all(tag in tags for tags in others)]
+
+
+def tags_hint(editing: Editing) -> str:
+    """What only some of the chosen cases have, else the tags that there are."""
+    common = common_tags(editing)
+    tags = dict.fromkeys(tag for case in chosen(editing) for tag in editing.sets.tags(case))
+    if some := [tag for tag in tags if tag not in common]:
+        return f"Some also have {some_of(some, _MOST_NAMED)}; these stay"
+    known = [tag for tag in editing.sets.known_tags() if tag not in common]
+    return f"Known: {some_of(known, _MOST_NAMED)}" if known else "Separated by spaces"
+
+
+def change_tags(editing: Editing, before: list[str], typed: str) -> None:
+    """Gives the chosen cases what was added to the tags that they had in common, and takes what is gone."""
+    wanted = typed_tags(typed)
+    added = [tag for tag in wanted if tag not in before]
+    removed = {tag for tag in before if tag not in wanted}
+    named = chosen_named(editing)
+    with refusing(editing.say):
+        plan = Plan(editing)
+        for path, numbers in numbers_in_sets(editing, chosen(editing)).items():
+            here = plan.of(path)
+            cases = [(here.eval_set_id, eval_id) for eval_id in ids_at(here, numbers)]
+            References(here.config).change_tags(cases, added, removed)
+        plan.do(f"tag {named}", editing.navigation.selection, lambda: editing.say(f"Tagged {named}"))

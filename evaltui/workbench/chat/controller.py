@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from evaltui.core.conversation.waiting import WaitingCall
+from evaltui.core.cost.metering import spent_in
+from evaltui.core.cost.prices import Prices
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.spending import Spending
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.chat.current_session import CurrentSession, info_of
+from evaltui.workbench.chat.origins import difference, read_origin
 from evaltui.workbench.messages import ChatProgressed, Messages
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY
@@ -104,7 +109,6 @@ class ChatController:
         """What a conversation can begin from in a case. Raises ValueError, with a sentence."""
 
         def read() -> Origin:
-            from evaltui.workbench.chat.origins import read_origin
 
             return read_origin(case, self._sets, self._outcomes)
 
@@ -387,7 +391,6 @@ class ChatController:
         self._messages.publish(ChatProgressed())
 
     async def _compare(self, before: ChatTurn, now: ChatTurn) -> None:
-        from evaltui.workbench.chat.origins import difference
 
         # What the agent framework says may be more than the models know.
         with suppress(ValueError):
@@ -396,4 +399,36 @@ class ChatController:
 
     def _on_printed(self, source: str, line: str) -> None:
         self._console.add(NO_RUN, source, line, None)
+        self._messages.publish(ChatProgressed())
+
+
+_OVER = (TurnStage.DONE, TurnStage.FAILED, TurnStage.CANCELLED)
+
+
+class ChatSpending:
+    """Prices the turns that were sent in a conversation, in the background, each once it is over. Turns that
+    were taken from a run or a case cost nothing here.
+
+    `prices` are those of the project's settings.
+    """
+
+    def __init__(self, prices: Callable[[], Mapping[str, OwnPrice]], messages: Messages) -> None:
+        self._prices = prices
+        self._messages = messages
+        self._known: dict[ChatTurn, Spending] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def of(self, transcript: Transcript) -> Spending | None:
+        """As far as it is known by now; None where nothing is."""
+        over = [turn for turn in transcript.turns if turn.source == "said" and turn.stage in _OVER]
+        new = [turn for turn in over if turn not in self._known]
+        if new and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._price(new))
+        known = [self._known[turn] for turn in over if turn in self._known]
+        return sum(known, Spending()) if known else None
+
+    async def _price(self, turns: list[ChatTurn]) -> None:
+        prices = Prices(self._prices())
+        for turn in turns:
+            self._known[turn] = await spent_in(turn.events, (), prices)
         self._messages.publish(ChatProgressed())

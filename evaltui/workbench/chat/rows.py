@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from typing import Any, Literal
 
+from evaltui.core.compare.diff import diff_state
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.errors import ErrorKind
@@ -270,8 +271,6 @@ class _TurnRows:
         )
 
     def _changes(self, delta: Json) -> tuple[StateDiff, ...]:
-        # It builds on the models, which the first frame does not wait for.
-        from evaltui.core.compare.diff import diff_state
 
         if self._state is None:
             self._state = dict(self.turn.state_before or {})

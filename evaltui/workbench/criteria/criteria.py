@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.declaration import SUBJECTS, Option
+from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.metrics.registry import METRICS, info_of
+from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
-from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config, new_config_text
 from evaltui.documents.editing.references import BlockList, dangling, idle_rules
 from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.values import copy_of, edits_of
+from evaltui.files.configs import is_eval_config_file, unclear_config
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.workbench.case.editing import Editing
@@ -39,6 +43,41 @@ from evaltui.workbench.criteria.rows import (
 from evaltui.workbench.criteria.values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.result.latest_scores import LatestScores
 from evaltui.workbench.result.outcomes import Outcomes
+
+# What the machine lacks is no error of the config.
+_FACTS = Facts(GeminiAccess(), has_module=lambda module: True)
+
+
+def config_problems(data: Any) -> list[Problem]:
+    """Every problem of a config's data, those of the whole first."""
+    model, problems = validate_config(data)
+    editor = ConfigEditor(data)
+    named = {problem.path[: len(path)] for problem in problems for path in _paths(editor)}
+    for path in _paths(editor):
+        if path not in named and (why := _of_criterion(editor, path, model)):
+            problems.append(Problem.error(path, why))
+    return problems
+
+
+def _paths(editor: ConfigEditor) -> list[JsonPath]:
+    return [path for name in editor.metrics if (path := editor.criterion_path(name)) is not None]
+
+
+def _of_criterion(editor: ConfigEditor, path: JsonPath, model: EvalConfig | None) -> str:
+    """Why a metric cannot be computed by its criterion, and what to do; "" where it can."""
+    name = str(path[-1])
+    if model is None:
+        # Another part of the config has errors.
+        alone = {**{key: value for key, value in editor.config.items() if key.startswith("custom")}}
+        criterion = {name: value_at(editor.config, path)}
+        alone |= {"evaltui": {"criteria": criterion}} if path[0] == "evaltui" else {"criteria": criterion}
+        model, problems = validate_config(alone)
+        if model is None:
+            return next((one.message for one in problems if one.path[: len(path)] == path), "")
+    metric = next((one for one in model.metrics() if one.metric_name == name), None)
+    found = metric and unmet_by_metric(metric, model, _FACTS, recorded=True)
+    return ". ".join(part.rstrip(".") for part in (found.why, found.fix) if part) if found else ""
+
 
 POLICY = "Run policy"
 """The title of the settings of runs."""
@@ -91,7 +130,6 @@ class Criteria:
 
     def refuses_text(self) -> str | None:
         """Why the text of the config cannot be edited, as a sentence."""
-        from evaltui.files.configs import is_eval_config_file, unclear_config
 
         if not self.exists and (problem := unclear_config(self._set_path)):
             return str(problem)
@@ -113,8 +151,6 @@ class Criteria:
 
     def problems(self) -> list[Problem]:
         """What is wrong with the config as it is now."""
-        from evaltui.workbench.criteria.problems import config_problems
-
         return config_problems(self._data())
 
     def written(self, row: Row) -> Any:
@@ -141,7 +177,6 @@ class Criteria:
         return self._config_of("saved", self._saved_data())
 
     def _config_of(self, side: str, data: Any) -> EvalConfig | None:
-        from evaltui.core.metrics.config_validation import validate_config
 
         known = self._validated.get(side)
         if known is None or known[0] is not data:

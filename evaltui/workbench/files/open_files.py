@@ -10,16 +10,25 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.case_file import Change
 from evaltui.documents.edits import EditError
+from evaltui.documents.merge import Choices, Conflict, merge
+from evaltui.documents.open_file import (
+    FileConflict,
+    OpenFile,
+    Outside,
+    read_document,
+    unusable,
+    write_together,
+)
 from evaltui.files.folders import CONFIG_NAME, agent_folder
 from evaltui.workbench.case.steps import Step, Steps
 from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
-    from evaltui.documents.case_file import CaseFile, Change
+    from evaltui.documents.case_file import CaseFile
     from evaltui.documents.edits import Edit
-    from evaltui.documents.merge import Choices, Conflict, Side
-    from evaltui.documents.open_file import FileConflict, OpenFile, Outside
+    from evaltui.documents.merge import Side
     from evaltui.documents.recovery import Recovered
     from evaltui.documents.saving import Fingerprint
 
@@ -73,8 +82,6 @@ class OpenFiles:
         return self.known(path) or self._opened(self._loaded(path, new_text))
 
     def _loaded(self, path: Path, new_text: str | None) -> OpenFile:
-        # What is only looked at does not wait for what edits.
-        from evaltui.documents.open_file import OpenFile, read_document
 
         document, on_disk = self._read(path) or read_document(path, new_text)
         return OpenFile(path, document, on_disk, self._folder)
@@ -126,7 +133,6 @@ class OpenFiles:
 
     def _changes(self, documents: Mapping[Path, CaseFile]) -> dict[Path, Change]:
         """The changes that make files these documents."""
-        from evaltui.documents.case_file import Change
 
         return {path: Change.between(self._files[path].document, new) for path, new in documents.items()}
 
@@ -142,7 +148,6 @@ class OpenFiles:
 
     def _as_one(self, last: Step, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
         """Both steps as one; the documents are those after the later, which is not done yet."""
-        from evaltui.documents.case_file import Change
 
         changes = dict(last.changes)
         for path, new in documents.items():
@@ -183,7 +188,6 @@ class OpenFiles:
     def _step_back(self, taken_from: Steps, put_to: Steps) -> Step | None:
         if taken_from.top is None:
             return None
-        from evaltui.documents.merge import Conflict, merge
 
         step, bases = taken_from.pop()
         changes = step.inverse.changes
@@ -265,7 +269,6 @@ class OpenFiles:
 
     async def _written(self, files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
         """As `write_together`; until it is known what is on disk, nothing counts as saved."""
-        from evaltui.documents.open_file import write_together
 
         for file in files:
             self._files[file.path].is_being_written = True
@@ -285,8 +288,6 @@ class OpenFiles:
 
     async def _merge(self, file: OpenFile, outside: Outside) -> FileConflict | None:
         """Take over what was changed outside; what the user has to decide."""
-        from evaltui.documents.merge import Choices
-        from evaltui.documents.open_file import FileConflict
 
         conflict = await self._merge_as(file, outside, Choices())
         return FileConflict(file.path, conflict, file.document.text, outside) if conflict else None
@@ -294,7 +295,6 @@ class OpenFiles:
     async def _merge_as(
         self, file: OpenFile, outside: Outside, choices: Choices, whole: Side | None = None
     ) -> Conflict | None:
-        from evaltui.documents.merge import Conflict
 
         found = await self._worked_out(file, lambda mine: mine.merged(outside, choices, whole))
         if isinstance(found, Conflict):
@@ -359,8 +359,6 @@ class OpenFiles:
         elif outside.document is not None and outside.is_whole:
             self._rebase(file, outside.document, outside)
         else:
-            from evaltui.documents.open_file import unusable
-
             raise unusable(file.path, outside.text or "")
         return None
 
@@ -375,8 +373,6 @@ class OpenFiles:
         Where the file has changed meanwhile, that is merged: a conflict is given back as by `save`, no step
         where the file has all of it. Raises EditError where edits of this session are in conflict.
         """
-        from evaltui.documents.merge import Conflict
-        from evaltui.documents.open_file import FileConflict, OpenFile, Outside
 
         path = recovered.path
         async with self._lock:

@@ -1,19 +1,33 @@
-"""The matrix that is looked at: its rows in an order, and what a case did in two of its variants."""
+"""The matrix that is shown: its rows in an order, what a case did in two of its variants, and its export."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, get_args
 
 from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
+from evaltui.documents.files import write_atomically
+from evaltui.files.packages import extra_command
+from evaltui.files.settings import secrets_of
+from evaltui.reports.html.matrix_page import html_matrix
+from evaltui.reports.markdown_matrix import markdown_matrix
+from evaltui.reports.matrix_csv import matrix_csv
+from evaltui.reports.matrix_json import matrix_json
+from evaltui.reports.matrix_report import MatrixReport, stored_matrix_report
 from evaltui.runs.listing import run_title
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, open_matrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
+from evaltui.text.figures import counted
+from evaltui.text.lines import Line
 from evaltui.workbench.runs.run_list import Side
+from evaltui.workbench.state import deciding_repeat
 
 Order = Literal["set", "difference", "pass rate"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -147,3 +161,169 @@ def _extent(store: RunStore, stored: StoredMatrix | None) -> object:
 def title_of(stored: StoredMatrix) -> str:
     """`base, flash and pro`"""
     return ", ".join(log.name for log in stored.logs)
+
+
+NONE_YET: Line = [
+    ("No matrix yet. A run of several variants in a terminal makes one:\n\n", "muted"),
+    ("evaltui run --variant base --variant flash:model=gemini-2.5-flash", "key"),
+]
+
+
+class MatrixView:
+    """A matrix as it is looked at."""
+
+    def __init__(self) -> None:
+        self.opened: OpenMatrix | None = None
+        self.column = 0
+        """The variant of the current cell, by its place in the matrix."""
+        self.order: Order = "set"
+        self.differing = False
+        """Whether only cases that differ are listed."""
+        self.note: Line = [("Reading the runs…", "muted")]
+        """Why there is no matrix."""
+        self.first = 0
+        """Of the variants besides the base, the first one that is shown."""
+        self.repeat: int | None = None
+        """The repeat that is looked at, from 0; None for the one that decides the result."""
+        self._folded: set[str] = set()
+
+    def show(self, opened: OpenMatrix | None) -> None:
+        """Shows a matrix; what is current stays where the same one was read again."""
+        is_other = opened is None or self.opened is None or opened.stored.id != self.opened.stored.id
+        self.opened = opened
+        if opened is not None and (is_other or self.column >= len(opened.matrix.columns)):
+            self.column, self.first = next(iter(others_of(opened.matrix)), opened.matrix.base), 0
+
+    def refusal(self, *, besides_base: bool = False) -> str | None:
+        """Why nothing can be done with the current variant, as a sentence; None where something can."""
+        if self.opened is None:
+            return "No matrix yet" if self.note is NONE_YET else "".join(text for text, _ in self.note)
+        if besides_base and self.column == self.opened.matrix.base:
+            return "This is the base; select another variant"
+        return None
+
+    def go_to(self, column: int, fitting: int) -> None:
+        """Makes a variant the current one; `fitting` is for how many besides the base there is room."""
+        if self.opened is None:
+            return
+        self.column = column
+        others = others_of(self.opened.matrix)
+        if column in others:
+            place = others.index(column)
+            self.first = min(max(self.first, place - fitting + 1), place)
+
+    def step(self, step: int, fitting: int) -> None:
+        """Goes on by so many variants, the base being the first."""
+        if self.opened is not None:
+            shown = [self.opened.matrix.base, *others_of(self.opened.matrix)]
+            place = max(0, min(shown.index(self.column) + step, len(shown) - 1))
+            self.go_to(shown[place], fitting)
+
+    def set_base(self) -> None:
+        """Compares the others with the current variant; the base before is the current one then."""
+        if self.opened is not None:
+            before = self.opened.matrix.base
+            self.opened = replace(self.opened, matrix=self.opened.matrix.with_base(self.column))
+            self.column, self.first = before, 0
+
+    def sort(self) -> None:
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+
+    def fold(self, path: str) -> None:
+        """Folds a set, or unfolds it."""
+        self._folded ^= {path}
+
+    def rows(self) -> list[MatrixRow]:
+        if self.opened is None:
+            return []
+        return rows_of(
+            self.opened.matrix, self.order, self.column, differing=self.differing, folded=self._folded
+        )
+
+    def cases_of(self, row: MatrixRow) -> tuple[list[CaseId], str]:
+        """The cases of a row, and what they are called: a case, or all of a set."""
+        if isinstance(row, Row):
+            return [row.case], row.case.eval_id
+        if row is None or self.opened is None:
+            return [], ""
+        cases = [one.case for one in self.opened.matrix.sets[row.path]]
+        return cases, f"{row.label}, {counted(len(cases), 'case')}"
+
+    # Repeats
+
+    def repeat_of(self, result: CaseResult) -> int:
+        """The repeat of a result that is shown, from 0."""
+        last = len(result.repeats) - 1
+        return deciding_repeat(result) if self.repeat is None else min(self.repeat, last)
+
+    def step_repeat(self, step: int, result: CaseResult) -> str:
+        """Looks at the next repeat, or the one before it; returns which it is, as a sentence."""
+        runs = len(result.repeats)
+        if runs < 2:
+            return "One repeat"
+        self.repeat = (self.repeat_of(result) + step) % runs
+        return f"Repeat {self.repeat + 1} of {runs}"
+
+
+def others_of(matrix: Matrix) -> tuple[int, ...]:
+    """The variants besides the base."""
+    return tuple(place for place in range(len(matrix.columns)) if place != matrix.base)
+
+
+def _html(report: MatrixReport) -> str:
+
+    return html_matrix(report)
+
+
+def _markdown(report: MatrixReport) -> str:
+
+    return markdown_matrix(report)
+
+
+def _json(report: MatrixReport) -> str:
+
+    return json.dumps(matrix_json(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def _csv(report: MatrixReport) -> str:
+
+    return matrix_csv(report)
+
+
+_FORMATS: Mapping[str, Callable[[MatrixReport], str]] = {
+    ".html": _html,
+    ".md": _markdown,
+    ".json": _json,
+    ".csv": _csv,
+}
+
+
+def refuses_file(name: str) -> str | None:
+    """Why no matrix can be written to a file of this name, as a sentence."""
+    path = Path(name.strip()).expanduser()
+    if path.suffix not in _FORMATS:
+        return f"The name ends in {', '.join(_FORMATS)}"
+    if not path.parent.is_dir():
+        return f"The folder {path.parent} does not exist"
+    if path.exists():
+        # It may be an eval set, or somebody's notes.
+        return f"{path.name} already exists"
+    if path.suffix == ".html" and find_spec("jinja2") is None:
+        return f"Jinja2 is not installed. Run {extra_command('report')}"
+    return None
+
+
+def free_name() -> str:
+    """The name that is suggested: of a file that is not there yet."""
+    names = ("matrix.html", *(f"matrix-{number}.html" for number in range(2, 100)))
+    return next((name for name in names if not Path(name).exists()), names[0])
+
+
+def export_matrix(opened: OpenMatrix, name: str, agent_dir: Path) -> str:
+    """Writes it, in a thread; returns what came of that, as a sentence."""
+    path = Path(name.strip()).expanduser()
+    try:
+        write_atomically(path, _FORMATS[path.suffix](stored_matrix_report(opened, secrets_of(agent_dir))))
+    except OSError as error:
+        return f"{path} cannot be written: {error.strerror or error}"
+    return f"Wrote {path}"

@@ -13,10 +13,16 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.variant_agents import as_variant
 from evaltui.files.variants import hidden_in
+from evaltui.runner.parent.starting import HostSettings, start_host
+from evaltui.runner.plan import RepeatDone
+from evaltui.runs import execution
+from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
+from evaltui.runs.selection import RunRequest, resuming
 from evaltui.text.figures import counted, show_number
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, RunProgressed
+from evaltui.workbench.runs.running import EditedSets
 from evaltui.workbench.state import CANCELLING, nothing_to_cancel
 
 if TYPE_CHECKING:
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
     from evaltui.runner.parent.starting import StartedHost
     from evaltui.runs.execution import ExecutedRun, RunService, RunUpdate
     from evaltui.runs.resuming import Resumption
-    from evaltui.runs.selection import RunRequest
 
 # More is a matter for the command line.
 _MOST = 1000
@@ -105,7 +110,6 @@ class MoreRepeats:
             await asyncio.wait([self._task])
 
     async def _work(self, log: Path, more: dict[CaseId, int]) -> None:
-        from evaltui.runs.resuming import ResumeError
 
         try:
             executed = await self._run(log, more)
@@ -125,9 +129,6 @@ class MoreRepeats:
             self._messages.publish(RunProgressed())
 
     async def _run(self, log: Path, more: dict[CaseId, int]) -> ExecutedRun:
-        from evaltui.runs import execution
-        from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
-        from evaltui.workbench.runs.running import EditedSets
 
         header = await asyncio.to_thread(begun_with, log)
         variant, sets = header.variant, EditedSets(self._sets)
@@ -145,19 +146,16 @@ class MoreRepeats:
             return await run(request, sets, self._take, lambda: self._start(address))
 
     def _request(self, address: AgentAddress, resumption: Resumption) -> RunRequest:
-        from evaltui.runs.selection import RunRequest, resuming
 
         return resuming(RunRequest(address, settings=self._agent.settings), resumption)
 
     def _start(self, address: AgentAddress) -> StartedHost:
-        from evaltui.runner.parent.starting import HostSettings, start_host
 
         settings = HostSettings(address, self._agent.settings.timeout)
         self._host = start_host(settings)
         return self._host
 
     def _take(self, update: RunUpdate) -> None:
-        from evaltui.runner.plan import RepeatDone
 
         if isinstance(update, RepeatDone):
             self._done += 1

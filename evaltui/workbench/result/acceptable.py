@@ -59,6 +59,8 @@ def choices_in_list(editing: Editing) -> list[Choice]:
 
 
 def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
+    from evaltui.core.compare.explain import call_name
+
     path = at.path or ""
     if at.kind == "state":
         label = f"accept {path} of final state"
@@ -69,8 +71,6 @@ def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterat
         label = f"accept intermediate response of turn {at.turn + 1}"
         yield Choice("text", "This text", label, (case,), at.turn, at.text)
     elif at.turn is not None and at.row is not None:
-        from evaltui.core.compare.explain import call_name
-
         name = call_name(result.turns[at.turn].calls[at.row])
         if at.kind == "argument":
             label = f"accept {path or 'args'} of {name}"

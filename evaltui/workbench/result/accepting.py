@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import answer_text
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.json_paths import eval_ids
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.edits import EditError
@@ -26,6 +30,7 @@ from evaltui.workbench.agent.background import Progress, in_thread
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.acceptable import Choice, refuses_outcome, refuses_unread
 from evaltui.workbench.result.freshness import State
+from evaltui.workbench.result.scoring_again import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
@@ -122,8 +127,6 @@ async def effects(
     workbench: Workbench, proposal: Proposal, most: int
 ) -> AsyncIterator[tuple[CaseResult, CaseResult]]:
     """The results of the first cases before and after, scored on the last run; no agent is asked."""
-    from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.workbench.result.scoring_again import actual_of, score_again
 
     editing = workbench.editing
     after = {change.path: change.after.value for change in proposal.changes}
@@ -215,7 +218,6 @@ def _propose(
 
 def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     """What was done in the run of a case that is shown, turn by turn."""
-    from evaltui.core.conversation.invocations import invocations_from_events
 
     events = editing.outcomes.events_of(case.id)
     if events is None:
@@ -227,7 +229,6 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
 
 def _accept(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> None:
     # It builds on the models.
-    from evaltui.documents.editing.accepting import Accepting
 
     result = case.scored.shown
     accepting = Accepting(editor, thoughts=case.scored.config.evaltui.thoughts == "score")
@@ -263,7 +264,6 @@ def _accept(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[In
 
 def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> Iterator[str]:
     """What speaks against taking this run for what is expected."""
-    from evaltui.core.model.eval_set import answer_text
 
     run, result = case.scored.run.name, case.scored.shown
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import Modes, ToolMode, modes_of
 from evaltui.core.model.problems import EvalSetError
+from evaltui.files.recordings import Recordings, read_recordings, recordings_path
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.state import CaseOutcome, SameConfig
 
@@ -149,6 +150,7 @@ def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
 @lru_cache(1024)
 def _given(case: StoredCase, stubs: bool) -> str:
     """Raises ValueError for what is no case."""
+
     from evaltui.core.recordings.given import given_to_agent
 
     return given_to_agent(case.model(), Modes(tools="stub" if stubs else "live"))
@@ -176,6 +178,8 @@ def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig |
 
 def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
     """What a result was scored by that is not what it had in its run."""
+    from evaltui.core.metrics.normal_config import score_alike
+
     if result.logged is not None and result.logged.figures.eval_set_id != result.figures.eval_set_id:
         yield "set"
     case, config = result.ran or (result.stored, result.config)
@@ -183,7 +187,6 @@ def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
         yield "case"
     if config is result.config:
         return
-    from evaltui.core.metrics.normal_config import score_alike
 
     if config is None or not score_alike(config, result.config):
         yield "config"
@@ -193,7 +196,6 @@ def recorded_otherwise(
     results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
 ) -> dict[CaseId, str]:
     """In a thread: what the runs of cases have used of recordings that are other ones by now."""
-    from evaltui.files.recordings import Recordings, read_recordings, recordings_path
 
     recordings: dict[str, Recordings] = {}
     for path, eval_set in sets.items():

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Lookups, Progress, in_thread
-from evaltui.workbench.case.draft_result import DraftResult
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, freshness, gets_otherwise, recorded_otherwise
-from evaltui.workbench.result.rescoring import Rescoring
+from evaltui.workbench.result.rescoring import DraftResult, Rescoring
 from evaltui.workbench.result.results import Results, Verdicts
 from evaltui.workbench.result.stored_results import StoredResult
 from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
@@ -257,7 +257,6 @@ class Outcomes:
     def _read_history(self, case: CaseId) -> CaseHistory:
         """In a thread: the first frame does not wait for what reads runs."""
         from evaltui.runs.history import CaseHistory, History
-        from evaltui.runs.run_kind import RunKind
 
         try:
             return History(self._agent.store, RunKind.of(self._agent.address)).of(case)
@@ -478,7 +477,6 @@ class Outcomes:
 
     async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
-        from evaltui.runs.run_kind import RunKind
         from evaltui.workbench.result.earlier_results import last_outcomes
 
         sets = self._sets

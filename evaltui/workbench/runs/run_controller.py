@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
+from evaltui.runner.exception_kinds import nearest_first
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
@@ -164,7 +166,6 @@ class RunController:
     async def resume(self, path: Path) -> bool:
         """Runs what an interrupted run left to do, in a run that has all of it; False where it cannot."""
         from evaltui.runs.resuming import ResumeError, read_resumption
-        from evaltui.runs.run_kind import RunKind
         from evaltui.workbench.runs.running import EditedSets
 
         if reason := self.refuses_to_run():
@@ -229,7 +230,6 @@ class RunController:
         return self.current
 
     def _next_number(self) -> int:
-        # The first frame does not wait for what reads runs.
         from evaltui.runs.run_writer import next_number
 
         try:
@@ -284,8 +284,6 @@ class RunController:
 
     def _tell_failure(self, run: Run, error: Exception) -> None:
         import traceback
-
-        from evaltui.runner.exception_kinds import nearest_first
 
         # Of what ran side by side, what failed by itself.
         own = next(one for one in nearest_first(error) if not isinstance(one, BaseExceptionGroup))

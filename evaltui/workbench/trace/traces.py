@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.trace.spans import SPAN_KINDS, SpanTree
 from evaltui.text.values import did_you_mean
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.stored_results import StoredResult
@@ -192,8 +193,6 @@ class Outline:
     """
 
     def __init__(self) -> None:
-        # The first frame shows none.
-        from evaltui.core.trace.spans import SpanTree
 
         self.tree = SpanTree()
         self.folded: set[int] = set()
@@ -302,7 +301,6 @@ class Outline:
 
 
 def _misunderstood(term: re.Match[str]) -> str:
-    from evaltui.core.trace.spans import SPAN_KINDS
 
     word = term["word"] or term["quoted"] or ""
     if term["field"] != "kind" or word.lower() in SPAN_KINDS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.tool_values import first_value, member_schema
 from evaltui.documents.edits import EditError, at_path
@@ -58,7 +59,6 @@ def nest_operation(
 
 def path_in_name(name: str) -> JsonPath | None:
     """`a.b[0]` as a path, `['a.b']` as the one name in it; None for a name that is only a name."""
-    from evaltui.core.model.arg_rule import parse_arg_path
 
     if not {".", "["} & set(name):
         return None
