@@ -18,8 +18,8 @@ from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, Span, cells, divided, draw, fit
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import HearingScreen, set_border_texts
-from evaltui.tui.widgets.lines import LineView, ScrolledLines, content
-from evaltui.tui.widgets.writer import MAX_WIDTH, Link, Page
+from evaltui.tui.widgets.lines import LineView, content
+from evaltui.tui.widgets.writer import Link, Page, PageView
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import (
     AgentChanged,
@@ -269,24 +269,17 @@ class Beside(PaneFrame):
 _TURN = "turn "
 
 
-class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
+class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
     """Shows a page about the selection, written anew for every width and whenever `shown_state` changes."""
-
-    widest = MAX_WIDTH
-    """The cells that a line of the page may have."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self.page = Page(80)
         self._written: object = None
         self._shown = Selection()
 
     @abstractmethod
     def shown_state(self) -> object:
         """What the page is made of: while it is equal, the page is not written again."""
-
-    @abstractmethod
-    def write(self, page: Page) -> None: ...
 
     def follow(self) -> None:
         width = self.size.width - 2
@@ -295,11 +288,7 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
         written = (self.shown_state(), width)
         if written != self._written:
             self._written = written
-            page = Page(width, self.widest)
-            self.write(page)
-            # Only a page that is whole is drawn.
-            self.page = page
-            self.lines_changed(len(page.lines))
+            self.write_page()
         if self._workbench.navigation.selection != self._shown:
             self._shown = self._workbench.navigation.selection
             self._scroll_to_selection()
@@ -330,12 +319,6 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self.follow()
-
-    def line(self, number: int) -> Line:
-        return [(" ", ""), *self.page.lines[number]]
-
-    def full_text(self, number: int) -> str:
-        return self.page.full_texts.get(number) or super().full_text(number)
 
     def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
         """Of two sides, that one in which the mouse began to select."""

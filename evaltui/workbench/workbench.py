@@ -66,39 +66,20 @@ class Workbench:
         self.outcomes = Outcomes(self.agent, self.sets, messages)
         self.navigation = Navigation(self.sets, self.outcomes, messages)
         self.editing = Editing(self.sets, self.outcomes, self.navigation, messages)
-        self.runs = RunController(
-            self.agent,
-            self.sets,
-            self.outcomes,
-            self.navigation,
-            self.console,
-            look_outside=self.editing.look_outside,
-            reload=self.open,
-            messages=messages,
-            service=run_service,
-        )
+        self.runs = RunController(self.agent, self.editing, self.console, self.open, messages, run_service)
         self.runs.is_busy = lambda: self.repeats_more
         self._run_service = run_service
         watched = (*given, *([config] if config else []))
         self.following = Following(self.agent, self.outcomes, watched, self.open, messages)
         """What other programs change, where nothing is edited or run."""
-        self.watch = Watch(
-            self.agent,
-            self.sets,
-            self.outcomes,
-            self.navigation,
-            self.runs,
-            watched,
-            reload=self.open,
-            messages=messages,
-        )
+        self.watch = Watch(self.agent, self.editing, self.runs, watched, self.open, messages)
 
     @cached_property
     def drafting(self) -> Drafting:
         """The field that is open; the first frame does not wait for what edits."""
         from evaltui.workbench.case.draft import Drafting
 
-        return Drafting(self.selected, self.outcomes, self.navigation, self.editing, self.messages)
+        return Drafting(self.selected, self.editing, self.messages)
 
     @cached_property
     def selected(self) -> SelectedCase:

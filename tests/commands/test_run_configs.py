@@ -141,7 +141,7 @@ async def test_what_is_changed_on_screen_goes_to_the_config_above_the_sets(tmp_p
     await workbench.open()
     (entry,) = workbench.sets.listed
     assert workbench.sets.scored_by([config]) == {entry.path}
-    shown = Criteria(workbench.sets, workbench.outcomes, workbench.editing, entry.path)
+    shown = Criteria(workbench.editing, entry.path)
     assert (shown.path, shown.sets) == (config, [entry])
     (row,) = (row for row in shown.sections()[0].rows if isinstance(row, MetricRow))
     assert (row.name, row.threshold) == ("response_match_score", 0.5)
@@ -161,9 +161,6 @@ async def test_where_it_is_not_clear_the_criteria_say_so(tmp_path):
     workbench = Workbench(agent)
     await workbench.open()
     (entry,) = workbench.sets.listed
-    assert (
-        "a_config.json and b_config.json."
-        in Criteria(workbench.sets, workbench.outcomes, workbench.editing, entry.path).unreadable()
-    )
+    assert "a_config.json and b_config.json." in Criteria(workbench.editing, entry.path).unreadable()
     assert "a_config.json" in str(workbench.sets.open(entry.path).errors[0])
     await workbench.close()

@@ -96,7 +96,7 @@ async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
     assert outcomes() == ["PASSED", "FAILED", "ERROR"]
     # Both are still compared with the secrets that the log does not have.
     for threshold, expected in [(0.1, ["PASSED", "PASSED", "ERROR"]), (1, ["PASSED", "FAILED", "ERROR"])]:
-        criteria = Criteria(workbench.sets, workbench.outcomes, workbench.editing, entry.path)
+        criteria = Criteria(workbench.editing, entry.path)
         (row,) = (row for row in criteria.sections()[0].rows if isinstance(row, MetricRow))
         assert criteria.set_threshold(row, threshold)
         await workbench.outcomes.rescored([criteria.path])

@@ -210,7 +210,7 @@ class Editor:
     def criterion(self, act: str, kind: type, *given: Any, **fields: Any) -> None:
         """Something that is done to a row of the criteria."""
         bench = self.workbench
-        criteria = Criteria(bench.sets, bench.outcomes, self.editing, self.path)
+        criteria = Criteria(self.editing, self.path)
         rows = (row for section in criteria.sections() for row in section.rows if isinstance(row, kind))
         row = next(row for row in rows if all(getattr(row, name) == fields[name] for name in fields))
         assert getattr(criteria, act)(row, *given), bench.messages.notice
@@ -225,7 +225,7 @@ class Editor:
 
     def relax(self, eval_id: str, at: DifferenceAt, arg: str, match: Any, scope: RuleScope) -> None:
         bench, case = self.workbench, CaseId(SET, eval_id)
-        made = Relaxing(bench.agent, bench.sets, bench.outcomes, self.editing, case, at)
+        made = Relaxing(bench.agent, self.editing, case, at)
         assert made.apply(made.rule(arg, match, scope))
 
     def texts(self) -> dict[str, str]:

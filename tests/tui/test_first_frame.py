@@ -12,6 +12,7 @@ from evaltui.tui.layout import PANES
 from evaltui.tui.main import screen as main
 from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import Pane
+from evaltui.workbench.messages import FilesChanged
 from evaltui.workbench.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("every_frame")
@@ -75,5 +76,5 @@ async def test_lines_painted_before_the_list_follows_the_files_are_those_that_it
         # Nothing is drawn until something is awaited.
         app.workbench.sets.workspace = open_workspace(tmp_path)
         assert "case_4" in "".join(text for text, _ in tree.line(5))
-        app.workbench.say("changed")
+        app.workbench.messages.publish(FilesChanged())
         await until(pilot, lambda: "case_4" not in screen_text(app))

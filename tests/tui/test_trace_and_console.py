@@ -9,6 +9,7 @@ from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.tui.inspector import Inspector, InspectorLines
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.trace.view import TraceView
+from evaltui.workbench.messages import RunProgressed
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -278,7 +279,7 @@ async def test_the_console_shows_what_was_printed_and_counts_what_was_not_seen(d
         # Which case printed a line that comes when it is over cannot be known.
         key = CaseId(app.workbench.sets.listed[0].case_path, "shouts")
         app.workbench.console.add(1, "stdout", "a line of its own", key)
-        app.workbench.say("printed")
+        app.workbench.messages.publish(RunProgressed())
         await until(pilot, lambda: "stdout shouts a line of its own" in " ".join(screen_text(app).split()))
         assert "6 Console 2" not in screen_text(app)
         shown = screen_text(app)

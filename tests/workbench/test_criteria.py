@@ -40,7 +40,7 @@ def criteria_of(greetings, text=None):
     if text is not None:
         greetings.config.write_text(text, encoding="utf-8")
     bench = greetings.workbench
-    return Criteria(bench.sets, bench.outcomes, bench.editing, greetings.path)
+    return Criteria(bench.editing, greetings.path)
 
 
 def rows(criteria, kind):

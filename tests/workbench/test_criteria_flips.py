@@ -38,7 +38,7 @@ async def run(write_agent, until, request, monkeypatch):
     await bench.open()
     bench.runs.run_all()
     await until(lambda: bench.runs.current and bench.runs.current.over)
-    criteria = Criteria(bench.sets, bench.outcomes, bench.editing, path)
+    criteria = Criteria(bench.editing, path)
     yield SimpleNamespace(bench=bench, criteria=criteria, path=path, config=config, where=request.param)
     await bench.close()
 
@@ -171,7 +171,7 @@ async def test_opened_with_unsaved_changes_cases_are_compared_with_the_criteria_
     run.criteria.remove(row_of(run, MetricRow, "tool_trajectory_avg_score"))
     await scored(run)
     bench = run.bench
-    criteria = Criteria(bench.sets, bench.outcomes, bench.editing, run.path)
+    criteria = Criteria(bench.editing, run.path)
     flips = flips_of(criteria)
     if run.where == "in a file":
         assert (changed(flips), flips.scored) == ({"calls": (Status.FAILED, Status.PASSED)}, 5)
@@ -252,7 +252,7 @@ async def test_cases_flip_by_their_scores_as_when_they_are_scored_again(
     await bench.open()
     bench.runs.run_all()
     await until(lambda: bench.runs.current and bench.runs.current.over)
-    tried = Criteria(bench.sets, bench.outcomes, bench.editing, path)
+    tried = Criteria(bench.editing, path)
     run = SimpleNamespace(bench=bench, criteria=tried, config=config)
     results = bench.outcomes.results
     flipped = 0

@@ -45,7 +45,7 @@ async def edited(folder, start, random, changes):
     config.write_text(start, encoding="utf-8")
     bench = Workbench(folder)
     await bench.open()
-    criteria = Criteria(bench.sets, bench.outcomes, bench.editing, bench.navigation.file)
+    criteria = Criteria(bench.editing, bench.navigation.file)
     for _ in range(changes):
         row = random.choice([row for section in criteria.sections() for row in section.rows])
         change(criteria, row, random)

@@ -28,6 +28,6 @@ async def test_a_dataset_is_read_only_and_offers_to_be_migrated(tmp_path):
     selection = Selection(shown.case_path, "a")
     assert chosen_cases.refuses_to_convert(workbench.sets, selection) is None
     assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "a"
-    criteria = Criteria(workbench.sets, workbench.outcomes, workbench.editing, dataset)
+    criteria = Criteria(workbench.editing, dataset)
     assert criteria.unreadable().startswith("eval_config.yaml is a config of agents-cli, read-only")
     assert criteria.refuses_text() == criteria.unreadable()

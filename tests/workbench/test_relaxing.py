@@ -82,7 +82,7 @@ def relaxing(orders, path="query", eval_id="late"):
 
 def relaxing_of(orders, key, difference):
     bench = orders.workbench
-    return Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, key, difference)
+    return Relaxing(bench.agent, bench.editing, key, difference)
 
 
 def statuses(orders):

@@ -171,7 +171,7 @@ async def test_results_of_a_run_are_in_its_file_and_those_scored_again_in_memory
 
 async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch):
     scores = counted_calls(monkeypatch, ScoreTable, "add_stored")
-    criteria = Criteria(opened.sets, opened.outcomes, opened.editing, path)
+    criteria = Criteria(opened.editing, path)
 
     def row(name="response_match_score"):
         rows = (one for section in criteria.sections() for one in section.rows)

@@ -502,5 +502,5 @@ class FieldEditor:
         if width != self._width:
             # How high it is depends on where it begins.
             self._width = width
-            pane.write_page()
+            pane.write_changes()
         field.widget.styles.height = self.height()

@@ -23,9 +23,13 @@ from evaltui.workbench.case.steps import Step
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
+# Members of an object or array that `tab` goes through.
+_MOST_MEMBERS = 100
 
-class CasePage(PagePane, can_focus=True, inherit_bindings=False):
-    """Shows the selected case as rows with a cursor, or the facts of the selected set."""
+
+class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
+    """Shows the selected case as rows with a cursor, and does what can be done with them; or the facts of the
+    selected set."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -35,6 +39,8 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
         """Index of the row that the cursor is on."""
         self.placed: Sequence[Placed] = ()
         """Lines of each row on the page."""
+        self._at: RowId = ()
+        self._went_to: Selection | None = None
 
     def heading(self) -> Line:
         selection = self._workbench.navigation.selection
@@ -85,7 +91,7 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
 
     # The page
 
-    def write_page(self) -> None:
+    def write_changes(self) -> None:
         """Writes the page anew if what it shows has changed."""
         super().follow()
 
@@ -169,30 +175,6 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
     def is_focused(self) -> bool:
         """Whether the pane or a field in it has the focus."""
         return self.has_focus_within
-
-
-def _named(row: Row) -> str:
-    """What a row is called where its path is told."""
-    match row.role:
-        case "turn":
-            return row.label.lower()
-        case "call":
-            return str(row.value) or "call"
-        case _:
-            return row.name or row.label or ("add" if row.role == "hint" else "call")
-
-
-# Members of an object or array that `tab` goes through.
-_MOST_MEMBERS = 100
-
-
-class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
-    """Goes from row to row of the selected case, and does what can be done there."""
-
-    def __init__(self, workbench: Workbench, *, id: str) -> None:
-        super().__init__(workbench, id=id)
-        self._at: RowId = ()
-        self._went_to: Selection | None = None
 
     # The cursor
 
@@ -430,3 +412,14 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
                 self.move_to_id(operation.then)
             self.show_soon()
         return done
+
+
+def _named(row: Row) -> str:
+    """What a row is called where its path is told."""
+    match row.role:
+        case "turn":
+            return row.label.lower()
+        case "call":
+            return str(row.value) or "call"
+        case _:
+            return row.name or row.label or ("add" if row.role == "hint" else "call")

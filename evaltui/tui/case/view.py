@@ -150,7 +150,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._how_to_run.refresh_changed()
         if self.is_attached and self.screen.is_active:
             self._json.show()
-        self.write_page()
+        self.write_changes()
         self._editor.place()
         self._keep_field_in_view()
 

@@ -202,7 +202,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return []
         row = self._rows.row(number)
         eval_set = self._rows.eval_set(row)
-        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
+        marker = self.marker(number)
         width = self.line_width - 1
         if row.case is None:
             folded = eval_set.case_path in self._folded_sets

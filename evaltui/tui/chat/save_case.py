@@ -263,7 +263,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         choices = self._choices()
         here = number == self.cursor and self.has_focus
-        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
+        marker = self.marker(number)
         if number < len(choices.turns):
             return [marker, *self._turn(choices.turns[number], number + 1, current=self._at if here else -1)]
         return [marker, *self._state(choices, is_final=number > len(choices.turns), here=here)]

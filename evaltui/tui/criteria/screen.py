@@ -157,7 +157,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self._workbench = workbench
         # Where the cursor begins; "" for the first row.
         self._metric = metric
-        self.criteria = Criteria(workbench.sets, workbench.outcomes, workbench.editing, set_path)
+        self.criteria = Criteria(workbench.editing, set_path)
         self._flips = Flips()
         self._following: Timer | None = None
         self._followed: tuple[object, object, object] = (None, None, None)

@@ -35,7 +35,7 @@ from evaltui.workbench.workbench import Workbench
 # The labels that say best what it was about.
 _MOST_LABELS = 3
 # Characters of a text from which its first words are shown.
-_RECOVERY_SHOWN = 500
+_SHOWN = 500
 Choice = Literal["recover", "discard", "later"]
 
 
@@ -62,7 +62,7 @@ class Offer:
         if edits := len(self.recovered.labels):
             changes.append(f"{counted(edits, 'edit')}: {', '.join(self.labels)}")
         if draft := self.recovered.draft:
-            text = " ".join(draft.text[:_RECOVERY_SHOWN].split())[:60]
+            text = " ".join(draft.text[:_SHOWN].split())[:60]
             changes.append(f"1 text not applied in {draft.case or self.name}: {text}")
         return "; ".join(changes)
 
@@ -142,8 +142,6 @@ class Recovery:
 
 
 _MOST_CASES = 8
-# Characters of a text from which its first words are shown.
-_SHOWN = 500
 # Rows of the notes, the keys, and blank ones between them.
 _FILES_OTHER_ROWS, _RECOVERY_OTHER_ROWS = 3, 4
 

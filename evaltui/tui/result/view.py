@@ -342,7 +342,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             return
 
         bench = self._workbench
-        relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, case, at)
+        relaxing = Relaxing(bench.agent, bench.editing, case, at)
 
         def go_on() -> None:
             self.step_difference(1)

@@ -80,7 +80,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         return 1 if self._log.dropped else 0
 
     def line(self, number: int) -> Line:
-        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
+        marker = self.marker(number)
         if not len(self._log):
             return [marker, ("No output yet", "muted")]
         if number < self._above:

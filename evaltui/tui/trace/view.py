@@ -263,7 +263,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     # Drawing
 
     def line(self, number: int) -> Line:
-        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
+        marker = self.marker(number)
         if number < len(self._outline.rows) and self._outline.rows[number] == GAP:
             return []
         if number >= len(self._outline.rows):

@@ -334,6 +334,10 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
     def open_current(self) -> None:
         self.post_message(self.Opened())
 
+    def marker(self, number: int) -> Span:
+        """The first cell of a line: a bar in the current one."""
+        return "▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted"
+
     def row_role(self, number: int) -> str:
         return "current" if number == self.cursor else "sel-blur" if number == self.pointed else ""
 

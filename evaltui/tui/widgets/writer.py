@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -345,8 +346,39 @@ def _side_text(value: Any) -> str:
     return visible_block(json.dumps(value, indent=2, ensure_ascii=False, default=repr))
 
 
-class PageLines(ScrolledLines, inherit_bindings=False):
-    """A page, written anew for every width."""
+class PageView(ScrolledLines, can_focus=True, inherit_bindings=False):
+    """Draws the page that it writes."""
+
+    widest = MAX_WIDTH
+    """The cells that a line of the page may have."""
+    indent = " "
+    """What stands before each line."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.page = Page(80)
+        """The page that is shown."""
+
+    @abstractmethod
+    def write(self, page: Page) -> object: ...
+
+    def write_page(self) -> None:
+        """Writes the page anew, after a change of what it tells."""
+        page = Page(self.size.width - 2, self.widest)
+        self.write(page)
+        # Only a page that is whole is drawn.
+        self.page = page
+        self.lines_changed(len(page.lines))
+
+    def line(self, number: int) -> Line:
+        return [(self.indent, ""), *self.page.lines[number]]
+
+    def full_text(self, number: int) -> str:
+        return self.page.full_texts.get(number) or super().full_text(number)
+
+
+class PageLines(PageView, inherit_bindings=False):
+    """A page that is written elsewhere, anew for every width."""
 
     def __init__(
         self,
@@ -359,11 +391,12 @@ class PageLines(ScrolledLines, inherit_bindings=False):
     ) -> None:
         super().__init__(id=id)
         self.can_focus = can_focus
-        self._margin = " " * indent
-        self._widest = widest
-        self.page = Page(80)
-        """The page that is shown."""
+        self.indent = " " * indent
+        self.widest = widest
         self._write = write
+
+    def write(self, page: Page) -> object:
+        return self._write(page)
 
     def show(self, write: Callable[[Page], object]) -> None:
         """Shows another page from its beginning."""
@@ -371,20 +404,6 @@ class PageLines(ScrolledLines, inherit_bindings=False):
         self.write_page()
         self.scroll_home(animate=False)
 
-    def write_page(self) -> None:
-        """Writes the page anew, after a change of what it tells."""
-        page = Page(self.size.width - 2, self._widest)
-        self._write(page)
-        # Only a page that is whole is drawn.
-        self.page = page
-        self.lines_changed(len(page.lines))
-
     def on_resize(self) -> None:
-        if not self.page.lines or self.page.width != Page(self.size.width - 2, self._widest).width:
+        if not self.page.lines or self.page.width != Page(self.size.width - 2, self.widest).width:
             self.write_page()
-
-    def line(self, number: int) -> Line:
-        return [(self._margin, ""), *self.page.lines[number]]
-
-    def full_text(self, number: int) -> str:
-        return self.page.full_texts.get(number) or super().full_text(number)

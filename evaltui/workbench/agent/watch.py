@@ -14,8 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_files import AgentFiles, used_files
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.workbench.agent.agent_state import AgentState
-from evaltui.workbench.cases.navigation import Navigation
-from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.files.saves import (
     MOMENT,
     DueCases,
@@ -165,9 +164,7 @@ class Watch:
     def __init__(
         self,
         agent: AgentState,
-        sets: OpenSets,
-        outcomes: Outcomes,
-        navigation: Navigation,
+        editing: Editing,
         runs: RunController,
         given: Sequence[str | Path],
         reload: Callable[[], Awaitable[None]],
@@ -180,15 +177,15 @@ class Watch:
         self.repeated: Repeated | None = None
         """How often cases are run; None for what their configs say."""
         self._agent = agent
-        self._sets = sets
-        self._outcomes = outcomes
+        self._sets = editing.sets
+        self._outcomes = editing.outcomes
         self._runs = runs
         self._given = given
         self._messages = messages
         messages.subscribe(self._follow_opened, FilesRead)
         self._names = AgentFiles(agent.dir)
-        self._saved_sets = SavedSets(sets, outcomes, reload)
-        self._due = DueCases(sets, outcomes, navigation)
+        self._saved_sets = SavedSets(self._sets, self._outcomes, reload)
+        self._due = DueCases(self._sets, self._outcomes, editing.navigation)
         self._own_writes = _OwnWrites(messages)
         self._task: asyncio.Task[None] | None = None
         self._reaction: asyncio.Task[None] | None = None

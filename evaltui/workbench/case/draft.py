@@ -23,9 +23,7 @@ from evaltui.text.keys import key_of
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.fields import CasePart, DraftPart, Field, FieldError, RowId, syntax_error
 from evaltui.workbench.case.selected_case import SelectedCase
-from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.messages import DraftChanged, Messages
-from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
@@ -137,20 +135,18 @@ class Drafting:
     def __init__(
         self,
         selected: SelectedCase,
-        outcomes: Outcomes,
-        navigation: Navigation,
         editing: Editing,
         messages: Messages,
     ) -> None:
         self.draft: Draft | None = None
         """None while no field is open."""
         self._selected = selected
-        self._outcomes = outcomes
-        self._navigation = navigation
+        self._outcomes = editing.outcomes
+        self._navigation = editing.navigation
         self._editing = editing
         self._messages = messages
         self._timer: asyncio.TimerHandle | None = None
-        navigation.leave = self.leave
+        self._navigation.leave = self.leave
 
     def open(
         self, row: RowId, part: CasePart, field: Field, text: str | None = None, step: Step | None = None

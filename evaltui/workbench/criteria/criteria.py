@@ -26,7 +26,6 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
-from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.criteria.rows import (
     MetricRow,
     OptionRow,
@@ -42,7 +41,6 @@ from evaltui.workbench.criteria.rows import (
 )
 from evaltui.workbench.criteria.values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.result.latest_scores import LatestScores
-from evaltui.workbench.result.outcomes import Outcomes
 
 # What the machine lacks is no error of the config.
 _FACTS = Facts(GeminiAccess(), has_module=lambda module: True)
@@ -95,19 +93,13 @@ class Criteria:
     Changes are unsaved until the files are saved; the first one makes the file where there is none.
     """
 
-    def __init__(
-        self,
-        sets: OpenSets,
-        outcomes: Outcomes,
-        editing: Editing,
-        set_path: Path,
-    ) -> None:
-        self._sets = sets
-        self.outcomes = outcomes
+    def __init__(self, editing: Editing, set_path: Path) -> None:
+        self._sets = editing.sets
+        self.outcomes = editing.outcomes
         self._editing = editing
         self._set_path = set_path
-        self.path = sets.config_path(set_path)
-        self.scores = LatestScores(outcomes)
+        self.path = self._sets.config_path(set_path)
+        self.scores = LatestScores(self.outcomes)
         """What the last results of the sets scored."""
         # Where there is no file; the same objects each time, which are validated once.
         self._new, self._defaults = new_config(), {"criteria": DEFAULT_CRITERIA}

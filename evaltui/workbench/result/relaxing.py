@@ -28,7 +28,6 @@ from evaltui.documents.values import copy_of, edits_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
-from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.scoring_again import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
@@ -77,18 +76,16 @@ class Relaxing:
     def __init__(
         self,
         agent: AgentState,
-        sets: OpenSets,
-        outcomes: Outcomes,
         editing: Editing,
         case: CaseId,
         difference: DifferenceAt,
     ) -> None:
         self._agent = agent
-        self._sets = sets
-        self._outcomes = outcomes
+        self._sets = editing.sets
+        self._outcomes = editing.outcomes
         self._editing = editing
         self.case = case
-        self._scored, self._call, self.arg = _find(outcomes, case, difference)
+        self._scored, self._call, self.arg = _find(self._outcomes, case, difference)
         self._path: JsonPath = _json_path(self.arg.path)
 
     # What can be chosen

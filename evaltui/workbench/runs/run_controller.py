@@ -17,10 +17,8 @@ from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
-from evaltui.workbench.cases.navigation import Navigation
-from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.messages import Messages, RunProgressed
-from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY, Repeated, Run, Stage, nothing_to_cancel
 
 if TYPE_CHECKING:
@@ -39,8 +37,7 @@ Chosen = Mapping[Path, tuple[str, ...] | None]
 class RunController:
     """One run at a time, of cases in several sets.
 
-    `look_outside` takes over what others have changed in open files, `reload` looks again which sets there
-    are. `service` selects,
+    `reload` looks again which sets there are. `service` selects,
     executes and keeps the runs: that of `evaltui.runs` where it is None; `tests/fake_runs.py` has one that
     needs no process.
     """
@@ -48,11 +45,8 @@ class RunController:
     def __init__(
         self,
         agent: AgentState,
-        sets: OpenSets,
-        outcomes: Outcomes,
-        navigation: Navigation,
+        editing: Editing,
         console: Console,
-        look_outside: Callable[[], Awaitable[None]],
         reload: Callable[[], Awaitable[None]],
         messages: Messages,
         service: RunService | None = None,
@@ -62,11 +56,11 @@ class RunController:
         self.is_busy: Callable[[], bool] = lambda: False
         """Whether a run goes on that is not one of these."""
         self._agent = agent
-        self._sets = sets
-        self._outcomes = outcomes
-        self._navigation = navigation
+        self._editing = editing
+        self._sets = editing.sets
+        self._outcomes = editing.outcomes
+        self._navigation = editing.navigation
         self._console = console
-        self._look_outside = look_outside
         self._reload = reload
         self._messages = messages
         self._service = service
@@ -252,7 +246,7 @@ class RunController:
 
     async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
         try:
-            await self._look_outside()
+            await self._editing.look_outside()
             await self._agent.compare_files()
             run.code = self._agent.code_version
             stage = await self._execute(run, chosen, first)
