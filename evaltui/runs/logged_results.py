@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.spending import Spending
 from evaltui.core.secrets import Secrets
 from evaltui.runs.history import KeptRun, result_of
 from evaltui.runs.run_file import CaseInRun, RunFile
-
-# Results of so many cases are in memory all at once.
-MOST_KEPT = 1000
+from evaltui.runs.run_tables import case_json
 
 
 class LoggedResults(Sequence[CaseResult]):
@@ -32,6 +31,12 @@ class LoggedResults(Sequence[CaseResult]):
         """Those of the cases, in order, without reading the results."""
         for case in self._cases:
             yield case.summary if isinstance(case, CaseInRun) else summarize(case)
+
+    @property
+    def reported(self) -> Iterator[Json]:
+        """The cases as reports have them, which are as such in the file."""
+        for case in self._cases:
+            yield self._file.reported(case, self._secrets) if isinstance(case, CaseInRun) else case_json(case)
 
     @property
     def costs(self) -> Iterator[tuple[str, Spending | None]]:
@@ -63,7 +68,7 @@ def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
 
     Raises what `RunFile` raises; where there are many, when one is asked for.
     """
-    if run.file is not None and len(run.summary.cases) > MOST_KEPT:
+    if run.file is not None:
         numbers = run.file.numbers
         rows = [
             CaseInRun(numbers[case], case, summary) if case in numbers else run.case(case)
@@ -76,6 +81,11 @@ def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
 def summaries_of(cases: Sequence[CaseResult]) -> Iterator[CaseSummary]:
     """The summaries of results, without reading those that are in a file."""
     return cases.summaries if isinstance(cases, LoggedResults) else map(summarize, cases)
+
+
+def reported(cases: Sequence[CaseResult]) -> Iterator[Json]:
+    """Results as reports have them."""
+    return cases.reported if isinstance(cases, LoggedResults) else map(case_json, cases)
 
 
 def costs_of(cases: Sequence[CaseResult]) -> Iterator[tuple[str, Spending | None]]:
