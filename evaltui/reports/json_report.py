@@ -19,7 +19,6 @@ from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, Ou
 from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.core.statistics.estimates import Rate
-from evaltui.runs.logged_results import reported
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_tables import case_json
@@ -141,7 +140,7 @@ def json_report(report: RunReport) -> Iterator[str]:
     calls = report.calls
     head = Report(
         version=1,
-        status=report.result.status,
+        status=report.status,
         agent=report.agent,
         started=_utc(report.started),
         seconds=report.seconds,
@@ -167,7 +166,7 @@ def json_report(report: RunReport) -> Iterator[str]:
 
 def _cases(report: RunReport) -> Iterator[Json]:
     tags = {eval_set.path: eval_set.tags for eval_set in report.sets}
-    for case in reported(report.result.cases):
+    for case in report.cases.as_json:
         path, eval_id = case["path"] or case["eval_set_id"], case["eval_id"]
         yield in_order({**case, "tags": tags[path].get(eval_id, ())}, *KEYS_OF_CASE)
 

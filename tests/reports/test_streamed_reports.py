@@ -46,9 +46,9 @@ from evaltui.reports.html import bodies, rows
 from evaltui.reports.html.page import html_report
 from evaltui.reports.junit import junit_report
 from evaltui.reports.stored import stored_report
-from evaltui.runs import logged_results
+from evaltui.runs import reported_cases
 from evaltui.runs.history import open_run
-from evaltui.runs.logged_results import results_of
+from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import case_json
@@ -78,7 +78,7 @@ def few(monkeypatch):
 def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypatch, few, format):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=1)
     held = []
-    read = logged_results.result_of
+    read = reported_cases.result_of
 
     def counting(*which):
         held.append(sum(type(one) is CaseResult for one in gc.get_objects()))
@@ -87,7 +87,7 @@ def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypa
     run = stored_report(open_run(log), Secrets())
     gc.collect()
     before = sum(type(one) is CaseResult for one in gc.get_objects())
-    monkeypatch.setattr(logged_results, "result_of", counting)
+    monkeypatch.setattr(reported_cases, "result_of", counting)
     out = tmp_path / "out"
     assert write_reports(run, [ReportTarget(format, out)])
     assert "00005" in out.read_text()
@@ -175,19 +175,18 @@ def test_nothing_is_read_of_a_large_run_with_a_secret(tmp_path, few, secret):
         log.add_case(summarize(over_repeats), over_repeats)
     log.close(Ending(Status.FAILED))
     run, secrets = open_run(log.path), Secrets({"SHOP_API_KEY": secret} if secret in KNOWN else {})
-    read = results_of(run, secrets)
-    assert isinstance(read, logged_results.LoggedResults)
-    for case, reported in zip(read, read.reported, strict=True):
+    read = ReportedCases.of_run(run, secrets)
+    for case, reported in zip(read, read.as_json, strict=True):
         assert json.loads(json.dumps(reported)) == json.loads(json.dumps(case_json(case)))
         assert case == secrets.masked(run.case(case.id)) != run.case(case.id)
 
 
 def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_path, monkeypatch):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=4)
-    read = logged_results.result_of
+    read = reported_cases.result_of
     asked = []
     monkeypatch.setattr(
-        logged_results,
+        reported_cases,
         "result_of",
         lambda file, case, *how: asked.append(case.id.eval_id) or read(file, case, *how),
     )
