@@ -347,6 +347,8 @@ class RunWriter:
             ),
         )
         self._add_repeat(finished.case, finished.eval_set_id, finished.repeat, finished.data)
+        # Until then, all of it is in memory.
+        self._commit_soon()
 
     def copy_eval_cases(self, earlier: RunFile) -> None:
         """Copy the cases, as they were when another run began."""

@@ -33,7 +33,7 @@ from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import VERSION
 from evaltui.runs.run_writer import RunWriter, begin_run, next_number
 from evaltui.runs.store import RunStore
-from tests.stored_runs import add_case, change, selected, store_run
+from tests.stored_runs import add_case, change, count, selected, store_run
 
 PATH = 'a "quoted" folder/s.evalset.json'
 IDS = ("plain", 'a "quoted" one', "grüße 🌻", "\udcff no Unicode", "", "'; DROP TABLE cases; --")
@@ -452,11 +452,14 @@ def test_the_results_of_an_interrupted_run_are_read_when_they_are_asked_for(tmp_
     assert list(repeats.first(0)) == []
 
 
-def test_repeats_that_are_taken_over_are_what_they_were(tmp_path):
+def test_repeats_that_are_taken_over_are_what_they_were(tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.run_writer._COMMIT_EVERY", 0.0)
     earlier = RunFile(write_run(tmp_path / "run.sqlite", 20, failed=2))
     later = RunWriter(tmp_path / "later.sqlite", earlier.header, Secrets())
     for stored in earlier.repeats:
         later.copy_repeat(earlier, stored)
+    # Until they are in the file, they are in memory.
+    assert count(later.path, "repeats") == 20
     for case in earlier.cases:
         add_case(later, case.summary)
     later.close()
