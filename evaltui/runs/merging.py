@@ -193,7 +193,9 @@ class _Merge:
                     continue
                 into.copy_repeat(run, stored)
                 case = cases[stored.case]
-                case.repeats[stored.repeat] = run.result(stored.data, with_actual=True)
+                # Which calls they have in common is said of several repeats only.
+                several = case.rule.most > 1
+                case.repeats[stored.repeat] = run.result(stored.data, with_actual=several)
                 awaited[stored.case] -= 1
                 if not awaited[stored.case] and case.rule.is_over(case.repeats):
                     result = _result(stored.case, case, self._confidence)

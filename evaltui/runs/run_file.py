@@ -404,7 +404,8 @@ class RunFile:
         rows = self._rows("SELECT result FROM repeats WHERE case_id = ? ORDER BY repeat", number)
         repeats = [self._json(secrets.in_json(text, json.dumps) if secrets else text) for (text,) in rows]
         if not repeats:
-            raise ValueError(f"{self.path} is damaged: its case {number} has no repeat")
+            eval_id = self._value("SELECT eval_id FROM cases WHERE id = ?", number)
+            raise ValueError(f"{self.path} is damaged: it has no repeat of {eval_id}")
         return repeats
 
     def reported(self, case: CaseInRun, secrets: Secrets) -> Json:

@@ -6,6 +6,7 @@ import gc
 import json
 import re
 import sqlite3
+import time
 import weakref
 from contextlib import closing
 from pathlib import Path
@@ -172,8 +173,13 @@ def test_cases_of_the_sets_are_not_held_while_reports_are_written(agent, monkeyp
     monkeypatch.setattr(execution, "select", selected)
 
     def write(*_):
-        gc.collect()
-        held.extend(plan() for plan in plans)
+        # The thread that has written the results for google-adk lets go of them a moment later.
+        for _ in range(100):
+            gc.collect()
+            held[:] = [plan() for plan in plans]
+            if held == [None]:
+                break
+            time.sleep(0.02)
         return True
 
     monkeypatch.setattr(job, "write_reports", write)
