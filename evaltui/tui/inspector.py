@@ -313,10 +313,10 @@ class Inspector(Beside):
             at = names.index(self._tab(self._inspected).name)
             self.choose(names[(at + step) % len(names)])
 
-    def action_next_tab(self) -> None:
+    def action_next_item(self) -> None:
         self.step(1)
 
-    def action_previous_tab(self) -> None:
+    def action_previous_item(self) -> None:
         self.step(-1)
 
     def source(self) -> SourcePlace | None:

@@ -50,10 +50,10 @@ class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
             here = links.index(link) if link else min(-step, 0)
             self.go_to_link(links[(here + step) % len(links)])
 
-    def action_next_link(self) -> None:
+    def action_next_item(self) -> None:
         self._step_link(1)
 
-    def action_previous_link(self) -> None:
+    def action_previous_item(self) -> None:
         self._step_link(-1)
 
     @property

@@ -45,7 +45,7 @@ MOVES = ("tab", "down", "right", "ctrl+c")
 MORE_MOVES = ("shift+tab", "up", "left", "pagedown", "pageup", "home", "end", "space", "ctrl+z", "f5")
 # What they do is looked at apart.
 LEAVING = {
-    *("confirm", "confirm", "confirm", "confirm", "save_and_leave", "discard_and_leave", "go_to_failing"),
+    *("confirm", "confirm", "confirm", "confirm", "save_and_leave", "discard_and_leave", "next_difference"),
 }
 CANCELLING = {"close"}
 PAIRS = {"←→": ("left", "right"), "↑↓": ("down", "up")}

@@ -46,7 +46,7 @@ def test_escape_leads_out_of_every_place(scope):
 
 @pytest.mark.parametrize(
     "scope",
-    [Scope.FIELD, Scope.TEXT, Scope.PROMPT, Scope.FORM, Scope.ACCEPT, Scope.VERSIONS, Scope.LEAVING],
+    [Scope.FIELD, Scope.TEXT, Scope.PROMPT, Scope.FORM, Scope.VERSIONS, Scope.LEAVING],
 )
 def test_ctrl_s_applies_in_every_field_and_dialog(scope):
     assert [action.id for action in actions_in(scope) if "ctrl+s" in action.keys]

@@ -237,7 +237,7 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
         if not self.is_ready():
             return None
         if self.row is None:
-            self.refuse_row(f"The case is malformed   {key_of('raw_case')}  Edit JSON")
+            self.refuse_row(f"The case is malformed   {key_of('edit_json')}  Edit JSON")
         return self.row
 
     def refuse_row(self, reason: str | None) -> None:

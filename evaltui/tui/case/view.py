@@ -208,7 +208,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             return
         self.move_by(number - self.current)
         if event.chain == 2:
-            self.action_edit_field()
+            self.action_edit_value()
 
     # Changing rows
 
@@ -219,7 +219,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self.move_to_id(("turn", 0, "user", 0))
             self._editor.edit("value")
 
-    def action_edit_field(self) -> None:
+    def action_edit_value(self) -> None:
         row = self.ready_row()
         if row is None:
             return
@@ -232,9 +232,9 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif row.adds and row.role in ("fact", "argument", "hint"):
             self._editor.perform(row.adds[0], "")
         else:
-            self.refuse_row(f"Read-only here   {key_of('raw_case')}  Edit JSON")
+            self.refuse_row(f"Read-only here   {key_of('edit_json')}  Edit JSON")
 
-    def action_rename_field(self) -> None:
+    def action_rename(self) -> None:
         row = self.ready_row()
         if row is not None:
             if row.rename is not None:
@@ -259,23 +259,23 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_insert_before(self) -> None:
         self._perform(lambda row: row.insert, "Select a turn or call to insert before")
 
-    def action_duplicate_field(self) -> None:
+    def action_duplicate(self) -> None:
         self._perform(lambda row: row.duplicate, "Select a turn or call to duplicate")
 
-    def action_delete_field(self) -> None:
+    def action_delete(self) -> None:
         self._perform(lambda row: row.delete, "Not deletable")
 
-    def action_move_field_up(self) -> None:
+    def action_move_up(self) -> None:
         self._move_row(-1)
 
-    def action_move_field_down(self) -> None:
+    def action_move_down(self) -> None:
         self._move_row(1)
 
     def _move_row(self, step: int) -> None:
         why_not = "Select a turn or call to move"
         self._perform(lambda row: row.move(step) if row.move else None, why_not)
 
-    def action_accept_in_case(self) -> None:
+    def action_accept(self) -> None:
         # The first frame does not wait for what is seen only now.
         from evaltui.tui.dialogs.accept import AcceptScreen
 
@@ -340,8 +340,11 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif self.is_ready():
             self._json.edit_case()
 
-    def action_external_editor(self) -> None:
-        """Edits the text of this row in the user's editor; where it has none, the whole case."""
+    def action_in_editor(self) -> None:
+        """Edits the open field or the text of this row in the user's editor; where it has none, the case."""
+        if self.is_editing:
+            self._editor.edit_outside()
+            return
         row = self.ready_row()
         if row is None:
             return
@@ -385,9 +388,6 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._editor.step_choice(-1)
         else:
             super().action_line_up()
-
-    def action_field_in_editor(self) -> None:
-        self._editor.edit_outside()
 
 
 def _changes_nothing(text: str) -> Any:

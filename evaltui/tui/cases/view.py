@@ -294,7 +294,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _current(self) -> Row | None:
         return self._rows.row(self.cursor) if self._rows.count else None
 
-    def action_accept_cases(self) -> None:
+    def action_accept(self) -> None:
         choices = choices_in_list(self._workbench.editing)
         if not choices:
             self._workbench.say("No failing case")

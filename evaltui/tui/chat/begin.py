@@ -140,7 +140,7 @@ class ChatFromScreen(FormScreen):
                 lambda: [
                     Hint("confirm", "start"),
                     Hint("line_down", "way", "↑↓"),
-                    Hint("form_right", "turn", "←→"),
+                    Hint("next_item", "turn", "←→"),
                     CANCEL,
                 ]
             )
@@ -268,7 +268,7 @@ class NewChatScreen(FormScreen):
         return [
             Hint("confirm", "start"),
             Hint("next_field"),
-            *([Hint("form_right", "choose", "←→")] if isinstance(self.focused, ChoiceLine) else []),
+            *([Hint("next_item", "choose", "←→")] if isinstance(self.focused, ChoiceLine) else []),
             CANCEL,
         ]
 
@@ -327,7 +327,7 @@ class NewChatScreen(FormScreen):
     def fields(self) -> Iterator[Widget]:
         yield from self.query("#chat-begin, #chat-agent, #chat-user, #chat-app, #chat-state").results(Widget)
 
-    def action_field_in_editor(self) -> None:
+    def action_in_editor(self) -> None:
         field = self.query_one("#chat-state", FieldText)
         try:
             field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)

@@ -360,7 +360,7 @@ class ChatMessage(Vertical):
         self._draft.turn_to_next(self._waiting)
         self.follow()
 
-    def action_message_in_editor(self) -> None:
+    def action_in_editor(self) -> None:
         try:
             changed = edit_outside(self.app, self.field.text, ".md")
         except EditorError as error:

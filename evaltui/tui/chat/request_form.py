@@ -126,7 +126,7 @@ class RequestForm(FormKeys, PaneForm):
         return [
             Hint("confirm", "respond", "ctrl+s"),
             *([Hint("next_field", "next field")] if len(self._inputs) > 1 else []),
-            *([Hint("form_right", "choose", "←→")] if isinstance(self._focused, ChoiceLine) else []),
+            *([Hint("next_item", "choose", "←→")] if isinstance(self._focused, ChoiceLine) else []),
             Hint("close", "respond later"),
         ]
 

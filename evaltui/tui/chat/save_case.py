@@ -94,9 +94,9 @@ class SaveCaseScreen(FormScreen):
 
     def _hints(self) -> list[Hint]:
         if isinstance(self.focused, TurnRows):
-            more = [Hint("form_toggle", "change"), Hint("form_right", "column", "←→")]
+            more = [Hint("form_toggle", "change"), Hint("next_item", "column", "←→")]
         elif isinstance(self.focused, ChoiceLine):
-            more = [Hint("form_right", "set", "←→")]
+            more = [Hint("next_item", "set", "←→")]
         else:
             more = []
         return [Hint("confirm", "save"), Hint("next_field"), *more, CANCEL]

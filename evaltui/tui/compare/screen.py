@@ -207,7 +207,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     def on_descendant_focus(self) -> None:
         self.draw_frame()
 
-    def action_fold_kind(self) -> None:
+    def action_toggle_fold(self) -> None:
         self.rows.toggle_fold()
         self.follow()
 
@@ -221,10 +221,10 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self._compare()
 
     @on(CursorLines.Opened)
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         row = self.rows.current
         if not isinstance(row, CaseChange):
-            self.action_fold_kind()
+            self.action_toggle_fold()
         elif reason := self.workbench.outcomes.refuses_to_open():
             self.workbench.say(reason)
         else:

@@ -99,7 +99,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
     def action_line_up(self) -> None:
         self._move(-1)
 
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         """Goes to the current case."""
         if self._at is not None:
             self.post_message(self.Chosen(self._at[0]))
@@ -109,4 +109,4 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
         if number in self._places:
             self._go(number)
             if event.chain > 1:
-                self.action_open_row()
+                self.action_open()

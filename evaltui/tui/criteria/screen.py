@@ -123,7 +123,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         name = (f" {self._details_title()} ", "chip" if focused else "bold")
         keys: Line = [(key_of("next_pane"), "bold accent")]
         if focused:
-            keys = [(key_of("open_row"), "bold accent"), (" open case", "muted")]
+            keys = [(key_of("open"), "bold accent"), (" open case", "muted")]
         return rule([name], keys, width, heavy=focused)
 
     def _draw_borders(self) -> None:
@@ -134,7 +134,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
         title = Tab(_DETAILS, "", self._details_title(), None, active=True)
-        keys: Line = [(key_of("open_row"), "bold accent"), (" open case", "muted")] if focused else []
+        keys: Line = [(key_of("open"), "bold accent"), (" open case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")
         self.query_one(Footer).scope = self._scope
@@ -214,7 +214,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     # Actions
 
     def refusal(self, action_id: str) -> str | None:
-        return BY_ID[action_id].refusal(self._workbench)
+        return BY_ID[action_id].refusal(self._workbench, self._scope)
 
     def action_save(self) -> None:
         self.criteria.end_move()
@@ -229,7 +229,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self.criteria.end_move()
         self._workbench.editing.redo()
 
-    def action_raw_config(self) -> None:
+    def action_edit_json(self) -> None:
         self.criteria.end_move()
         if reason := self.criteria.refuses_text():
             self._workbench.say(reason)
@@ -287,7 +287,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         check = partial(self.criteria.check, RubricRow(metric, after, ""))
         ask(self, PromptScreen("Rubric", "", check, _RUBRIC_HINT, metric), typed)
 
-    def action_remove_criterion(self) -> None:
+    def action_delete(self) -> None:
         row = self.rows.current
         if row is None or isinstance(row, Group):
             return
@@ -319,11 +319,11 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         elif isinstance(row, MetricRow) and not row.asked:
             self._workbench.say(f"{row.name} is not in use   {key_of('add_criterion')} add")
         elif isinstance(row, RubricRow) or (isinstance(row, OptionRow) and row.option.kind == "text"):
-            self._workbench.say(f"Text   {key_of('edit_criterion')} edit")
+            self._workbench.say(f"Text   {key_of('edit_value')} edit")
         elif row is not None:
             self.criteria.move(row, direction, far=far)
 
-    def action_edit_criterion(self) -> None:
+    def action_edit_value(self) -> None:
         row = self.rows.current
         if row is None:
             return
@@ -334,7 +334,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         elif isinstance(row, OptionRow) and row.option.kind == "rubrics":
             self.action_add_criterion()
         elif isinstance(row, ReferenceRow):
-            self._workbench.say(f"Edited in the case   {key_of('remove_criterion')} remove")
+            self._workbench.say(f"Edited in the case   {key_of('delete')} remove")
         else:
             self.action_higher()
 
@@ -359,7 +359,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
     @on(CriteriaRows.Opened)
     def _edit_opened(self) -> None:
-        self.action_edit_criterion()
+        self.action_edit_value()
         self.follow()
 
     def on_criteria_rows_slid(self, message: CriteriaRows.Slid) -> None:

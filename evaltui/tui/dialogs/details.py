@@ -100,7 +100,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
                 lambda: [
                     Hint("end_text"),
                     Hint("save_field"),
-                    Hint("field_in_editor"),
+                    Hint("in_editor"),
                     Hint("leave_field"),
                 ]
             )
@@ -168,7 +168,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
         spaces = min(len(_INDENT), len(line) - len(line.lstrip(" ")))
         self._field.delete((row, 0), (row, spaces))
 
-    def action_field_in_editor(self) -> None:
+    def action_in_editor(self) -> None:
         field = self._field
         try:
             field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)

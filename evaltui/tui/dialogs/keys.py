@@ -25,7 +25,7 @@ from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, Questio
 from evaltui.tui.widgets.lines import LineView, OneLine
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
-from evaltui.workbench.actions import BY_ID, Scope, topic_of
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.workbench import Workbench
 
 
@@ -77,7 +77,7 @@ class HelpScreen(QuestionScreen[str]):
             self.answers.step_column(-1)
 
     def action_guide(self) -> None:
-        self.app.push_screen(GuidePage(guide.topic(topic_of(self._scope))))
+        self.app.push_screen(GuidePage(guide.topic(self._scope.topic)))
 
     def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
         self.dismiss(message.action)
@@ -248,7 +248,7 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
 
     def find(self, query: str) -> Sequence[GuideEntry]:
         if not query:
-            here = topic_of(self._scope)
+            here = self._scope.topic
             first = GuideEntry("Keys", f"Keys for {self._scope.label}", partial(self._do, "help"))
             topics = sorted(guide.topics(), key=lambda topic: topic.name != here)
             return [first, *(GuideEntry(one.title, one.summary, partial(self._open, one)) for one in topics)]

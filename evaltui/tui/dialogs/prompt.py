@@ -389,13 +389,13 @@ class FormKeys:
     def action_line_up(self) -> None:
         self.step_row(-1)
 
-    def action_form_left(self) -> None:
+    def action_previous_item(self) -> None:
         self.choose(-1)
 
-    def action_form_right(self) -> None:
+    def action_next_item(self) -> None:
         self.choose(1)
 
-    action_form_toggle = action_form_right
+    action_form_toggle = action_next_item
 
 
 class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):

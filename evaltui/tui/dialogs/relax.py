@@ -88,7 +88,7 @@ class RelaxScreen(FormScreen):
 
     def _hints(self) -> list[Hint]:
         rule = [Hint("confirm", "relax"), Hint("line_down", "rule", "↑↓")] if self._proposals else []
-        scope, edit = Hint("form_right", "scope", "←→"), Hint("form_edit", "edit rule")
+        scope, edit = Hint("next_item", "scope", "←→"), Hint("form_edit", "edit rule")
         return [*rule, scope, edit, CANCEL]
 
     def on_resize(self) -> None:
@@ -230,7 +230,7 @@ class RelaxScreen(FormScreen):
         place, scope, effect = (self.query_one(f"#relax-{name}") for name in ("place", "scope", "effect"))
         yield from (*([place] if place.display else []), self.choices, scope, effect)
 
-    def action_go_to_failing(self) -> None:
+    def action_next_difference(self) -> None:
         result = self._effect.result if self._effect else None
         if result is not None and result.status is not Status.PASSED:
             self.dismiss(False)

@@ -154,7 +154,7 @@ class RecoveryScreen(FormScreen):
                 lambda: [
                     Hint("confirm", "apply"),
                     Hint("line_down", "file", "↑↓"),
-                    Hint("form_right", "choose", "←→"),
+                    Hint("next_item", "choose", "←→"),
                     CANCEL,
                 ]
             )

@@ -150,8 +150,6 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         place = pane.source() if pane is not None else None
         self.workbench.say(open_source(self.app, self.workbench.agent.dir, place))
 
-    action_edit_source = action_open_source
-
     # Leaving
 
     async def action_quit(self) -> None:
@@ -397,7 +395,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 
 
-def _on_workbench(do: Callable[[Workbench], None]) -> Callable[[MainDialogs], None]:
+def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainDialogs], None]:
     def action(screen: MainDialogs) -> None:
         do(screen.workbench)
 

@@ -71,12 +71,20 @@ class MainLinks(MainDialogs, inherit_bindings=False):
         if place is not None:
             self._show_in_chat(place)
 
-    def action_go_to_trace(self) -> None:
+    def action_show_in_trace(self) -> None:
+        """From the chat or the result to the event of the current row; from elsewhere to the trace."""
+        pane = self._layout.focus
+        if pane == "chat":
+            self._show_chat_in_trace()
+            return
         self.workbench.navigation.trace_chat(False)
-        self.go_to("trace")
+        if pane == "result":
+            self._leap("trace")
+            self._show_event()
+        else:
+            self.go_to("trace")
 
-    def action_trace_chat(self) -> None:
-        """From a row of the chat to what led to it."""
+    def _show_chat_in_trace(self) -> None:
         from evaltui.tui.chat.view import ChatView
 
         place = self.query_one(ChatView).chat_place()
@@ -115,12 +123,6 @@ class MainLinks(MainDialogs, inherit_bindings=False):
         from evaltui.tui.trace.view import TraceView
 
         self.call_after_refresh(self.query_one(TraceView).show_place, place)
-
-    def action_show_event(self) -> None:
-        """What happened where the result differs."""
-        self.workbench.navigation.trace_chat(False)
-        self._leap("trace")
-        self._show_event()
 
     def _show_event(self) -> None:
         from evaltui.tui.trace.view import TraceView

@@ -23,7 +23,7 @@ from evaltui.tui.main.panes import Panes, other_panes
 from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.text_field import TextField
 from evaltui.tui.textual_private import once
-from evaltui.workbench.actions import BY_ID, LISTS, Scope
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -249,15 +249,16 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if action_id == "step_back" and (self._layout.maximised or self.scope is Scope.INSPECTOR):
             return None
         action = BY_ID[action_id]
-        if reason := action.refusal(self.workbench):
+        if reason := action.refusal(self.workbench, self.scope):
             return reason
-        if self.scope in (Scope.FIELD, Scope.TEXT) and Scope.CASE in action.where and action.where != LISTS:
+        in_case = Scope.CASE in action.where and self.scope not in action.where and not action.is_move
+        if in_case and self.scope in (Scope.FIELD, Scope.TEXT):
             # The keys of a pane are heard in its fields, too.
             return f"{action.title}: close the field first"
         return None
 
     def action_run(self) -> None:
-        self.workbench.runs.run_case()
+        self.workbench.runs.run_chosen()
         self.show_result()
 
     def show_result(self) -> None:
@@ -367,7 +368,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.go_to("case")
         self.query_one(CaseView).edit_user_text()
 
-    def action_raw_case(self) -> None:
+    def action_edit_json(self) -> None:
         from evaltui.tui.case.view import CaseView
 
         self.go_to("case")

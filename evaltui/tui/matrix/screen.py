@@ -12,7 +12,6 @@ from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix
 from evaltui.runs.run_kind import RunKind
-from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
@@ -31,7 +30,6 @@ from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.matrix.export import export_matrix, free_name, refuses_file
 from evaltui.workbench.matrix.matrices import (
     CellResult,
     SetTitle,
@@ -192,10 +190,10 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_next_variant(self) -> None:
+    def action_next_item(self) -> None:
         self._step_column(1)
 
-    def action_previous_variant(self) -> None:
+    def action_previous_item(self) -> None:
         self._step_column(-1)
 
     def _step_column(self, step: int) -> None:
@@ -260,7 +258,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self._show_rows()
 
     @on(CursorLines.Opened)
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         row = self.rows.current
         if self._refuses() or (opened := self.view.opened) is None:
             return
@@ -291,17 +289,3 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.run_worker(self._read(stored), group="matrix", exclusive=True)
 
         ask(self, MatrixChooser(self.workbench, self.view.opened.stored.id if self.view.opened else ""), show)
-
-    def action_export_matrix(self) -> None:
-        if self._refuses() or (opened := self.view.opened) is None:
-            return
-        hint = "A name that ends in .html, .md, .json or .csv"
-        name = f"{key_of('export_matrix')} Export"
-        ask(
-            self,
-            PromptScreen(name, free_name(), refuses_file, hint, "matrix"),
-            lambda file: self.run_worker(self._export(opened, file), group="export", exclusive=True),
-        )
-
-    async def _export(self, opened: OpenMatrix, file: str) -> None:
-        self.workbench.say(await asyncio.to_thread(export_matrix, opened, file, self.workbench.agent.dir))

@@ -172,7 +172,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     @on(CursorLines.Opened)
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         if (row := self._readable_run()) is None:
             return
         if reason := self.workbench.outcomes.refuses_to_open():
@@ -200,7 +200,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
         ask(self, ComparisonScreen(self.workbench, sides), show)
 
-    def action_name_run(self) -> None:
+    def action_rename(self) -> None:
         if (row := self._readable_run()) is None:
             return
 
@@ -210,7 +210,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         hint = "For `evaltui compare` and `--baseline`; each name belongs to one run"
         ask(
             self,
-            PromptScreen(f"{key_of('name_run')} Name", row.name, check, hint, row.title),
+            PromptScreen(f"{key_of('rename')} Name", row.name, check, hint, row.title),
             partial(self._give_name, row),
         )
 

@@ -106,7 +106,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def _actions(self) -> list[str]:
         ways = [choice.action for choice in self._ways()]
-        return ["open_row", *ways, "leave"]
+        return ["open", *ways, "leave"]
 
     # The page above the list
 
@@ -210,7 +210,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self.app.exit()
 
     @on(ChoiceList.OptionSelected)
-    async def action_open_row(self) -> None:
+    async def action_open(self) -> None:
         choice = self._choices[self.query_one(ChoiceList).current]
         if choice.path is not None:
             self.app.exit(Opening(choice.path))

@@ -46,7 +46,7 @@ class StarterScreen(FormScreen):
             yield DialogKeys(
                 lambda: [
                     Hint("confirm", "create"),
-                    Hint("form_right", "framework", "←→"),
+                    Hint("next_item", "framework", "←→"),
                     CANCEL,
                 ]
             )

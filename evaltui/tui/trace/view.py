@@ -404,10 +404,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def action_open_details(self) -> None:
         self._inspector.open()
 
-    def action_next_tab(self) -> None:
+    def action_next_item(self) -> None:
         self._inspector.step(1)
 
-    def action_previous_tab(self) -> None:
+    def action_previous_item(self) -> None:
         self._inspector.step(-1)
 
     def _look(self) -> Inspected | None:
