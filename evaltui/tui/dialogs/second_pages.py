@@ -18,12 +18,13 @@ from evaltui.runs.store import RunStore
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.finding import Found, SearchScreen, has_words
-from evaltui.tui.runs.page import Columns, run_line, write_run_preview
+from evaltui.tui.runs.page import write_run_preview
 from evaltui.tui.start.agent_preview import write_agent
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
+from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.agent.agent_preview import AgentPreview, read_preview
 from evaltui.workbench.runs.run_list import RunList
 
@@ -163,7 +164,8 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
         row = self._runs.row(found)
         if row is None:
             return [(f" {visible(found.name)}", "muted")]
-        return [(" ", ""), *run_line(row, Columns.fitting(width - 2, [row]), datetime.now(UTC))]
+        run = ListedRun(row, datetime.now(UTC))
+        return [(" ", ""), *run_line(run, run_table([run], width - 2))]
 
     def write_preview(self, page: Page, found: Path, height: int) -> None:
         row = self._runs.row(found)
