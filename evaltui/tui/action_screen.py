@@ -96,20 +96,13 @@ class ActionApp(EndingApp[ReturnType]):
             return True
         for node in (screen.focused or screen).ancestors_with_self:
             if _has_action(node, action):
-                return await super().run_action(action, node, namespaces)
+                return await super().run_action(BY_ID[action].call or action, node, namespaces)
         return False
 
 
 def _has_action(node: DOMNode, action: str) -> bool:
-    """Whether a node does an action of the registry. Every widget of Textual's can page; neither a field nor
-    what is around it is meant."""
-    name = f"action_{action}"
-    if not hasattr(node, name) or not _is_registered(action, node):
-        return False
-    is_textuals = getattr(type(node), name, None) is getattr(Widget, name, None)
-    return not is_textuals or (
-        isinstance(node, Widget) and node.has_focus and not isinstance(node, TextField)
-    )
+    """Whether a node does an action of the registry."""
+    return _is_registered(action, node) and hasattr(node, BY_ID[action].method)
 
 
 def _is_registered(action: str, node: DOMNode | None) -> bool:

@@ -265,13 +265,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_delete(self) -> None:
         self._perform(lambda row: row.delete, "Not deletable")
 
-    def action_move_up(self) -> None:
-        self._move_row(-1)
-
-    def action_move_down(self) -> None:
-        self._move_row(1)
-
-    def _move_row(self, step: int) -> None:
+    def action_move(self, step: int) -> None:
         why_not = "Select a turn or call to move"
         self._perform(lambda row: row.move(step) if row.move else None, why_not)
 
@@ -367,27 +361,18 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_leave_field(self) -> None:
         self._editor.cancel()
 
-    def action_next_field(self) -> None:
-        self._editor.step(1)
-
-    def action_previous_field(self) -> None:
-        self._editor.step(-1)
+    def action_step_field(self, step: int) -> None:
+        self._editor.step(step)
 
     def action_save_field(self) -> None:
         self._editor.save()
 
-    def action_line_down(self) -> None:
-        """Goes to the next completion of an open field, else to the next row."""
+    def action_step_line(self, step: int) -> None:
+        """Goes to another completion of an open field, else to another row."""
         if self.is_editing:
-            self._editor.step_choice(1)
+            self._editor.step_choice(step)
         else:
-            super().action_line_down()
-
-    def action_line_up(self) -> None:
-        if self.is_editing:
-            self._editor.step_choice(-1)
-        else:
-            super().action_line_up()
+            super().action_step_line(step)
 
 
 def _changes_nothing(text: str) -> Any:

@@ -198,13 +198,13 @@ class ChatFromScreen(FormScreen):
             way.begin()
             self.dismiss(True)
 
-    def step_field(self, step: int) -> None:
-        (self.choices.action_line_down if step > 0 else self.choices.action_line_up)()
+    def action_step_field(self, step: int) -> None:
+        self.choices.action_step_line(step)
 
     def fields(self) -> list[Widget]:
         return [self.choices]
 
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         self._go_to_turn(self.turn + step)
 
     def action_form_toggle(self) -> None:

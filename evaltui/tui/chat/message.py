@@ -350,11 +350,8 @@ class ChatMessage(Vertical):
         if text is not None:
             self.field.begin(text)
 
-    def action_page_up(self) -> None:
-        self._rows.scroll_page_up(animate=False)
-
-    def action_page_down(self) -> None:
-        self._rows.scroll_page_down(animate=False)
+    def action_step_page(self, step: int) -> None:
+        self._rows.scroll_page(step)
 
     def action_respond_to_next(self) -> None:
         self._draft.turn_to_next(self._waiting)

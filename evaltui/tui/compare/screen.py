@@ -197,12 +197,10 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_next_pane(self) -> None:
+    def action_step_pane(self, _: int) -> None:
         """To the trajectories, or back to the cases."""
         both = self.query_one(BothTrajectories)
         self.set_focus(self.rows if both.has_focus else both)
-
-    action_previous_pane = action_next_pane
 
     def on_descendant_focus(self) -> None:
         self.draw_frame()

@@ -77,7 +77,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
 
     # Keys and mouse
 
-    def _move(self, step: int) -> None:
+    def action_step_line(self, step: int) -> None:
         lines = [*self._places]
         at = next((number for number in lines if self._is_current(number)), None)
         top, height = self.scroll_offset.y, self.size.height
@@ -92,12 +92,6 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
         self._at = self._places[line]
         self.show_line(line)
         self.refresh()
-
-    def action_line_down(self) -> None:
-        self._move(1)
-
-    def action_line_up(self) -> None:
-        self._move(-1)
 
     def action_open(self) -> None:
         """Goes to the current case."""

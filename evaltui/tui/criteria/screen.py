@@ -206,10 +206,8 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
         ask(self, HelpScreen(self._workbench, self._scope), self.run_action)
 
-    def action_next_pane(self) -> None:
+    def action_step_pane(self, _: int) -> None:
         self.go_to(_ROWS if self.details.has_focus else _DETAILS)
-
-    action_previous_pane = action_next_pane
 
     # Actions
 
@@ -270,7 +268,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             case OptionRow(metric=metric) if row.option.kind == "rubrics":
                 self._ask_for_rubric(metric, -1)
             case OptionRow() | SettingRow():
-                self.action_higher()
+                self.action_move_value(1)
             case _:
                 self._workbench.say("Select a metric to add")
 
@@ -299,19 +297,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             self.follow()
             self.rows.stay_in_use()
 
-    def action_lower(self) -> None:
-        self._move(-1)
-
-    def action_higher(self) -> None:
-        self._move(1)
-
-    def action_much_lower(self) -> None:
-        self._move(-1, far=True)
-
-    def action_much_higher(self) -> None:
-        self._move(1, far=True)
-
-    def _move(self, direction: int, *, far: bool = False) -> None:
+    def action_move_value(self, direction: int, far: bool = False) -> None:
         row = self.rows.current
         if isinstance(row, Group):
             if row.is_open != (direction > 0):
@@ -336,7 +322,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         elif isinstance(row, ReferenceRow):
             self._workbench.say(f"Edited in the case   {key_of('delete')} remove")
         else:
-            self.action_higher()
+            self.action_move_value(1)
 
     def _ask(self, row: Row) -> None:
         def typed(text: str) -> None:

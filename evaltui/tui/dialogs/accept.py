@@ -101,13 +101,10 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
     def action_close(self) -> None:
         self.dismiss(False)
 
-    def action_next_item(self) -> None:
-        self._choose(self._current + 1)
+    def action_step_item(self, step: int) -> None:
+        self._choose(self._current + step)
 
-    def action_previous_item(self) -> None:
-        self._choose(self._current - 1)
-
-    action_next_field, action_previous_field = action_next_item, action_previous_item
+    action_step_field = action_step_item
 
     def _choose(self, number: int) -> None:
         self._current = number % len(self._choices)

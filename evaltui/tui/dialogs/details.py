@@ -157,12 +157,11 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
         elif draft is not None:
             self._say(draft.question)
 
-    def action_next_field(self) -> None:
-        """Indents."""
-        self._field.insert(_INDENT)
-
-    def action_previous_field(self) -> None:
-        """Takes one step of indentation from the line."""
+    def action_step_field(self, step: int) -> None:
+        """Indents, or takes one step of indentation from the line."""
+        if step > 0:
+            self._field.insert(_INDENT)
+            return
         row = self._field.cursor_location[0]
         line = self._field.document[row]
         spaces = min(len(_INDENT), len(line) - len(line.lstrip(" ")))

@@ -137,11 +137,8 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
             self.show_line(len(self._drawn.rows) - 1 if last else row)
         self.refresh()
 
-    def action_line_down(self) -> None:
-        self._move_to(self._cursor + 1)
-
-    def action_line_up(self) -> None:
-        self._move_to(self._cursor - 1)
+    def action_step_line(self, step: int) -> None:
+        self._move_to(self._cursor + step)
 
     def step_column(self, step: int) -> None:
         """Goes to the next column (1) or the one before it (-1), as near to the same row as can be."""
@@ -156,11 +153,8 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         if beside:
             self._move_to(min(beside)[2])
 
-    def action_page_down(self) -> None:
-        self._move_to(self._cursor + max(1, self.size.height - 2))
-
-    def action_page_up(self) -> None:
-        self._move_to(self._cursor - max(1, self.size.height - 2))
+    def action_step_page(self, step: int) -> None:
+        self._move_to(self._cursor + step * max(1, self.size.height - 2))
 
     def choose(self) -> None:
         """Does the current action, or unfolds the current subject and goes to its first action."""

@@ -75,6 +75,15 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self.workbench.navigation.select(selection)
         self.go_to("cases")
 
+    def action_move(self, step: int) -> None:
+        """Moves the selected cases in their set."""
+        from evaltui.workbench.cases import set_editing
+
+        set_editing.move(self.workbench.editing, step)
+
+    def action_step_repeat(self, step: int) -> None:
+        self.workbench.navigation.step_repeat(step)
+
     # Keys and names
 
     def action_help(self) -> None:
@@ -405,4 +414,4 @@ def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainDialogs], 
 # What the registry does without a screen is an action of this one.
 for _action in ACTIONS:
     if _action.do is not None:
-        setattr(MainDialogs, f"action_{_action.id}", _on_workbench(_action.do))
+        setattr(MainDialogs, _action.method, _on_workbench(_action.do))

@@ -37,13 +37,7 @@ class MainLinks(MainDialogs, inherit_bindings=False):
 
         self.run_worker(mark_failing(self.workbench), group="marks", exclusive=True)
 
-    def action_next_difference(self) -> None:
-        self._go_to_difference(1)
-
-    def action_previous_difference(self) -> None:
-        self._go_to_difference(-1)
-
-    def _go_to_difference(self, step: int) -> None:
+    def action_step_difference(self, step: int) -> None:
         from evaltui.tui.result.view import ResultView
         from evaltui.tui.trace.view import TraceView
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 _SEEN = 0.05
 # Rows of the frame around the cases and of their filter.
 _AROUND_CASES = 4
-# Cells that the cases become wider or narrower at a time.
-_STEP = 2
 
 
 class MainScreen(MainLinks, inherit_bindings=False):
@@ -272,13 +270,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self._layout.go_to("result")
         self._arrange()
 
-    def action_next_pane(self) -> None:
-        self._step(1)
-
-    def action_previous_pane(self) -> None:
-        self._step(-1)
-
-    def _step(self, step: int) -> None:
+    def action_step_pane(self, step: int) -> None:
         """To the next place on the screen; where there is but one, to its next tab."""
         places = self._panes.places
         panes = [place.shown for place in places] if len(places) > 1 else list(places[0].panes)
@@ -299,11 +291,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._layout.hide_cases(not self._layout.cases_hidden)
         self._arrange()
 
-    def action_narrow_cases(self) -> None:
-        self._panes.widen_cases(-_STEP)
-
-    def action_widen_cases(self) -> None:
-        self._panes.widen_cases(_STEP)
+    def action_widen_cases(self, cells: int) -> None:
+        self._panes.widen_cases(cells)
 
     def action_filter(self) -> None:
         """Of the trace, if one is there; else of the cases."""

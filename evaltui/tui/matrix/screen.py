@@ -190,13 +190,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_next_item(self) -> None:
-        self._step_column(1)
-
-    def action_previous_item(self) -> None:
-        self._step_column(-1)
-
-    def _step_column(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         self.view.step(step, self.rows.room)
         self.variant_changed()
 
@@ -207,13 +201,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.rows.show()
         self.follow()
 
-    def action_next_repeat(self) -> None:
-        self._step_repeat(1)
-
-    def action_previous_repeat(self) -> None:
-        self._step_repeat(-1)
-
-    def _step_repeat(self, step: int) -> None:
+    def action_step_repeat(self, step: int) -> None:
         result = next((one.result for one in reversed(self._both[1]) if one and one.result), None)
         if self._refuses():
             return

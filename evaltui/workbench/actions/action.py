@@ -109,7 +109,9 @@ class Action:
     """One line with the details."""
     refuses: Refusal | None = None
     do: Callable[[Workbench], object] | None = None
-    """Does it; None where the screen does, as its own `action_<id>`."""
+    """Does it; None where the screen does."""
+    call: str = ""
+    """What the screen does: a method without its `action_`, with arguments; empty for the id."""
     rank: int | None = None
     """Its place in the footer, the smallest first, as long as there is room and nothing refuses it; None for
     actions that are not shown there."""
@@ -131,6 +133,11 @@ class Action:
         """The places where its keys work."""
         names = self.place_names.replace("lists", _LISTS).split()
         return tuple(Scope[name.upper()] for name in names)
+
+    @property
+    def method(self) -> str:
+        """The method of a screen or a widget that does it."""
+        return f"action_{self.call.partition('(')[0] or self.id}"
 
     @property
     def is_move(self) -> bool:
