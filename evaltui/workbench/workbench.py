@@ -57,8 +57,6 @@ class Workbench:
         """Whether nothing is edited, written, run, chatted with or received."""
         self.notice: Notice | None = None
         """The sentence that is shown; None for none."""
-        self.keys: Mapping[str, tuple[str, ...]] = {}
-        """The keys that the user has chosen, by action."""
         self._observers: list[Observer] = []
         notify, say = self._notify, self.say
         self.console = Console()

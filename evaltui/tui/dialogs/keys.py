@@ -37,8 +37,8 @@ class HelpScreen(QuestionScreen[str]):
         *bindings(Scope.PROMPT),
         *bindings(Scope.HELP),
         # The field would have them first.
-        Binding("right", "form_right", id="form_right", priority=True),
-        Binding("left", "form_left", id="form_left", priority=True),
+        Binding("right", "next_item", id="next_item", priority=True),
+        Binding("left", "previous_item", id="previous_item", priority=True),
     ]
 
     def __init__(self, workbench: Workbench, scope: Scope) -> None:
@@ -64,17 +64,14 @@ class HelpScreen(QuestionScreen[str]):
         lines.show(self.query_one(QuestionInput).value.strip())
         lines.choose()
 
-    def action_form_right(self) -> None:
-        if self.query_one(QuestionInput).value:
-            self.query_one(QuestionInput).action_cursor_right()
+    def action_step_item(self, step: int) -> None:
+        field = self.query_one(QuestionInput)
+        if not field.value:
+            self.answers.step_column(step)
+        elif step > 0:
+            field.action_cursor_right()
         else:
-            self.answers.step_column(1)
-
-    def action_form_left(self) -> None:
-        if self.query_one(QuestionInput).value:
-            self.query_one(QuestionInput).action_cursor_left()
-        else:
-            self.answers.step_column(-1)
+            field.action_cursor_left()
 
     def action_guide(self) -> None:
         self.app.push_screen(GuidePage(guide.topic(self._scope.topic)))

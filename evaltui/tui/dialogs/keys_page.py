@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from evaltui.text.keys import keys_of
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
 from evaltui.text.values import visible
@@ -16,10 +17,8 @@ from evaltui.workbench.actions import (
     Scope,
     actions_in,
     chain_of,
-    keys_of,
     usable_hints,
 )
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 UNAVAILABLE = "Unavailable here"
@@ -62,7 +61,7 @@ def keys_here(workbench: Workbench, scope: Scope) -> KeysHere:
         for name, actions in SUBJECTS.items()
     }
     elsewhere = [action for action in ACTIONS if action not in found]
-    names = {one.id: " ".join(key_name(key) for key in keys_of(one, workbench)) for one in ACTIONS}
+    names = {one.id: keys_of(one.id) for one in ACTIONS}
     rest = {name: actions for name, actions in rest.items() if actions}
     return KeysHere(matter, rest, refused, elsewhere, names)
 

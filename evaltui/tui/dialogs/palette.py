@@ -10,13 +10,13 @@ from typing import NamedTuple
 from textual.fuzzy import Matcher
 
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.dialogs.finding import SearchScreen, has_words
-from evaltui.workbench.actions import Action, Scope, actions_in, keys_of
-from evaltui.workbench.keymap import key_name
+from evaltui.workbench.actions import Action, Scope, actions_in
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -95,7 +95,7 @@ class Palette:
                     yield from self._action(section, action, score, typed=bool(query))
 
     def _action(self, section: str, action: Action, score: float, *, typed: bool) -> Iterator[Entry]:
-        key = key_name(keys_of(action, self._workbench)[0])
+        key = key_of(action.id)
         do = partial(self._screen.run_action, action.id)
         if reason := action.refusal(self._workbench, self._scope):
             if typed:

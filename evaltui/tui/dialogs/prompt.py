@@ -188,7 +188,7 @@ class PromptScreen(QuestionScreen[str]):
         is_wrong = event.value != self._value and not self._is_path
         self.query_one(QuestionNote).show(self.problem if is_wrong else None)
 
-    async def action_next_field(self) -> None:
+    async def action_step_field(self, _: int) -> None:
         """Completes the path, whether its completion is seen already or not."""
         field = self.query_one(QuestionInput)
         if field.suggester and (path := await field.suggester.get_suggestion(field.value)):

@@ -17,6 +17,7 @@ from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.settings import recent_agents
 from evaltui.files.templates import KINDS, refuses_starter
 from evaltui.text.figures import counted, some_of
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
@@ -26,7 +27,6 @@ from evaltui.tui.widgets.lines import ActionLine, DrawnLine
 from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import READ_ONLY, Opening
 
 _TUI = Path(__file__).parents[1]
@@ -161,7 +161,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
         def choice(action: str, remark: str) -> Choice:
             def line(width: int, is_current: bool) -> Line:
-                key, title = key_name(BY_ID[action].keys[0]), BY_ID[action].title
+                key, title = key_of(action), BY_ID[action].title
                 return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
 
             return Choice(line, action)
@@ -253,7 +253,7 @@ class ChooserKeys(ActionLine):
         if self.screen is not self.app.screen:
             return []
         return [
-            (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
+            (one, [(f" {key_of(one)}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
             for one in self._actions
         ]
 

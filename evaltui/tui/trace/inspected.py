@@ -10,6 +10,7 @@ from evaltui.core.model.outcome import TurnResult
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, request_of
 from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.text.keys import key_of
 from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.trace.span import (
     write_events,
@@ -21,10 +22,8 @@ from evaltui.tui.trace.span import (
     write_source,
 )
 from evaltui.tui.widgets.writer import Page
-from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 FIRST_TAB = {"agent": "Graph", "model": "Request", "tool": "Response"}
@@ -89,4 +88,4 @@ class InspectedSpan:
     def _source(self, page: Page) -> None:
         place, bench = self.source(), self.workbench
         shown = place.shown(bench.agent.dir) if place else ""
-        write_source(page, place, shown, key_name(keys_of(BY_ID["open_source"], bench)[0]))
+        write_source(page, place, shown, key_of("open_source"))

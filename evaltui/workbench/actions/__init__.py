@@ -22,7 +22,6 @@ __all__ = [
     "actions_in",
     "chain_of",
     "hints",
-    "keys_of",
     "usable_hints",
 ]
 
@@ -47,11 +46,6 @@ BY_ID = {action.id: action for action in ACTIONS}
 def actions_in(*scopes: Scope) -> Iterator[Action]:
     """The actions whose keys work in one of the places."""
     return (action for action in ACTIONS if not {*scopes}.isdisjoint(action.where))
-
-
-def keys_of(action: Action, workbench: Workbench) -> tuple[str, ...]:
-    """The keys of an action: those that the user has chosen, else its own."""
-    return workbench.keys.get(action.id, action.keys)
 
 
 def usable_hints(workbench: Workbench, scope: Scope) -> list[Action]:
