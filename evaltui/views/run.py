@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import estimate, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.spending import Cost
@@ -15,6 +16,7 @@ from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
+from evaltui.text.columns import Column, Table
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
@@ -24,11 +26,10 @@ from evaltui.text.figures import (
     show_moment,
     show_rate,
 )
-from evaltui.text.lines import Line, Span, cells, cut
+from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import ROLES, RUNNING, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible
-from evaltui.views.columns import Column, Table
 
 # Tags may be as many as tickets.
 MOST_TAGS = 40
@@ -102,7 +103,7 @@ def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
 def run_line(run: ListedRun, table: Table[ListedRun]) -> Line:
     """A run in the columns of its list."""
     if run.row.problem:
-        return [*table.line(run, _OF_UNREADABLE), (f"  unreadable: {visible(run.row.problem)}", "error")]
+        return table.line(run, _OF_UNREADABLE, (f"unreadable: {visible(run.row.problem)}", "error"))
     return table.line(run)
 
 
@@ -230,21 +231,20 @@ def _criterion(name: str, value: object) -> str:
 def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
     """A line for each tag: how many of its cases passed."""
     tags = report.tags
-    totals = [*tags.values()][:MOST_TAGS]
-    names = [visible(f"#{tag}") for tag in [*tags][:MOST_TAGS]]
-    widest = min(max((cells([(name, "")]) for name in names), default=0), width // 3)
-    figures = [f"{one.in_words} passed" for one in totals]
-    shown = [str(one.case_rate or UNKNOWN) for one in totals]
-    column, of_rates = (max(map(len, texts), default=0) for texts in (figures, shown))
-    for one, name, figure, rate in zip(totals, names, figures, shown, strict=True):
-        role = ROLES[Status.PASSED if one.passed == one.cases + one.open_cases else Status.FAILED]
-        short = cut([(name, "")], widest)
-        yield [
-            ("tag  ", "muted"),
-            *short,
-            (" " * (widest - cells(short)), ""),
-            (f"  {figure:>{column}}  {rate:<{of_rates}}  ", ""),
-            *(bar(one.case_rate.rate, _BAR, role) if one.case_rate else ()),
-        ]
+    rows = [*tags.items()][:MOST_TAGS]
+    columns: Sequence[Column[tuple[str, Totals]]] = (
+        Column("", lambda row: "tag", 3, role="muted", gap=0),
+        Column("", lambda row: visible(f"#{row[0]}"), 0, width // 3),
+        Column("", lambda row: f"{row[1].in_words} passed", 0, width, right=True),
+        Column("", lambda row: str(row[1].case_rate or UNKNOWN), 0, width),
+        Column("", lambda row: _tag_bar(row[1]), _BAR),
+    )
+    table = Table(columns, rows, width)
+    yield from map(table.line, rows)
     if len(tags) > MOST_TAGS:
         yield [(f"     and {counted(len(tags) - MOST_TAGS, 'more tag')}", "muted")]
+
+
+def _tag_bar(total: Totals) -> Line:
+    role = ROLES[Status.PASSED if total.passed == total.cases + total.open_cases else Status.FAILED]
+    return bar(total.case_rate.rate, _BAR, role) if total.case_rate else []

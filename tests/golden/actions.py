@@ -10,7 +10,7 @@ FILE = Path(__file__).with_name("actions.txt")
 
 
 def action_lines() -> list[str]:
-    """`undo | u ctrl+z | MAIN CRITERIA | acts`: ids, keys and places; a read-only workbench refuses what acts."""
+    """`undo | u ctrl+z | MAIN CRITERIA | acts`: ids, keys, places; what acts is refused read-only."""
     return sorted(
         f"{action.id} | {action.key_names} | {' '.join(scope.name for scope in action.where)}"
         f"{' | acts' if action.acts else ''}"

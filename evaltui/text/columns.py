@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from evaltui.text.lines import Line, cells, cut
+from evaltui.text.lines import Line, Span, cells, cut
 
 Row = TypeVar("Row")
 
@@ -81,12 +81,13 @@ class Table(Generic[Row]):
             room = 0
         return [(" " * room, ""), *line]
 
-    def line(self, row: Row, first: int | None = None) -> Line:
-        """A row in the columns, or in the `first` ones of them."""
+    def line(self, row: Row, first: int | None = None, *rest: Span) -> Line:
+        """A row in the columns, or in the `first` ones of them and behind those the `rest`."""
         line: Line = []
+        space = 0
         for column, size in self._columns[:first]:
             text = cut(column.line(row), size)
-            space: Line = [(" " * (size - cells(text)), "")]
-            line += [(" " * column.gap, ""), *(space if column.right else ()), *text]
-            line += () if column.right else space
-        return line
+            free = size - cells(text)
+            line += [(" " * (space + column.gap + (free if column.right else 0)), ""), *text]
+            space = 0 if column.right else free
+        return [*line, (" " * (space + 2), ""), *rest] if rest else line
