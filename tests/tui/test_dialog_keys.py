@@ -156,8 +156,8 @@ def check_shown_keys(app, name):
             binding = screen.active_bindings.get(key)
             assert binding is not None, f"{name}: {key} is shown and not bound"
             nodes = (screen.focused or screen).ancestors_with_self
-            action = binding.binding.action
-            assert any(hasattr(node, f"action_{action}") for node in nodes), f"{name}: {key} does nothing"
+            method = BY_ID[binding.binding.action].method
+            assert any(hasattr(node, method) for node in nodes), f"{name}: {key} does nothing"
 
 
 async def check_cancelled(app, pilot, name, way, keys):
