@@ -4,7 +4,6 @@ import json
 from datetime import UTC, datetime
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
@@ -28,6 +27,7 @@ from evaltui.reports.json_report import json_report
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.report import RunReport
+from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_header import SelectedSet
 
 DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
@@ -135,9 +135,16 @@ def report(*cases, **fields):
         file="home/thermostat.evalset.json",
         defaulted=tuple(DEFAULTS["criteria"]),
     )
-    result = RunResult(cases, worst_status(one.status for one in cases))
+    status = worst_status(one.status for one in cases)
     started = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    usual = {"result": result, "agent": "home", "started": started, "seconds": 6.2, "sets": (eval_set,)}
+    usual = {
+        "cases": ReportedCases(cases),
+        "status": status,
+        "agent": "home",
+        "started": started,
+        "seconds": 6.2,
+        "sets": (eval_set,),
+    }
     return RunReport(**{**usual, "settings": RunSettings(parallel=1), **fields})
 
 

@@ -8,11 +8,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_summary import summarize
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResult, Status, TurnResult
-from evaltui.core.model.spending import Cost, Spending
+from evaltui.core.model.spending import Spending
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.secrets import Secrets
 from evaltui.files.run_settings import RunSettings
@@ -81,11 +83,11 @@ def _write(log: RunWriter, number: int, *, passed: bool) -> None:
     said = f"please say {number} to me {_AGAIN}"
     answer = said if passed else "no"
     log.start(case, "echoes", 0)
-    log.add_event(
-        Event.from_json({"kind": "user", "content": _content("user", said), "turn": 0, "t": 1.5, **name})
-    )
+    question = {"kind": "user", "content": _content("user", said), "turn": 0, "t": 1.5}
     reply = {"kind": "text", "content": _content("model", answer), "agent": "echo", "turn": 0, "t": 1.5}
-    log.add_event(Event.from_json({**reply, **name}))
+    asked, replied = (Event.from_json({**one, **name}) for one in (question, reply))
+    log.add_event(asked)
+    log.add_event(replied)
     score, status = (1.0, Status.PASSED) if passed else (0.0, Status.FAILED)
     metrics = [
         _metric("tool_trajectory_avg_score", 1.0, Status.PASSED, 1.0),
@@ -103,22 +105,11 @@ def _write(log: RunWriter, number: int, *, passed: bool) -> None:
         final_state={},
         expects=f"{number:012x}",
         spent=Spending(unseen=1),
+        actual=tuple(invocations_from_events([asked, replied])),
     )
     log.add_repeat(case, "echoes", 0, result)
-    log.add_case(
-        CaseSummary(
-            "echoes",
-            case.eval_id,
-            status,
-            passed=int(passed),
-            policy_met=passed,
-            scores={"tool_trajectory_avg_score": 1.0, "response_match_score": score},
-            seconds=0.006,
-            expects=f"{number:012x}",
-            path=SET,
-            costs={"agent": Cost(unseen=1)},
-        )
-    )
+    over_repeats = case_over_repeats("echoes", case.eval_id, [result], "all", SET)
+    log.add_case(summarize(over_repeats), over_repeats)
 
 
 def _content(role: str, text: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from evaltui.core.model.problems import LintRule
 from evaltui.files import guide
 from evaltui.files.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
-from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in, place_of
+from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in
 from evaltui.workbench.cases.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
 
@@ -63,7 +63,7 @@ def _keys(place: str) -> Iterator[str]:
     yield "| keys | action | in `keys.toml` |"
     yield "|---|---|---|"
     for action in ACTIONS if scope is None else actions_in(scope):
-        if (scope is None) is (place_of(action) == "in every list"):
+        if (scope is None) is action.is_move:
             keys = " ".join(f"`{key_name(key)}`" for key in action.keys)
             yield f"| {keys} | {action.help} | `{action.id}` |"
 

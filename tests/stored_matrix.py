@@ -114,7 +114,7 @@ def _write_case(
         repeats.append(replace(result, seconds=took, expects=case_fingerprint(case), spent=spent))
         log.add_repeat(named, set_id, number, repeats[-1])
     done = case_over_repeats(set_id, eval_id, repeats, "all", named.path)
-    log.add_case(summarize(done))
+    log.add_case(summarize(done), done)
     return done.status
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import begin_run
+from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import RunStore
 
 
@@ -36,9 +36,14 @@ def store_run(
     """A run of an agent with these results; without an ending it was interrupted."""
     run = begin_run(RunStore(agent), RunHeader(tuple(sets), **header))
     for case in cases:
-        run.add_case(case)
+        add_case(run, case)
     run.close(ending)
     return run.path
+
+
+def add_case(run: RunWriter, case: CaseSummary) -> int:
+    """Add a case of which only the figures are known; returns its number."""
+    return run.add_case(case, CaseResult.not_run(case.id, case.eval_set_id))
 
 
 def change(file: Path, *statements: str) -> None:

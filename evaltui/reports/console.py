@@ -14,8 +14,8 @@ from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
-from evaltui.runs.logged_results import those_at
 from evaltui.runs.report import RunReport
+from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
@@ -44,7 +44,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     yield from _settings_line(report.settings, width)
     seen: dict[bytes, str] = {}
     for eval_set, cases in report.by_set():
-        summaries = report.summaries_of_set(eval_set)
+        summaries = tuple(cases.summaries)
         yield cut(_set_header(eval_set, summaries, report), width)
         yield [(f"config  {config_text(eval_set)}", "muted")]
         listed = _listed(cases, summaries)
@@ -86,13 +86,13 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
         yield from wrap([("settings  ", "muted"), (visible(", ".join(chosen)), "muted")], width)
 
 
-def _listed(cases: Sequence[CaseResult], summaries: Sequence[CaseSummary]) -> Sequence[CaseResult]:
+def _listed(cases: ReportedCases, summaries: Sequence[CaseSummary]) -> Sequence[CaseResult]:
     """All of them, of many those that ran and did not pass: in 100,000 lines nobody finds them."""
     if len(cases) <= _MOST_LISTED:
         # Gone through several times.
         return tuple(cases)
     numbers = [number for number, one in enumerate(summaries) if one.runs and one.status is not Status.PASSED]
-    return those_at(cases, numbers)
+    return cases.only(numbers)
 
 
 def _not_listed(summaries: Sequence[CaseSummary]) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from evaltui.core.compare.explain import crash_text
 from evaltui.core.compare.judged import Finding, findings_in
@@ -79,14 +80,14 @@ def csv_report(report: RunReport) -> Iterator[str]:
     spreadsheet would run as a formula gets a leading apostrophe; control characters are spelled out.
     """
     file = io.StringIO()
-    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
     for eval_set, cases in report.by_set():
         for case in cases:
             tags = " ".join(eval_set.tags.get(case.eval_id, ()))
             for row in _case_rows(case, report.expected(case.id)):
                 row["tags"] = tags
-                writer.writerow({column: cell_text(value) for column, value in row.items()})
+                writer.writerow([cell_text(row.get(column)) for column in COLUMNS])
             yield _taken(file)
     yield _taken(file)
 
@@ -101,8 +102,12 @@ def _taken(file: io.StringIO) -> str:
 
 def cell_text(value: str | float | None) -> str | float | None:
     """The value of a cell: text is never a formula."""
-    if not isinstance(value, str):
-        return value
+    return _text(value) if value and isinstance(value, str) else value
+
+
+# The rows of a case have most texts in common.
+@lru_cache(100)
+def _text(value: str) -> str:
     text = visible_block(value)
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Literal
@@ -14,13 +14,14 @@ from evaltui.core.compare.rates import Rates
 from evaltui.core.compare.run_comparison import CaseChange, Comparison
 from evaltui.core.compare.totals import Totals as RunTotals
 from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, Seconds
-from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Outcome
+from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, Seconds, in_order
+from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, Outcome
 from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.core.statistics.estimates import Rate
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_tables import case_json
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.values import valid_json
 
@@ -139,7 +140,7 @@ def json_report(report: RunReport) -> Iterator[str]:
     calls = report.calls
     head = Report(
         version=1,
-        status=report.result.status,
+        status=report.status,
         agent=report.agent,
         started=_utc(report.started),
         seconds=report.seconds,
@@ -159,13 +160,15 @@ def json_report(report: RunReport) -> Iterator[str]:
         sets=tuple(map(EvalSet.of, report.sets)),
     )
     compared = comparison_json(report.comparison) if report.comparison else None
-    tags = {eval_set.path: eval_set.tags for eval_set in report.sets}
-    cases = (
-        _data(replace(case, tags=tags[case.id.path].get(case.eval_id, ())), CaseResult)
-        for case in report.result.cases
-    )
     document = _data(head, Report, exclude={"comparison", "cases"})
-    return json_pieces({**document, "comparison": compared, "cases": cases})
+    return json_pieces({**document, "comparison": compared, "cases": _cases(report)})
+
+
+def _cases(report: RunReport) -> Iterator[Json]:
+    tags = {eval_set.path: eval_set.tags for eval_set in report.sets}
+    for case in report.cases.as_json:
+        path, eval_id = case["path"] or case["eval_set_id"], case["eval_id"]
+        yield in_order({**case, "tags": tags[path].get(eval_id, ())}, *KEYS_OF_CASE)
 
 
 def _by_status(totals: RunTotals) -> dict[str, int]:
@@ -175,7 +178,7 @@ def _by_status(totals: RunTotals) -> dict[str, int]:
 
 def case_result_json(case: CaseResult) -> Json:
     """One case as it stands in the report."""
-    document: Json = valid_json(_data(case, CaseResult))
+    document: Json = valid_json(case_json(case))
     return document
 
 

@@ -11,12 +11,13 @@ from xml.etree import ElementTree as ET
 
 from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.totals import totals_of
 from evaltui.core.cost.cost_lines import estimate
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.runs.logged_results import summaries_of
 from evaltui.runs.report import RunReport
+from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import draw
 from evaltui.text.values import visible
@@ -40,14 +41,14 @@ def junit_report(report: RunReport) -> Iterator[str]:
     yield "\n"
 
 
-def _suite(eval_set: SelectedSet, cases: Sequence[CaseResult], report: RunReport) -> Iterator[str]:
+def _suite(eval_set: SelectedSet, cases: ReportedCases, report: RunReport) -> Iterator[str]:
     suite = ET.Element(
         "testsuite",
         name=visible(report.name_of(eval_set)),
-        time=f"{report.totals_of_set(eval_set).seconds or 0.0:.3f}",
+        time=f"{totals_of(tuple(cases.summaries)).seconds or 0.0:.3f}",
         timestamp=report.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     )
-    _count(suite, summaries_of(cases))
+    _count(suite, cases.summaries)
     properties = ET.Element("properties")
     told = {
         "eval_set": eval_set.file or eval_set.path,
@@ -117,8 +118,8 @@ def _tag(verdict: Status) -> str:
     return {Status.PASSED: "", Status.FAILED: "failure"}.get(verdict, "error")
 
 
-def _testcases(cases: Sequence[CaseResult], classname: str, eval_set: SelectedSet) -> Iterator[ET.Element]:
-    for number, summary in enumerate(summaries_of(cases)):
+def _testcases(cases: ReportedCases, classname: str, eval_set: SelectedSet) -> Iterator[ET.Element]:
+    for number, summary in enumerate(cases.summaries):
         tags = eval_set.tags.get(summary.eval_id, ())
         if summary.status is Status.PASSED and summary.decision is None and summary.runs == 1:
             # Nothing else is said of it: of many cases, most need not be read from the log.

@@ -16,7 +16,6 @@ from evaltui.core.cost.cost_lines import cost_lines
 from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.console import counts
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.runs.logged_results import summaries_of
 from evaltui.runs.report import RunReport
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
@@ -106,14 +105,14 @@ def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
     """Those that ran come first."""
     for has_run in (True, False):
         for eval_set, cases in report.by_set():
-            for number, one in enumerate(summaries_of(cases)):
+            for number, one in enumerate(cases.summaries):
                 if not one.passes and bool(one.runs) is has_run:
                     yield f"{report.name_of(eval_set)}:{one.eval_id}", cases[number]
 
 
 def _head(report: RunReport, not_passed: int) -> str:
     cases = report.summaries
-    mark = glyph(report.result.status)[0]
+    mark = glyph(report.status)[0]
     if not cases:
         verdicts = "no case run"
     elif not_passed:

@@ -6,32 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import CaseResult, worst_status
+from evaltui.core.model.outcome import worst_status
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.history import KeptRun, missing_in_words
-from evaltui.runs.logged_results import results_of, summaries_of
 from evaltui.runs.report import RunReport
+from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 
 
 def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
     """Raises OSError, and ValueError for a file that is damaged."""
-    cases = results_of(run, secrets)
-    result = RunResult(cases, worst_status(case.status for case in run.summary.cases.values()))
+    cases = ReportedCases.of_run(run, secrets)
+    status = worst_status(case.status for case in run.summary.cases.values())
     if run.file is None:
         sets = tuple(_sets(None, cases))
         settings = RunSettings(parallel=1)
         log = str(run.path)
-        return RunReport(result, "google-adk", run.started, run.seconds, sets, log, settings=settings)
+        return RunReport(cases, status, "google-adk", run.started, run.seconds, sets, log, settings=settings)
     file = run.file
     header, agent = file.header, file.agent
     address = AgentAddress(
@@ -49,7 +48,8 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
         return () if data is None else EvalCase.model_validate(secrets.masked(data)).conversation or ()
 
     return RunReport(
-        result=replace(result, in_process=header.in_process),
+        cases=cases,
+        status=status,
         agent=str(agent.get("name") or address.folder.resolve().stem or run.id),
         started=run.started,
         seconds=run.seconds,
@@ -67,14 +67,14 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
     )
 
 
-def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[SelectedSet]:
+def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSet]:
     """Those that the header names, and those of which there are cases besides."""
     logged = header.sets if header else ()
     agent_dir = Path(header.agent_dir) if header else Path()
     for one in logged:
         yield one if one.file is not None else replace(one, file=_from_here(one, agent_dir))
     known = {one.path for one in logged}
-    for case_path, label in dict.fromkeys((one.id.path, one.eval_set_id) for one in summaries_of(cases)):
+    for case_path, label in dict.fromkeys((one.id.path, one.eval_set_id) for one in cases.summaries):
         if case_path not in known:
             yield SelectedSet(case_path, label, ())
 

@@ -74,7 +74,7 @@ def _write(writer: RunWriter, case: CaseId, result: CaseResult) -> None:
             )
             writer.add_event(named)
         writer.add_repeat(case, result.eval_set_id, repeat, one)
-    writer.add_case(summarize(result))
+    writer.add_case(summarize(result), result)
 
 
 def _events(repeat: RepeatResult) -> Iterator[Event]:

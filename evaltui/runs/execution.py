@@ -187,7 +187,7 @@ class LoggedRun:
                 # Nothing may follow for long, while another repeat hangs.
                 writer.commit()
             case CaseDone(result):
-                self.last_result = writer.add_case(summarize(result))
+                self.last_result = writer.add_case(summarize(result), result)
                 writer.commit()
             case SpentWithoutResult(amount):
                 writer.add_spending(amount)

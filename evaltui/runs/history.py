@@ -252,8 +252,6 @@ def result_of(
     """The result of a case that has one, without the secrets; `with_actual` with what the agent did."""
     summary = case.summary
     repeats = file.results(case.number, with_actual=with_actual, secrets=secrets)
-    if not repeats:
-        raise ValueError(f"{file.path} is damaged: it has no repeat of {summary.eval_id}")
     pass_if = pass_if_of(summary.policy)
     confidence = summary.decision.confidence if summary.decision else None
     return case_over_repeats(summary.eval_set_id, summary.eval_id, repeats, pass_if, case.id.path, confidence)

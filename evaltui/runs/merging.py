@@ -11,14 +11,14 @@ from pathlib import Path
 
 from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId, case_fingerprint, fingerprint
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.outcome import RepeatResult, Status, worst_status
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.files.agent_files import different_files, is_source
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.run_file import Ending, RunFile, is_being_written
@@ -193,12 +193,14 @@ class _Merge:
                     continue
                 into.copy_repeat(run, stored)
                 case = cases[stored.case]
-                case.repeats[stored.repeat] = run.result(stored.data)
+                # Which calls they have in common is said of several repeats only.
+                several = case.rule.most > 1
+                case.repeats[stored.repeat] = run.result(stored.data, with_actual=several)
                 awaited[stored.case] -= 1
                 if not awaited[stored.case] and case.rule.is_over(case.repeats):
-                    summary = _summary(stored.case, case, self._confidence)
-                    finished[stored.case] = summary.status
-                    into.add_case(summary)
+                    result = _result(stored.case, case, self._confidence)
+                    finished[stored.case] = result.status
+                    into.add_case(summarize(result), result)
                     case.repeats.clear()
         for run in self._runs:
             if (spent := run.spent_without_result) != Amount():
@@ -350,11 +352,10 @@ def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool
     return theirs.get(case.eval_id, ()) == merged.conversations.get(case.eval_id, ())
 
 
-def _summary(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseSummary:
+def _result(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseResult:
     repeats = [known.repeats[number] for number in sorted(known.repeats)]
     path, eval_id = case
-    result = case_over_repeats(known.set.eval_set_id, eval_id, repeats, known.pass_if, path, confidence)
-    return summarize(result)
+    return case_over_repeats(known.set.eval_set_id, eval_id, repeats, known.pass_if, path, confidence)
 
 
 def _merged_sets(runs: Sequence[RunFile]) -> Iterator[SelectedSet]:

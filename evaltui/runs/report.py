@@ -10,7 +10,6 @@ from functools import cached_property
 
 from evaltui.core.compare.rates import Rates, rates
 from evaltui.core.compare.run_comparison import Comparison
-from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.metrics.preflight import MetricCheck
@@ -18,11 +17,11 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings
-from evaltui.runs.logged_results import by_path, costs_of, summaries_of
+from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_header import SelectedSet
 
 EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
@@ -46,10 +45,12 @@ def nothing_expected(_: CaseId) -> Sequence[Invocation]:
 class RunReport:
     """A run and its circumstances: `started` is UTC, `seconds` wall time, None where nobody knows.
 
-    Each case of the result belongs to one of the sets, by the path of its id.
+    Each case belongs to one of the sets, by the path of its id.
     """
 
-    result: RunResult
+    cases: ReportedCases
+    status: Status
+    """The worst of theirs."""
     agent: str
     started: datetime
     seconds: float | None
@@ -86,33 +87,18 @@ class RunReport:
     @cached_property
     def summaries(self) -> tuple[CaseSummary, ...]:
         """Those of the cases, in order."""
-        return tuple(summaries_of(self.result.cases))
-
-    @cached_property
-    def _summaries_by_path(self) -> Mapping[str, Sequence[CaseSummary]]:
-        found: dict[str, list[CaseSummary]] = {}
-        for one in self.summaries:
-            found.setdefault(one.id.path, []).append(one)
-        return found
-
-    def summaries_of_set(self, eval_set: SelectedSet) -> Sequence[CaseSummary]:
-        """Those of the cases of a set, in their order there."""
-        return self._summaries_by_path.get(eval_set.path, ())
+        return tuple(self.cases.summaries)
 
     @cached_property
     def totals(self) -> Totals:
         """What the cases add up to."""
         return totals_of(self.summaries)
 
-    def totals_of_set(self, eval_set: SelectedSet) -> Totals:
-        """What the cases of a set add up to."""
-        return totals_of(self.summaries_of_set(eval_set))
-
     @cached_property
     def _spent(self) -> tuple[Spending | None, Mapping[str, Spending | None]]:
         """What all cases cost, and what those of each file do."""
         spent, by_path = RunningTotal(), defaultdict[str, RunningTotal](RunningTotal)
-        for path, cost in costs_of(self.result.cases):
+        for path, cost in self.cases.costs:
             by_path[path].add(cost)
             spent.add(cost)
         return spent.value, {path: one.value for path, one in by_path.items()}
@@ -129,8 +115,9 @@ class RunReport:
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:
         """How many cases had errors of each kind."""
-        cases = zip(self.summaries, range(len(self.result.cases)), strict=True)
-        may_have = (self.result.cases[number] for one, number in cases if Status.ERROR in one.outcomes)
+        may_have = (
+            self.cases[number] for number, one in enumerate(self.summaries) if Status.ERROR in one.outcomes
+        )
         return Counter(kind for case in may_have for kind in case.error_kinds if kind)
 
     @cached_property
@@ -143,10 +130,10 @@ class RunReport:
                 found.setdefault(tag, []).append(case)
         return {tag: totals_of(found[tag]) for tag in sorted(found)}
 
-    def by_set(self) -> list[tuple[SelectedSet, Sequence[CaseResult]]]:
+    def by_set(self) -> list[tuple[SelectedSet, ReportedCases]]:
         """Each set with its cases."""
         sets = {one.path: one for one in self.sets}
-        return [(sets[path], found) for path, found in by_path(self.result.cases, sets).items()]
+        return [(sets[path], cases) for path, cases in self.cases.by_path(sets).items()]
 
     def name_of(self, eval_set: SelectedSet) -> str:
         """The id of a set, with its file where another set of the run has the same id."""

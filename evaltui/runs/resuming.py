@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from evaltui.core.compare.repeat_rules import FixedRuns
 from evaltui.core.compare.run_comparison import config_changes
@@ -141,15 +142,14 @@ def read_resumption(
             is_fixed = isinstance(rule, FixedRuns) and not of_traces
             if is_fixed and (header.settings.confidence is not None or rule.most != runs):
                 more_of[case] = rule.most
-            mine: Mapping[int, RepeatResult] = {}
-            if case in finished:
-                mine = found = finished[case].first(rule.most)
-                if found and found.expects != {case_fingerprint(cases[number])}:
+            done = {repeat: one for repeat, one in finished.get(case, {}).items() if repeat < rule.most}
+            repeats = StoredRepeats(file, case, tuple(done))
+            if done:
+                known[case] = repeats
+                if {one.expects for one in done.values()} != {case_fingerprint(cases[number])}:
                     changed_cases.append(eval_id)
-                known_spent += found.spent
-            if mine:
-                known[case] = mine
-            missing += len(rule.due(mine))
+                known_spent = sum((one.spent for one in done.values()), known_spent)
+            missing += len(rule.due(repeats))
     if changed_cases:
         named = some_of(changed_cases, _MOST_NAMES)
         raise ResumeError(f"finished cases changed: {named}", differs=True)
@@ -233,72 +233,58 @@ def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
         yield f"{some_of(changed, _MOST_NAMES)} changed while run {resumption.id} went on. {either}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class FinishedRepeat(NamedTuple):
     """The facts of a repeat that are needed before it is read."""
 
     expects: str
+    """The fingerprint of the case when it was run."""
     spent: Amount
 
 
-class KnownRepeats(Mapping[int, RepeatResult]):
+class StoredRepeats(Mapping[int, RepeatResult]):
     """The repeats of one case, by number from 0, each read when it is asked for.
 
     Asking for one raises what `RunFile` raises.
     """
 
-    __slots__ = ("_case", "_facts", "_file")
+    __slots__ = ("_case", "_file", "_numbers")
 
-    def __init__(self, file: RunFile, case: CaseId, facts: dict[int, _Facts]) -> None:
+    def __init__(self, file: RunFile, case: CaseId, numbers: tuple[int, ...]) -> None:
         self._file = file
         self._case = case
-        self._facts = facts
-
-    def first(self, count: int) -> KnownRepeats:
-        """Those with a number below this one."""
-        facts = {number: repeat for number, repeat in self._facts.items() if number < count}
-        return KnownRepeats(self._file, self._case, facts)
-
-    @property
-    def expects(self) -> set[str]:
-        """The fingerprints of the case when it was run."""
-        return {repeat.expects for repeat in self._facts.values()}
-
-    @property
-    def spent(self) -> Amount:
-        return sum((repeat.spent for repeat in self._facts.values()), Amount())
+        self._numbers = numbers
 
     def __getitem__(self, number: int) -> RepeatResult:
-        if number not in self._facts:
+        if number not in self._numbers:
             raise KeyError(number)
         return self._file.repeat(self._case, number)
 
     def __contains__(self, number: object) -> bool:
-        return number in self._facts
+        return number in self._numbers
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._facts)
+        return iter(self._numbers)
 
     def __len__(self) -> int:
-        return len(self._facts)
+        return len(self._numbers)
 
 
 def finished_repeats(
     file: RunFile, kinds: AbstractSet[ErrorKind] | None = None, *, of_traces: bool = False
-) -> tuple[dict[CaseId, KnownRepeats], Amount]:
+) -> tuple[dict[CaseId, dict[int, FinishedRepeat]], Amount]:
     """The repeats that a run has a result of, without those that had an error, of these kinds if there are
     any; and what was spent besides. Raises what `RunFile` raises."""
-    facts: dict[CaseId, dict[int, _Facts]] = {}
+    finished: dict[CaseId, dict[int, FinishedRepeat]] = {}
     besides = file.spent_without_result
     for stored in file.repeats:
         result = file.result(stored.data)
         spent = result.spent
         amount = Amount.of(spent if spent is None or not of_traces else spent.of("judge"))
         if not _had_error(result, kinds):
-            facts.setdefault(stored.case, {})[stored.repeat] = _Facts(result.expects, amount)
+            finished.setdefault(stored.case, {})[stored.repeat] = FinishedRepeat(result.expects, amount)
         else:
             besides += amount
-    return {case: KnownRepeats(file, case, of_case) for case, of_case in facts.items()}, besides
+    return finished, besides
 
 
 def _had_error(result: RepeatResult, kinds: AbstractSet[ErrorKind] | None) -> bool:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,18 +16,29 @@ from statistics import median
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.compare.totals import Totals
-from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
-from evaltui.core.model.spending import Cost, Spending, total
+from evaltui.core.model.spending import Cost, Spending
 from evaltui.core.secrets import Secrets
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, Row, connect, stored, text_of
+from evaltui.runs.run_tables import (
+    APPLICATION,
+    REPEAT,
+    SUMMARY,
+    VERSION,
+    Row,
+    connect,
+    stored,
+    text_of,
+    whole_case,
+)
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
 
@@ -327,7 +338,7 @@ class RunFile:
                 "eval_id": eval_id,
                 "eval_set_id": eval_set_id,
             }
-            summary = self._read(SUMMARY, {**self._json(text), **named})
+            summary = self._read(SUMMARY.read, {**self._json(text), **named})
             yield CaseInRun(number, CaseId(path, eval_id), summary)
 
     def deciding_scores(self, numbers: Collection[int]) -> dict[int, dict[str, tuple[float, str]]]:
@@ -375,28 +386,36 @@ class RunFile:
     @property
     def costs(self) -> Iterator[tuple[str, Spending | None]]:
         """The path and the cost, None where nobody knows, of each case that has a result."""
-        for path, texts in self._paged(
-            "SELECT id, path, json_group_array(result) FROM cases "
-            "JOIN repeats ON id = case_id WHERE id > ? AND cases.status IS NOT NULL GROUP BY id ORDER BY id"
+        for path, text in self._paged(
+            "SELECT id, path, report FROM cases WHERE id > ? AND status IS NOT NULL ORDER BY id"
         ):
-            costs = (self._json(text).get("spent") for text in self._json(texts, list))
-            yield path, total(one and self._read(_SPENDING, one) for one in costs)
+            spent = self._json(text).get("spent")
+            yield path, spent and self._read(_SPENDING.read, spent)
 
     def results(
         self, number: int, *, with_actual: bool = True, secrets: Secrets | None = None
     ) -> list[RepeatResult]:
         """The results of the repeats of a case, by its number; `with_actual` with the turns as they ran,
         without the secrets."""
-        rows = list(
-            self._rows("SELECT repeat, result FROM repeats WHERE case_id = ? ORDER BY repeat", number)
-        )
-        events = list(self._event_rows(number)) if with_actual else []
-        by_repeat = self._by_repeat(events)
-        results = [self.result(self._json(text), by_repeat.get(repeat, ())) for repeat, text in rows]
-        # Few results have a secret, and looking for one in their text is fast.
-        if secrets is not None and any(secrets.may_be_in(row[-1]) for row in (*rows, *events)):
-            return secrets.masked(results)
-        return results
+        rows = self._repeats_of(number, secrets)
+        return [self.result(row, with_actual=with_actual) for row in rows]
+
+    def _repeats_of(self, number: int, secrets: Secrets | None) -> list[Json]:
+        rows = self._rows("SELECT result FROM repeats WHERE case_id = ? ORDER BY repeat", number)
+        repeats = [self._json(secrets.in_json(text, json.dumps) if secrets else text) for (text,) in rows]
+        if not repeats:
+            eval_id = self._value("SELECT eval_id FROM cases WHERE id = ?", number)
+            raise ValueError(f"{self.path} is damaged: it has no repeat of {eval_id}")
+        return repeats
+
+    def reported(self, case: CaseInRun, secrets: Secrets) -> Json:
+        """A case as reports have it, without the secrets."""
+        text = self._value("SELECT report FROM cases WHERE id = ?", case.number)
+        row = self._json(secrets.in_json(text, json.dumps))
+        ids = {"path": case.id.path, "eval_id": case.id.eval_id, "eval_set_id": case.summary.eval_set_id}
+        repeats = self._repeats_of(case.number, secrets)
+        reported: Json = self._read(lambda one: whole_case(one, repeats), {**row, **ids})
+        return reported
 
     def repeat(self, case: CaseId, repeat: int) -> RepeatResult:
         """The result of a repeat of a case, with the turns as they ran. Raises KeyError without one."""
@@ -405,29 +424,19 @@ class RunFile:
         text = self._value(f"SELECT result FROM repeats {joined} WHERE {key}", *map(stored, case), repeat)
         if text is None:
             raise KeyError(repeat)
-        rows = self._rows(f"SELECT {_EVENT} WHERE {key} ORDER BY events.id", *map(stored, case), repeat)
-        return self.result(self._json(text), [self._event(*row) for row in rows])
+        return self.result(self._json(text), with_actual=True)
 
-    def result(self, data: Json, events: Sequence[Event] = ()) -> RepeatResult:
-        """The result of a repeat, with the turns as they ran where its events are given."""
-        result: RepeatResult = self._read(REPEAT, data)
-        if result.error is not None:
-            # Its time is that of the run, which tells it when the agent is done.
-            last = max((number for number, one in enumerate(events) if one.kind == "error"), default=None)
-            events = [event for number, event in enumerate(events) if number != last]
-        if not events:
+    def result(self, data: Json, *, with_actual: bool = False) -> RepeatResult:
+        """The result of a repeat; `with_actual` with the turns as they ran."""
+        result: RepeatResult = self._read(REPEAT.read, {**data, "actual": ()})
+        if not with_actual:
             return result
-        try:
-            return replace(result, actual=tuple(invocations_from_events(events)))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{self.path} is damaged: the events of a case cannot be read: {error!r}"
-            ) from error
+        return replace(result, actual=self._read(_invocations, data))
 
-    def _read(self, row: Row, data: Json) -> Any:
+    def _read(self, read: Callable[[Any], Any], data: Any) -> Any:
         try:
-            return row.read(data)
-        except ValueError as error:
+            return read(data)
+        except (LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{self.path} is damaged: a result cannot be read: {error}") from error
 
     # Events
@@ -515,6 +524,12 @@ class RunFile:
 
     def _value(self, query: str, *values: object) -> Any:
         return next((row[0] for row in self._rows(query, *values)), None)
+
+
+def _invocations(repeat: Json) -> tuple[Invocation, ...]:
+    """The turns of a repeat as they ran."""
+    # As JSON, in which bytes are base64.
+    return tuple(Invocation.model_validate_json(to_json(turn)) for turn in repeat["actual"])
 
 
 def is_being_written(path: Path) -> bool:

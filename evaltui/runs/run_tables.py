@@ -7,16 +7,23 @@ SQL of runs.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
+from operator import eq
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
-from pydantic_core import SchemaSerializer, SchemaValidator
+from pydantic_core import SchemaSerializer, SchemaValidator, to_jsonable_python
 
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import RepeatResult
+from evaltui.core.model.events import Json
+from evaltui.core.model.json_fields import in_order
+from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, RepeatResult
 
-VERSION = 3
+VERSION = 4
 """`user_version` of the file. Others are refused."""
 APPLICATION = 0x6576616C
 SCHEMA = """
@@ -34,7 +41,7 @@ CREATE TABLE cases (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL, eval_id TEXT NOT NULL, eval_set_id TEXT NOT NULL,
     place INTEGER, tags TEXT, conversations TEXT, runs_asked INTEGER,
     status TEXT, runs INTEGER, passed INTEGER, policy_met INTEGER, seconds REAL, tokens REAL,
-    usd REAL, saved_usd REAL, unpriced INTEGER, unseen INTEGER, summary TEXT,
+    usd REAL, saved_usd REAL, unpriced INTEGER, unseen INTEGER, summary TEXT, report TEXT,
     UNIQUE (path, eval_id)
 );
 CREATE TABLE eval_cases (case_id INTEGER PRIMARY KEY REFERENCES cases, eval_case TEXT NOT NULL);
@@ -60,32 +67,80 @@ CREATE TABLE spending (usd REAL NOT NULL, tokens REAL NOT NULL);
 class Row:
     """How values of a dataclass are stored as JSON: with all fields, those too that no report has."""
 
-    def __init__(self, kind: type, *in_columns: str) -> None:
-        """`in_columns` are fields that other columns have."""
+    def __init__(self, kind: type, **how: Any) -> None:
+        """`how` they are written: options of pydantic."""
         schema = TypeAdapter(kind).core_schema
         self.read = SchemaValidator(schema).validate_python
-        self._write = SchemaSerializer(with_all_fields(schema)).to_python
-        self._in_columns = {*in_columns}
-
-    def write(self, value: Any) -> dict[str, Any]:
-        """JSON data without defaults, and without what is computed."""
         # With mode="json", NaN and infinity would be null.
-        data: dict[str, Any] = self._write(
-            value, round_trip=True, exclude_defaults=True, exclude=self._in_columns
-        )
-        return data
+        write = SchemaSerializer(with_all_fields(schema)).to_python
+        self.write: Callable[[Any], Json] = partial(write, **how)
 
 
 def with_all_fields(schema: Any) -> Any:
-    """A schema that serializes fields, too, that no report has."""
-    if isinstance(schema, dict):
-        return {key: with_all_fields(one) for key, one in schema.items() if key != "serialization_exclude"}
-    return [*map(with_all_fields, schema)] if isinstance(schema, list) else schema
+    """A schema that serializes fields, too, that no report has, unless they have their defaults."""
+    if isinstance(schema, list):
+        return [*map(with_all_fields, schema)]
+    if not isinstance(schema, dict):
+        return schema
+    fields = {key: with_all_fields(one) for key, one in schema.items()}
+    if fields.pop("serialization_exclude", False) and "default" in schema["schema"]:
+        fields["serialization_exclude_if"] = partial(eq, schema["schema"]["default"])
+    return fields
 
 
-SUMMARY = Row(CaseSummary, "path", "eval_id", "eval_set_id")
-REPEAT = Row(RepeatResult, "actual")
-"""Without the turns as they ran: the events tell of them."""
+IDS = {"path", "eval_id", "eval_set_id"}
+"""Keys of a case that have columns of their own."""
+SUMMARY = Row(CaseSummary, round_trip=True, exclude_defaults=True, exclude=IDS)
+REPEAT = Row(RepeatResult, by_alias=True)
+"""As in reports, with what these leave out."""
+_CASE = TypeAdapter(CaseResult)
+_SEVERITY = {status.value: rank for rank, status in enumerate(WORST_FIRST)}
+
+
+def case_json(case: CaseResult, leave_out: AbstractSet[str] = frozenset()) -> Json:
+    """A case as reports have it, without some of its keys."""
+    data: Json = _CASE.dump_python(case, by_alias=True, warnings=False, exclude={*leave_out})
+    return data
+
+
+def case_row(case: CaseResult) -> Json:
+    """What `whole_case` needs of a case besides its repeats."""
+    return case_json(case, {*IDS, "error", "metrics", "repeats", "turns", "state"})
+
+
+def whole_case(row: Json, repeats: Sequence[Json]) -> Json:
+    """A case as reports have it, of its row and of those of its repeats."""
+    deciding = min(repeats, key=lambda one: _SEVERITY[one["status"]])
+    case = {
+        **row,
+        "error": deciding["error"],
+        "metrics": deciding["metrics"],
+        "repeats": repeats,
+        "turns": deciding.get("turns", []),
+        "state": deciding.get("state", []),
+    }
+    reported: Json = to_jsonable_python(case, exclude=_left_out_of_reports())
+    return in_order(reported, *KEYS_OF_CASE)
+
+
+@cache
+def _left_out_of_reports() -> Json:
+    # What is left out of the case itself, its row lacks.
+    return {name: places for name, places in unreported(CaseResult).items() if places is not True}
+
+
+def unreported(kind: Any) -> Json:
+    """The fields of a dataclass, and of those within it, that no report has: an `exclude` of pydantic."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        places = {
+            one.metadata.get("alias", one.name): "exclude" in one.metadata or unreported(hints[one.name])
+            for one in fields(kind)
+        }
+        return {name: place for name, place in places.items() if place}
+    places = {name: place for part in get_args(kind) for name, place in unreported(part).items()}
+    return {"__all__": places} if places and get_origin(kind) is tuple else places
+
 
 # Seconds that one who writes or reads waits for the other.
 _WAIT = 60.0

@@ -19,7 +19,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import RepeatResult
+from evaltui.core.model.outcome import CaseResult, RepeatResult
 from evaltui.core.secrets import Secrets
 from evaltui.files.packages import own_version
 from evaltui.files.settings import secrets_of
@@ -31,6 +31,7 @@ from evaltui.runs.run_tables import (
     SCHEMA,
     SUMMARY,
     VERSION,
+    case_row,
     connect,
     connect_memory,
     stored,
@@ -289,26 +290,22 @@ class RunWriter:
         self._commit_soon()
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
-        """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
-        data = REPEAT.write(result)
-        self._add_repeat(case, eval_set_id, repeat, data)
+        """Add the result of a repeat of a case."""
+        self._add_repeat(case, eval_set_id, repeat, REPEAT.write(result))
         self._commit_soon()
 
     def _add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, data: Json) -> None:
         key = (self._number(case, eval_set_id), repeat)
         self._execute(
             "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
-            (*key, data["status"], data.get("seconds", 0.0), self._masked_text(dumped(data))),
+            (*key, data["status"], data["seconds"], self._masked_text(dumped(data))),
         )
         self._execute(
             "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
-            *(
-                (*key, one["name"], one["score"], one["threshold"], one["status"])
-                for one in data.get("metrics", ())
-            ),
+            *((*key, one["name"], one["score"], one["threshold"], one["status"]) for one in data["metrics"]),
         )
 
-    def add_case(self, summary: CaseSummary) -> int:
+    def add_case(self, summary: CaseSummary, result: CaseResult) -> int:
         """Add the result of a case; returns its number, for `RunFile.case_at`."""
         data = SUMMARY.write(summary)
         cost = summary.cost
@@ -316,7 +313,7 @@ class RunWriter:
         number = self._number(summary.id, summary.eval_set_id)
         self._execute(
             "UPDATE cases SET status = ?, runs = ?, passed = ?, policy_met = ?, seconds = ?, tokens = ?, "
-            "usd = ?, saved_usd = ?, unpriced = ?, unseen = ?, summary = ? WHERE id = ?",
+            "usd = ?, saved_usd = ?, unpriced = ?, unseen = ?, summary = ?, report = ? WHERE id = ?",
             (
                 summary.status.value,
                 summary.runs,
@@ -326,6 +323,7 @@ class RunWriter:
                 summary.tokens,
                 *costs,
                 self._masked_text(dumped(data)),
+                self._masked_text(dumped(case_row(result))),
                 number,
             ),
         )
@@ -349,6 +347,8 @@ class RunWriter:
             ),
         )
         self._add_repeat(finished.case, finished.eval_set_id, finished.repeat, finished.data)
+        # Until then, all of it is in memory.
+        self._commit_soon()
 
     def copy_eval_cases(self, earlier: RunFile) -> None:
         """Copy the cases, as they were when another run began."""

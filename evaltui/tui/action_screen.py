@@ -48,8 +48,6 @@ _OF_ITS_LIFE = (
 )
 # Seconds. Events come by the thousand, eyes see some thirty pictures a second.
 _FRAME = 1 / 30
-# Where the keys of a text field are in the registry. Other actions of a field are Textual's own.
-_OF_FIELDS = {Scope.FIELD, Scope.TEXT, Scope.FILTER, Scope.MESSAGE, Scope.PROMPT}
 
 
 def bindings(scope: Scope) -> list[BindingType]:
@@ -71,7 +69,7 @@ def bindings(scope: Scope) -> list[BindingType]:
 
 def _keys_in(action: Action, scope: Scope) -> Sequence[str]:
     """Its keys; in a field without letters, which are typed, and without those that edit its text."""
-    if scope not in _OF_FIELDS:
+    if not scope.is_field:
         return action.keys
     return [key for key in action.keys if len(key) > 1 and key not in ("ctrl+d", "ctrl+u")]
 
@@ -100,32 +98,29 @@ class ActionApp(EndingApp[ReturnType]):
         if not screen.check_action(action, ()):
             screen.refuse(action)
             return True
-        leaves = BY_ID[action].acts and _OF_FIELDS.isdisjoint(BY_ID[action].where)
+        leaves = BY_ID[action].acts and not _is_of_fields(action)
         if leaves and screen is self.screen_stack[0] and not screen.leave_field():
             return True
         for node in (screen.focused or screen).ancestors_with_self:
             if _has_action(node, action):
-                return await super().run_action(action, node, namespaces)
+                return await super().run_action(BY_ID[action].call or action, node, namespaces)
         return False
 
 
 def _has_action(node: DOMNode, action: str) -> bool:
-    """Whether a node does an action of the registry. Every widget of Textual's can page; neither a field nor
-    what is around it is meant."""
-    name = f"action_{action}"
-    if not hasattr(node, name) or not _is_registered(action, node):
-        return False
-    is_textuals = getattr(type(node), name, None) is getattr(Widget, name, None)
-    return not is_textuals or (
-        isinstance(node, Widget) and node.has_focus and not isinstance(node, TextField)
-    )
+    """Whether a node does an action of the registry."""
+    return _is_registered(action, node) and hasattr(node, BY_ID[action].method)
 
 
 def _is_registered(action: str, node: DOMNode | None) -> bool:
     """Whether an action of a node is of the registry; text fields have others of the same name."""
     if action not in BY_ID:
         return False
-    return not isinstance(node, TextField) or not _OF_FIELDS.isdisjoint(BY_ID[action].where)
+    return not isinstance(node, TextField) or _is_of_fields(action)
+
+
+def _is_of_fields(action: str) -> bool:
+    return any(scope.is_field for scope in BY_ID[action].where)
 
 
 def draw_around(node: DOMNode) -> None:

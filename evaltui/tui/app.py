@@ -106,7 +106,6 @@ class WorkbenchApp(KeysInOrder[int]):
     def _use_keymap(self) -> None:
         path = config_file("keys.toml")
         keymap = read_keymap(path)
-        self.workbench.keys = keymap.keys
         use_keys(keymap.keys)
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:

@@ -114,13 +114,9 @@ class InspectorLines(PageLines, inherit_bindings=False):
         self.show_line(frame.first)
         self.refresh()
 
-    def action_line_down(self) -> None:
-        if not self._step_frame(1):
-            super().action_line_down()
-
-    def action_line_up(self) -> None:
-        if not self._step_frame(-1):
-            super().action_line_up()
+    def action_step_line(self, step: int) -> None:
+        if not self._step_frame(step):
+            super().action_step_line(step)
 
     async def on_click(self, event: events.Click) -> None:
         """The first click selects a frame, the second one opens it."""
@@ -306,18 +302,12 @@ class Inspector(Beside):
         self._chosen = name
         self._draw_page()
 
-    def step(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         """Shows the tab after the current one, or before it."""
         if self._inspected is not None and self.display:
             names = [tab.name for tab in self._inspected.tabs]
             at = names.index(self._tab(self._inspected).name)
             self.choose(names[(at + step) % len(names)])
-
-    def action_next_tab(self) -> None:
-        self.step(1)
-
-    def action_previous_tab(self) -> None:
-        self.step(-1)
 
     def source(self) -> SourcePlace | None:
         """The current frame of a traceback, else the source of what is current in the pane."""

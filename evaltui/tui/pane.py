@@ -362,34 +362,22 @@ class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
         self.show_line(link.first)
         self.refresh()
 
-    def _step_link(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         links, link = self.page.links, self.link
         if links:
             # From nowhere to the first one, or to the last.
             here = links.index(link) if link else min(-step, 0)
             self.go_to_link(links[(here + step) % len(links)])
 
-    def action_next_link(self) -> None:
-        self._step_link(1)
-
-    def action_previous_link(self) -> None:
-        self._step_link(-1)
-
     @property
     def _lists_cases(self) -> bool:
         return bool(self.page.links) and isinstance(self.page.links[0].opens, CaseId)
 
-    def action_line_down(self) -> None:
+    def action_step_line(self, step: int) -> None:
         if self._lists_cases:
-            self._step_link(1)
+            self.action_step_item(step)
         else:
-            super().action_line_down()
-
-    def action_line_up(self) -> None:
-        if self._lists_cases:
-            self._step_link(-1)
-        else:
-            super().action_line_up()
+            super().action_step_line(step)
 
     def click_link(self, line: int, cell: int) -> bool:
         """Whether there is a part at a place of the page: it is made the current one, or opened if it is."""

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from datetime import UTC
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import estimate, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
+from evaltui.core.model.spending import Cost
+from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
-from evaltui.text.figures import UNKNOWN, counted, show_duration
-from evaltui.text.lines import Line, Span, cells, cut
+from evaltui.text.columns import Column, Table
+from evaltui.text.figures import (
+    UNKNOWN,
+    counted,
+    show_duration,
+    show_elapsed,
+    show_interval,
+    show_moment,
+    show_rate,
+)
+from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import ROLES, RUNNING, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible
@@ -21,6 +34,9 @@ from evaltui.text.values import visible
 # Tags may be as many as tickets.
 MOST_TAGS = 40
 _BAR = 10
+# Cells of a pass rate in a list of runs, and of its bar.
+_RATE, _RATE_BAR = 4, 8
+_NO_RATE = (f"{UNKNOWN:>{_RATE}}", "faint")
 # Runs of cases from which on a rate says something.
 _LEAST = 2
 
@@ -68,6 +84,112 @@ def run_mark(row: RunRow) -> Span:
     return ("–", "warning") if status is None else glyph(status)
 
 
+class ListedRun(NamedTuple):
+    """A run in a list."""
+
+    row: RunRow
+    now: datetime
+    changed: Sequence[str] = ()
+    """The names of what is different from the run before it."""
+
+
+def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
+    """The columns of a list of runs. The cost of any of them goes before what has changed."""
+    has_costs = {run.row.totals.total_cost for run in runs} - {None, Cost(0.0)}
+    columns = [replace(column, order=2) if column.head == "cost" and has_costs else column for column in RUNS]
+    return Table(columns, runs, width)
+
+
+def run_line(run: ListedRun, table: Table[ListedRun]) -> Line:
+    """A run in the columns of its list."""
+    if run.row.problem:
+        return table.line(run, _OF_UNREADABLE, (f"unreadable: {visible(run.row.problem)}", "error"))
+    return table.line(run)
+
+
+def rate_figure(row: RunRow) -> Span:
+    """` 44%`; of a run that goes on how far it is."""
+    done, evaluated = row.totals.cases, row.totals.evaluated
+    if row.ending == "going on":
+        figures = f"{done}/{row.selected}"
+        shown = figures if len(figures) <= _RATE else show_rate(done / max(1, row.selected))
+        return f"{shown:>{_RATE}}", "muted"
+    return (f"{show_rate(row.totals.passed / evaluated):>{_RATE}}", "bold") if evaluated else _NO_RATE
+
+
+def rate_bar(row: RunRow) -> Line:
+    """`━━━━─────`: the pass rate, or how far a run is that goes on."""
+    totals = row.totals
+    if row.ending == "going on":
+        return bar(totals.cases / max(1, row.selected), _RATE_BAR, "accent")
+    return bar(totals.passed / totals.evaluated, _RATE_BAR, "success") if totals.evaluated else []
+
+
+def lasted(row: RunRow, now: datetime) -> str:
+    """How long a run took, or how much of it was run before it was interrupted."""
+    if row.ending == "going on":
+        return show_elapsed(max(0.0, (now - row.started).total_seconds()))
+    if row.ending == "interrupted":
+        return f"{row.totals.cases}/{row.selected} run"
+    return show_duration(row.seconds)
+
+
+def _number(run: ListedRun) -> str:
+    return "adk" if run.row.is_of_adk else str(run.row.number or UNKNOWN)
+
+
+def _interval(run: ListedRun) -> str:
+    """`(74–90%)`"""
+    totals = run.row.totals
+    if run.row.ending == "going on" or not totals.evaluated:
+        return ""
+    return f"({show_interval(*wilson(totals.passed, totals.evaluated))})"
+
+
+def _time(run: ListedRun) -> Line:
+    return [(lasted(run.row, run.now), "warning" if run.row.ending == "interrupted" else "muted")]
+
+
+def _cost(run: ListedRun) -> Line:
+    cost = run.row.totals.total_cost
+    is_known = cost is not None and cost.usd is not None
+    return [(cost.short if cost else UNKNOWN, "muted" if is_known else "faint")]
+
+
+def _changed(run: ListedRun) -> Line:
+    return [(", ".join(map(visible, run.changed)) or UNKNOWN, "" if run.changed else "faint")]
+
+
+def _count(status: str, gap: int) -> Column[ListedRun]:
+    def cell(run: ListedRun) -> Line:
+        number = run.row.totals.counts.get(status, 0)
+        return [(str(number), ROLES[status] if number else "faint")]
+
+    return Column(glyph(status)[0], cell, 2, 9, head_role=ROLES[status], gap=gap, right=True)
+
+
+RUNS: tuple[Column[ListedRun], ...] = (
+    Column("", lambda run: [run_mark(run.row)], 1, gap=0),
+    Column("run", _number, 4, role="bold", gap=1),
+    Column("when", lambda run: show_moment(run.row.started, run.now), 12),
+    Column("name", lambda run: visible(run.row.name), 4, 20, order=1, role="bold"),
+    Column("what", lambda run: selected_in(run.row), 4, 12, 28, order=5, role="muted"),
+    _count("PASSED", 2),
+    _count("FAILED", 1),
+    _count("ERROR", 1),
+    _count("FLAKY", 1),
+    Column("pass rate", lambda run: [rate_figure(run.row)], _RATE, short="rate"),
+    Column("", _interval, len("(99–100%)"), order=4, role="muted", gap=1),
+    Column("", lambda run: rate_bar(run.row), _RATE_BAR, order=6, gap=1),
+    Column("time", _time, 10, right=True),
+    Column("cost", _cost, 8, order=7, right=True),
+    Column("changed since previous run", _changed, 10, grows=26, order=3, short="changed"),
+)
+"""The columns of a list of runs."""
+# Of a run that cannot be read, those until its moment.
+_OF_UNREADABLE = 3
+
+
 def selected_in(row: RunRow) -> str:
     """`lights, thermostat:set_bedroom, garden (3 cases)`: its sets, and of one in part the cases."""
     shared = Counter(eval_set.eval_set_id for eval_set in row.sets)
@@ -109,21 +231,20 @@ def _criterion(name: str, value: object) -> str:
 def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
     """A line for each tag: how many of its cases passed."""
     tags = report.tags
-    totals = [*tags.values()][:MOST_TAGS]
-    names = [visible(f"#{tag}") for tag in [*tags][:MOST_TAGS]]
-    widest = min(max((cells([(name, "")]) for name in names), default=0), width // 3)
-    figures = [f"{one.in_words} passed" for one in totals]
-    shown = [str(one.case_rate or UNKNOWN) for one in totals]
-    column, of_rates = (max(map(len, texts), default=0) for texts in (figures, shown))
-    for one, name, figure, rate in zip(totals, names, figures, shown, strict=True):
-        role = ROLES[Status.PASSED if one.passed == one.cases + one.open_cases else Status.FAILED]
-        short = cut([(name, "")], widest)
-        yield [
-            ("tag  ", "muted"),
-            *short,
-            (" " * (widest - cells(short)), ""),
-            (f"  {figure:>{column}}  {rate:<{of_rates}}  ", ""),
-            *(bar(one.case_rate.rate, _BAR, role) if one.case_rate else ()),
-        ]
+    rows = [*tags.items()][:MOST_TAGS]
+    columns: Sequence[Column[tuple[str, Totals]]] = (
+        Column("", lambda row: "tag", 3, role="muted", gap=0),
+        Column("", lambda row: visible(f"#{row[0]}"), 0, width // 3),
+        Column("", lambda row: f"{row[1].in_words} passed", 0, width, right=True),
+        Column("", lambda row: str(row[1].case_rate or UNKNOWN), 0, width),
+        Column("", lambda row: _tag_bar(row[1]), _BAR),
+    )
+    table = Table(columns, rows, width)
+    yield from map(table.line, rows)
     if len(tags) > MOST_TAGS:
         yield [(f"     and {counted(len(tags) - MOST_TAGS, 'more tag')}", "muted")]
+
+
+def _tag_bar(total: Totals) -> Line:
+    role = ROLES[Status.PASSED if total.passed == total.cases + total.open_cases else Status.FAILED]
+    return bar(total.case_rate.rate, _BAR, role) if total.case_rate else []

@@ -50,7 +50,7 @@ Keys = tuple[str, ...]
 
 def use_keys(chosen: Mapping[str, Keys]) -> None:
     """Has texts name the keys that the user has chosen, and else those of the registry."""
-    name_keys({one.id: key_name(chosen.get(one.id, one.keys)[0]) for one in ACTIONS})
+    name_keys({one.id: [*map(key_name, chosen.get(one.id, one.keys))] for one in ACTIONS})
 
 
 use_keys({})

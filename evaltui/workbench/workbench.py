@@ -53,8 +53,6 @@ class Workbench:
         self.messages = messages = Messages()
         """The changes, which screens and controllers subscribe to."""
         self.say = messages.say
-        self.keys: Mapping[str, tuple[str, ...]] = {}
-        """The keys that the user has chosen, by action."""
         self.console = Console()
         """What the agent has printed."""
         address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)

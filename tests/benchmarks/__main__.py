@@ -232,7 +232,7 @@ def hundred_thousand_cases(folder: Path) -> list[Row]:
         "listed (evaltui runs)": (["runs", str(agent)], 5.0),
         "reported (console)": (["report", str(agent), run], 30.0),
         **{
-            f"reported ({kind})": (["report", str(agent), run, "--report", f"{kind}={folder / kind}"], None)
+            f"reported ({kind})": (["report", str(agent), run, "--report", f"{kind}={folder / kind}"], 60.0)
             for kind in ("json", "csv", "junit", "markdown", "html")
         },
         "compared with itself": (["compare", str(agent), run, run], 30.0),

@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 from command_line import call
 
+from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_comparison import compare
-from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
+from evaltui.core.secrets import Secrets
 from evaltui.files.run_settings import RunSettings
+from evaltui.reports.json_report import json_report
+from evaltui.reports.stored import stored_report
 from evaltui.runs.history import History, open_run
 from evaltui.runs.listing import read_row
 from evaltui.runs.resuming import finished_repeats
@@ -50,9 +55,12 @@ def keep(agent: Path) -> Path:
     log.add_event(
         Event.from_json({"kind": "tool_call", "content": {"role": "model", "parts": [call_part]}, **named})
     )
-    result = RepeatResult(Status.FAILED, (MetricResult("m", 0.2, 0.5, Status.FAILED),), seconds=1.0)
-    log.add_repeat(CASE, "lights", 0, result)
-    log.add_case(CaseSummary("lights", CASE.eval_id, Status.FAILED, scores={"m": 0.2}, path=CASE.path))
+    turn = Invocation.model_validate({"user_content": {"role": "user", "parts": [{"text": "dark"}]}})
+    metric = MetricResult("m", 0.2, 0.5, Status.FAILED)
+    repeat = RepeatResult(Status.FAILED, (metric,), actual=(turn,), seconds=1.0)
+    log.add_repeat(CASE, "lights", 0, repeat)
+    result = case_over_repeats("lights", CASE.eval_id, [repeat], "all", CASE.path)
+    log.add_case(summarize(result), result)
     log.close(Ending(Status.FAILED, 1.5))
     return log.path
 
@@ -71,6 +79,7 @@ def read_everywhere(log: Path) -> None:
             for of_case in (run.case, run.events):
                 with suppress(OSError, ValueError):
                     of_case(case)
+        "".join(json_report(stored_report(run, Secrets())))
 
 
 def damaged(data: Any) -> Iterator[Any]:

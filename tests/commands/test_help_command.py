@@ -12,7 +12,7 @@ from fcntl import ioctl
 import pytest
 
 from evaltui.files import guide
-from evaltui.workbench.actions import Scope, topic_of
+from evaltui.workbench.actions import Scope
 from tests.commands.command_line import call
 
 
@@ -114,4 +114,4 @@ def test_a_comment_in_code_is_no_heading():
 
 
 def test_every_place_has_a_page():
-    assert {topic_of(scope) for scope in Scope} <= set(guide.TOPICS)
+    assert {scope.topic for scope in Scope} <= set(guide.TOPICS)

@@ -19,7 +19,7 @@ from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 from tests.eval_data import make_case, write_eval_set
-from tests.stored_runs import selected
+from tests.stored_runs import add_case, selected
 
 STATUSES = {"p": Status.PASSED, "f": Status.FAILED, "e": Status.ERROR, "n": Status.NOT_EVALUATED}
 WORST_FIRST = "fen"
@@ -51,7 +51,7 @@ def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, **he
     lights = selected("lights", eval_ids or cases, whole=eval_ids is None)
     log = RunWriter(path, RunHeader((lights,), started=moment, **header), Secrets())
     for eval_id, repeats in cases.items():
-        log.add_case(summary(eval_id, repeats, pass_if))
+        add_case(log, summary(eval_id, repeats, pass_if))
     log.close(Ending(Status.PASSED, 1.0) if is_complete else None)
     return log.path.stem
 

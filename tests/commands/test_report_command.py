@@ -6,6 +6,7 @@ import gc
 import json
 import re
 import sqlite3
+import time
 import weakref
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ from fake_runs import run_without_processes
 from evaltui.commands import job
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.reports import console
-from evaltui.runs import execution, logged_results
+from evaltui.runs import execution
 from evaltui.runs.selection import select
 from evaltui.runs.store import RunStore
 from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
@@ -153,17 +154,11 @@ def test_a_report_that_cannot_be_written_is_no_success(agent, capsys):
 
 
 @pytest.mark.parametrize("kind", ["console", "json", "junit", "csv", "markdown", "html"])
-def test_results_that_are_read_from_the_log_are_reported_as_those_in_memory(agent, kind, monkeypatch, capsys):
-    """As those of a run of many cases are, by the run itself and of its log."""
-    few, stored, many = (agent / f"{name}.out" for name in ("few", "stored", "many"))
-    call("run", agent, "--runs", 2, "--report", f"{kind}={few}")
+def test_a_stored_run_is_reported_as_the_run_itself_was(agent, kind, capsys):
+    own, stored = (agent / f"{name}.out" for name in ("own", "stored"))
+    call("run", agent, "--runs", 2, "--report", f"{kind}={own}")
     call("report", agent, "last", "--report", f"{kind}={stored}")
-    monkeypatch.setattr(logged_results, "MOST_KEPT", 1)
-    call("report", agent, "last", "--report", f"{kind}={many}")
-    assert many.read_text() == stored.read_text()
-    call("run", agent, "--runs", 2, "--report", f"{kind}={many}")
-    # The runs here are made up: their events say less than their turns, which JSON has.
-    assert kind == "json" or without_clocks(many) == without_clocks(few)
+    assert without_clocks(stored) == without_clocks(own)
     assert "cannot" not in capsys.readouterr().err
 
 
@@ -178,8 +173,13 @@ def test_cases_of_the_sets_are_not_held_while_reports_are_written(agent, monkeyp
     monkeypatch.setattr(execution, "select", selected)
 
     def write(*_):
-        gc.collect()
-        held.extend(plan() for plan in plans)
+        # The thread that has written the results for google-adk lets go of them a moment later.
+        for _ in range(100):
+            gc.collect()
+            held[:] = [plan() for plan in plans]
+            if held == [None]:
+                break
+            time.sleep(0.02)
         return True
 
     monkeypatch.setattr(job, "write_reports", write)

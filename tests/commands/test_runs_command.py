@@ -12,7 +12,7 @@ from evaltui.runs.run_file import Ending, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
-from tests.stored_runs import change, selected, store_run, summary
+from tests.stored_runs import add_case, change, selected, store_run, summary
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -157,7 +157,7 @@ def test_a_run_that_ends_while_it_is_listed_is_not_interrupted(write_agent, caps
     log = begin_run(RunStore(agent), RunHeader((selected("lights", ["one"]),), started=STARTED))
 
     def ending(path):
-        log.add_case(summary("lights", "one", "PASSED"))
+        add_case(log, summary("lights", "one", "PASSED"))
         log.close(Ending(Status.PASSED, 1.0))
         return is_being_written(path)
 

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from stored_runs import selected
+from stored_runs import add_case, selected
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
@@ -118,7 +118,7 @@ def test_a_run_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     failed = RepeatResult(Status.ERROR, error=error, final_state={"path": "correct horse"})
     run.add_repeat(case, set_id, 0, failed)
     judges = {"quality": "judge with correct horse"}
-    run.add_case(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
+    add_case(run, CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
     run.close(Ending(Status.FAILED))
     file = RunFile(run.path)
     assert file.header.sets == (replace(one, config={"criteria": {"x": "<SHOP_API_KEY>"}}),)

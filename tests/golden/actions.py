@@ -10,9 +10,10 @@ FILE = Path(__file__).with_name("actions.txt")
 
 
 def action_lines() -> list[str]:
-    """`undo | u ctrl+z | MAIN CRITERIA`: the id of each action, its keys, and where they work."""
+    """`undo | u ctrl+z | MAIN CRITERIA | acts`: ids, keys, places; what acts is refused read-only."""
     return sorted(
-        f"{action.id} | {' '.join(action.keys)} | {' '.join(scope.name for scope in action.where)}"
+        f"{action.id} | {action.key_names} | {' '.join(scope.name for scope in action.where)}"
+        f"{' | acts' if action.acts else ''}"
         for action in ACTIONS
     )
 

@@ -175,7 +175,6 @@ WALKS: dict[str, Walk] = {
         ("", "", "Python 3.xx"),
         ("matrix", "V", "2 variants, 50 executions"),
         ("matrix-more-repeats", "down r", "Run more repeats"),
-        ("matrix-export", "escape E", "Export"),
         ("matrix-trajectories", "escape equals_sign", "Turn 1 ≠"),
         ("", "escape right_square_bracket", "repeat 2 of 5"),
         ("", "enter", "esc back to the last results"),

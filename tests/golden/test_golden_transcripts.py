@@ -24,9 +24,6 @@ from evaltui.cli import _COMMANDS
 from evaltui.commands.parser import Parser, parser_of
 from evaltui.pytest_plugin import pytest_addoption
 from evaltui.testing import background
-from evaltui.workbench.actions import ACTIONS
-from evaltui.workbench.state import READ_ONLY
-from evaltui.workbench.workbench import Workbench
 from tests import manual
 
 pytest_plugins = ["pytester"]
@@ -66,16 +63,6 @@ def test_commands_do_what_the_transcript_shows(transcript, shell):
     normalised = Normaliser(shell.folder, ROOT)
     text = transcript.with_outputs(lambda command: normalised(shell.run(command)))
     _compare(FOLDER / f"{transcript.name}.txt", text)
-
-
-async def test_a_read_only_workbench_refuses_what_is_listed(shell):
-    """What `evaltui serve --read-only` refuses."""
-    (shell.folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
-    workbench = Workbench(shell.folder, read_only=True)
-    await workbench.open()
-    refused = sorted(action.id for action in ACTIONS if action.refusal(workbench) == READ_ONLY)
-    await workbench.close()
-    _compare(FOLDER.with_name("read_only.txt"), "".join(f"{line}\n" for line in (READ_ONLY, "", *refused)))
 
 
 def _compare(path: Path, text: str) -> None:

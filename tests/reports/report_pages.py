@@ -123,7 +123,7 @@ def judged():
         ResponseDiff("It is warm.\nGood night.", "It is cold.\nGood night.", 0.6),
     )
     one = case("night", Status.FAILED, metrics=metrics, turns=(turn,), actual=[said("How warm?")])
-    return report(one, *mixed().result.cases, address="my_agent", events=lambda _: {0: events_of()})
+    return report(one, *mixed().cases, address="my_agent", events=lambda _: {0: events_of()})
 
 
 def many(cases=1_000, failing=100):

@@ -137,7 +137,7 @@ def test_an_answer_that_is_missing():
 @pytest.mark.parametrize("color", [False, True])
 def test_no_line_is_wider_than_the_terminal(width, color):
     wide = failed("日本語の名前がとても長いケースです" * 3)
-    run = report(wide, *mixed().result.cases, notes=("a note that goes on " * 10,))
+    run = report(wide, *mixed().cases, notes=("a note that goes on " * 10,))
     for line in lines(run, width=width, color=color):
         plain = re.sub(r"\x1b\[\d+m", "", line)
         if not plain.startswith(("config  ", '      File "')):

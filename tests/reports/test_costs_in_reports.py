@@ -81,7 +81,7 @@ def test_own_prices_are_no_estimate_from_a_list():
 
 @given(st.integers(40, 200))
 def test_the_lines_fit(width):
-    assert all(cell_len(draw(line, color=False)) <= width for line in cost_lines(RUN.result.spent, width))
+    assert all(cell_len(draw(line, color=False)) <= width for line in cost_lines(RUN.spent, width))
 
 
 def test_json_has_it_of_the_run_each_case_and_each_repeat():

@@ -34,7 +34,7 @@ async def scored(expected, actual, **criteria):
 
 
 def test_no_case_is_missing():
-    assert {row["eval_id"] for row in rows(mixed())} == {one.eval_id for one in mixed().result.cases}
+    assert {row["eval_id"] for row in rows(mixed())} == {one.eval_id for one in mixed().cases}
 
 
 def test_a_metric_without_turns_has_one_row():

@@ -27,6 +27,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.reports.html import bodies as pages
 from evaltui.reports.html.page import html_report
 from evaltui.reports.html.templates import own_text
+from evaltui.runs.reported_cases import ReportedCases
 from evaltui.text.figures import ordinal
 from evaltui.text.values import visible
 from evaltui.tui.theme import THEMES
@@ -218,7 +219,7 @@ def test_the_same_run_makes_the_same_report(monkeypatch):
 def test_without_scripts_the_verdict_every_row_and_why_can_be_read():
     run = mixed()
     text = Read("".join(html_report(run))).text
-    for one in run.result.cases:
+    for one in run.cases:
         assert one.eval_id in text
         assert sentence(one) in text
     assert "✓ 1 passed ✗ 1 failed ! 1 error ≈ 2 flaky – 1 not evaluated" in text
@@ -231,7 +232,7 @@ def test_without_scripts_the_verdict_every_row_and_why_can_be_read():
     assert "pass^k 0.60 0.30 0.10 0.00" in text
     assert "Repeat 2 of 5 failed" in text
     # The details of a run that was not stored are not known.
-    assert text.count("No trace stored") == len(run.result.cases)
+    assert text.count("No trace stored") == len(run.cases)
 
 
 def test_what_judges_say_and_the_trace_are_there():
@@ -254,8 +255,8 @@ def test_links_of_cases_in_sets_with_one_id_differ():
     run = many(4, 1)
     (info,) = run.sets
     twin = replace(info, path="other.evalset.json")
-    cases = [replace(one, path=path) for one in run.result.cases for path in ("", "other.evalset.json")]
-    twins = replace(run, result=replace(run.result, cases=tuple(cases)), sets=(info, twin))
+    cases = [replace(one, path=path) for one in run.cases for path in ("", "other.evalset.json")]
+    twins = replace(run, cases=ReportedCases(cases), sets=(info, twin))
     found = Read("".join(html_report(twins)))
     anchors = [value for value in found.values("id") if "case_" in value]
     assert len(anchors) == len(set(anchors)) == 8
@@ -279,7 +280,7 @@ def test_what_changed_since_the_baseline():
 @pytest.mark.parametrize("run", [report(), replace(mixed(), seconds=None)], ids=["no case", "no time"])
 def test_what_is_not_known_is_left_out(run):
     text = Read("".join(html_report(run))).text
-    assert ("No case run" in text) is not run.result.cases or run.result.cases
+    assert ("No case run" in text) is not bool(run.cases)
     assert ("took" in text) is (run.seconds is not None)
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from stored_matrix import BASE, PRO, write_matrix, write_variant
+from stored_matrix import write_matrix, write_variant
 
 from evaltui.core.model.variants import Change
 from evaltui.core.secrets import Secrets
@@ -14,7 +14,6 @@ from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
 from evaltui.tui.matrix.page import Columns, row_line
-from evaltui.workbench.matrix.matrices import export_matrix, refuses_file
 
 
 def report(folder):
@@ -80,19 +79,3 @@ def test_an_open_matrix_and_one_without_differences_are_told(tmp_path):
     assert "All cases came out the same" in markdown_matrix(found)
     assert "2 results" in html_matrix(found)
     assert found.seconds is None
-
-
-def test_a_matrix_is_exported_by_the_name_of_the_file(tmp_path):
-    write_variant(tmp_path, "base", BASE)
-    write_variant(tmp_path, "pro", PRO)
-    opened = open_matrix(stored_matrices(RunStore(tmp_path))[0])
-    for name in ("m.html", "m.md", "m.json", "m.csv"):
-        file = tmp_path / name
-        assert refuses_file(str(file)) is None
-        assert export_matrix(opened, str(file), tmp_path) == f"Wrote {file}"
-        assert file.stat().st_size > 500
-    assert "ends in" in refuses_file("m.txt")
-    assert "does not exist" in refuses_file("nowhere/m.md")
-    assert refuses_file(str(tmp_path / "m.json")) == "m.json already exists"
-    (tmp_path / "folder.md").mkdir()
-    assert "cannot be written" in export_matrix(opened, str(tmp_path / "folder.md"), tmp_path)

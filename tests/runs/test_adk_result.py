@@ -49,7 +49,7 @@ def test_the_set():
 
 
 def test_statuses_are_those_of_adk():
-    document = result_of(*mixed().result.cases[:4])
+    document = result_of(*mixed().cases[:4])
     assert [(one["eval_id"], one["final_eval_status"]) for one in document["eval_case_results"]] == [
         ("turn_off_bedroom", 1),
         ("thermostat_night", 2),

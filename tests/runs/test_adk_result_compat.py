@@ -155,7 +155,7 @@ def test_what_judges_found_is_read():
 
 def test_every_outcome_is_read():
     run = mixed()
-    document = adk_document("thermostat", run.result.cases, CREATED, config=DEFAULTS)
+    document = adk_document("thermostat", run.cases, CREATED, config=DEFAULTS)
     read = EvalSetResult.model_validate_json(json.dumps(document))
     names = [case.final_eval_status.name for case in read.eval_case_results]
     flaky = ["PASSED", "FAILED", "PASSED", "FAILED", "PASSED"]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from stored_runs import add_case
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.metrics.normal_config import normal_config
@@ -53,7 +54,7 @@ def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
         log.add_repeat(lights(case), "lights", 0, RepeatResult(status, seconds=1.5, expects="x"))
         passed = {"passed": int(status is P), "policy_met": status is P}
         summary = {"scores": {"response_match_score": number / 10}, "expects": "x", **fields}
-        log.add_case(CaseSummary("lights", case, status, **passed, **summary, path=PATH))
+        add_case(log, CaseSummary("lights", case, status, **passed, **summary, path=PATH))
     log.close(Ending(P, 2.5) if closed else None)
     return path
 

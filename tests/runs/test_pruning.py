@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from stored_runs import add_case
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
@@ -33,7 +34,7 @@ def run_of(store: RunStore, second: int, *sets: str, **header: str) -> Path:
     selected = tuple(SelectedSet(one, one, ("a",)) for one in sets)
     log = RunWriter(path, RunHeader(selected, **header), Secrets())
     for one in sets:
-        log.add_case(CaseSummary(one, "a", Status.PASSED, passed=1, policy_met=True, path=one))
+        add_case(log, CaseSummary(one, "a", Status.PASSED, passed=1, policy_met=True, path=one))
     log.close(Ending(Status.PASSED))
     return path
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_runs import change, selected, store_run, summary
+from stored_runs import add_case, change, selected, store_run, summary
 
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.run_summary import CaseSummary
@@ -48,6 +48,8 @@ values = st.recursive(
     max_leaves=4,
 )
 objects = st.dictionaries(keys, values, max_size=2)
+# As reports have seconds and dollars.
+rounded = st.integers(0, 9000).map(lambda milliseconds: milliseconds / 1000)
 numbers = st.none() | st.floats(0, 1)
 counts = st.integers(0, 9)
 statuses = st.sampled_from(Status)
@@ -98,7 +100,13 @@ spendings = st.builds(
     Spending,
     st.lists(
         st.builds(
-            ModelSpending, st.sampled_from(get_args(Payer)), texts, *[counts] * 4, tokens, tokens, numbers
+            ModelSpending,
+            st.sampled_from(get_args(Payer)),
+            texts,
+            *[counts] * 4,
+            tokens,
+            tokens,
+            st.none() | rounded,
         ),
         max_size=2,
     ).map(tuple),
@@ -111,8 +119,8 @@ results = st.builds(
     st.none() | errors,
     turns=st.lists(turns, max_size=2).map(tuple),
     state=st.lists(st.builds(StateDiff, texts, values, values), max_size=1).map(tuple),
-    seconds=st.floats(0, 9),
-    throttled=st.floats(0, 9),
+    seconds=rounded,
+    throttled=rounded,
     final_state=st.none() | objects,
     expects=texts,
     given=texts,
@@ -181,7 +189,7 @@ def test_what_is_written_is_read(run, result, events, figures):
     for event in named:
         run.add_event(event)
     run.add_repeat(CASE, "s", 0, result)
-    run.add_case(figures)
+    add_case(run, figures)
     run.commit()
     file = RunFile(run.path)
     [repeat] = file.repeats

@@ -27,13 +27,13 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.history import case_of, open_run
 from evaltui.runs.listing import read_row
-from evaltui.runs.resuming import finished_repeats
+from evaltui.runs.resuming import StoredRepeats, finished_repeats
 from evaltui.runs.run_file import Ending, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import VERSION
 from evaltui.runs.run_writer import RunWriter, begin_run, next_number
 from evaltui.runs.store import RunStore
-from tests.stored_runs import change, selected, store_run
+from tests.stored_runs import add_case, change, count, selected, store_run
 
 PATH = 'a "quoted" folder/s.evalset.json'
 IDS = ("plain", 'a "quoted" one', "grüße 🌻", "\udcff no Unicode", "", "'; DROP TABLE cases; --")
@@ -53,7 +53,7 @@ def written(path: Path, secrets: Secrets = _NONE) -> RunWriter:
     for case in IDS:
         for repeat in reversed(range(2)):
             writer.add_repeat(CaseId(PATH, case), "s", repeat, RepeatResult(Status.PASSED, seconds=repeat))
-        writer.add_case(CaseSummary("s", case, Status.PASSED, runs=2, passed=2, path=PATH))
+        add_case(writer, CaseSummary("s", case, Status.PASSED, runs=2, passed=2, path=PATH))
     writer.add_spending(Amount(0.5, 100))
     writer.commit()
     return writer
@@ -89,7 +89,7 @@ def test_a_repeat_that_begins_anew_leaves_nothing_of_the_earlier_try(tmp_path):
     writer.start(case, "s", 0)
     writer.add_event(Event("error", path=PATH, set="s", case="plain"))
     writer.add_repeat(case, "s", 0, RepeatResult(Status.ERROR, seconds=9))
-    writer.add_case(CaseSummary("s", "plain", Status.ERROR, runs=2, passed=1, path=PATH))
+    add_case(writer, CaseSummary("s", "plain", Status.ERROR, runs=2, passed=1, path=PATH))
     writer.commit()
     file = RunFile(writer.path)
     assert [event.kind for event in file.events_of(case)[0]] == ["error"]
@@ -106,7 +106,7 @@ def test_what_is_committed_is_in_the_file_at_once_and_the_rest_soon(tmp_path, mo
     writer.add_event(event)
     file = RunFile(writer.path)
     assert file.events_of(CaseId("s", "a")) == {}
-    writer.add_case(CaseSummary("s", "a", Status.FAILED))
+    add_case(writer, CaseSummary("s", "a", Status.FAILED))
     writer.commit()
     assert (len(list(file.cases)), len(file.events_of(CaseId("s", "a"))[0])) == (1, 1)
     now = 101.0
@@ -136,7 +136,7 @@ def test_totals_are_those_of_the_cases(tmp_path, seed):
     selected = SelectedSet("set.evalset.json", "set", tuple(one.eval_id for one in summaries))
     writer = RunWriter(tmp_path / "run.sqlite", RunHeader((selected,)), Secrets())
     for one in summaries:
-        writer.add_case(one)
+        add_case(writer, one)
     writer.commit()
     totals, known = RunFile(writer.path).totals, [one.cost for one in summaries if one.cost]
     in_memory = totals_of(summaries)
@@ -292,7 +292,8 @@ def test_ids_sort_by_time_and_runs_are_numbered(tmp_path):
 _OTHER = """
     import sys
     from pathlib import Path
-    from evaltui.core.compare.run_summary import CaseSummary
+    from evaltui.core.compare.repeats import case_over_repeats
+    from evaltui.core.compare.run_summary import summarize
     from evaltui.core.model.budget import Amount
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.events import Event
@@ -311,8 +312,10 @@ _OTHER = """
             writer.start(case, "s", 0)
             for _ in range(5):
                 writer.add_event(Event("text", path="s", set="s", case=one, data={"text": "x" * 999}))
-            writer.add_repeat(case, "s", 0, RepeatResult(Status.FAILED))
-            writer.add_case(CaseSummary("s", one, Status.FAILED))
+            repeat = RepeatResult(Status.FAILED)
+            writer.add_repeat(case, "s", 0, repeat)
+            result = case_over_repeats("s", one, [repeat], "all")
+            writer.add_case(summarize(result), result)
             writer.commit()
             say(one)
 """
@@ -441,21 +444,25 @@ def test_the_results_of_an_interrupted_run_are_read_when_they_are_asked_for(tmp_
     file = RunFile(write_run(tmp_path / "run.sqlite", 20, failed=2))
     finished, _ = finished_repeats(file)
     assert list(finished) == [CaseId(SET, eval_id(number)) for number in range(20)]
-    repeats = finished[CaseId(SET, eval_id(1))]
-    assert (list(repeats), 0 in repeats, 1 in repeats, repeats.expects) == ([0], True, False, {f"{1:012x}"})
+    case = CaseId(SET, eval_id(1))
+    assert finished[case] == {0: (f"{1:012x}", Amount())}
+    repeats = StoredRepeats(file, case, (0,))
+    assert (list(repeats), 0 in repeats, 1 in repeats) == ([0], True, False)
     result = repeats[0]
     assert (result.status, result.turns[0].response.score) == (Status.PASSED, 1.0)
     assert "please say 1 to me" in str(result.actual)
-    assert list(repeats.first(0)) == []
 
 
-def test_repeats_that_are_taken_over_are_what_they_were(tmp_path):
+def test_repeats_that_are_taken_over_are_what_they_were(tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.run_writer._COMMIT_EVERY", 0.0)
     earlier = RunFile(write_run(tmp_path / "run.sqlite", 20, failed=2))
     later = RunWriter(tmp_path / "later.sqlite", earlier.header, Secrets())
     for stored in earlier.repeats:
         later.copy_repeat(earlier, stored)
+    # Until they are in the file, they are in memory.
+    assert count(later.path, "repeats") == 20
     for case in earlier.cases:
-        later.add_case(case.summary)
+        add_case(later, case.summary)
     later.close()
     again = RunFile(later.path)
     assert list(again.cases) == list(earlier.cases)

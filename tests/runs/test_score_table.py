@@ -177,7 +177,7 @@ def test_results_of_a_run_s_file_are_as_those_in_memory(tmp_path):
     for number, result in enumerate(cases):
         for place, repeat in enumerate(result.repeats):
             run.add_repeat(case_at(number), "set", place, repeat)
-        run.add_case(summarize(result))
+        run.add_case(summarize(result), result)
     run.close(None)
     stored = ScoreTable(case_at)
     decided = stored.add_stored(run.path, {number + 1: number for number in range(len(cases))})
@@ -203,7 +203,7 @@ def test_scores_and_totals_of_stored_cases_are_those_of_their_results(tmp_path, 
     for number, result in enumerate(cases):
         for place, repeat in enumerate(result.repeats):
             run.add_repeat(case_at(number), "set", place, repeat)
-        run.add_case(summarize(result))
+        run.add_case(summarize(result), result)
     run.close(None)
     wanted = data.draw(st.sets(st.integers(1, len(cases))))
     of_cases = {number: cases[number - 1].metrics for number in wanted}

@@ -20,7 +20,7 @@ from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.case.view import CaseView
 from evaltui.tui.widgets.lines import LineView
-from evaltui.workbench.actions import ACTIONS, Scope
+from evaltui.workbench.actions import ACTIONS, BY_ID, Scope
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -82,7 +82,7 @@ def test_private_modules_of_textual_are_imported_in_two_files_alone():
 
 
 class Lines(LineView, can_focus=True, inherit_bindings=False):
-    def action_line_down(self):
+    def action_step_line(self, step):
         self.app.done.append("line")
 
 
@@ -132,7 +132,7 @@ async def test_every_action_of_the_main_screen_and_its_panes_has_a_method(write_
         for action in ACTIONS:
             for scope in scopes & set(action.where) or {Scope.MAIN} & set(action.where):
                 node = app.screen if scope is Scope.MAIN else app.screen.query_one(f"#{scope.name.lower()}")
-                has = [one for one in node.ancestors_with_self if hasattr(one, f"action_{action.id}")]
+                has = [one for one in node.ancestors_with_self if hasattr(one, action.method)]
                 assert has, f"{action.id} {scope}"
 
 
@@ -194,7 +194,7 @@ def test_every_key_that_a_dialog_shows_does_something_there():
     dead = [
         f"{module.__name__}: {action}"
         for module, action in shown
-        if not any(hasattr(cls, f"action_{action}") for cls in classes[module])
+        if not any(hasattr(cls, BY_ID[action].method) for cls in classes[module])
     ]
     assert not dead
 
@@ -203,4 +203,4 @@ def test_every_key_that_a_dialog_shows_does_something_there():
 def test_every_key_in_the_footer_of_a_field_does_something(scope):
     in_footer = [action.id for action in ACTIONS if scope in action.where and action.rank is not None]
     assert in_footer
-    assert not [one for one in in_footer if not hasattr(CaseView, f"action_{one}")]
+    assert not [one for one in in_footer if not hasattr(CaseView, BY_ID[one].method)]

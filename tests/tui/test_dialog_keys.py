@@ -43,7 +43,7 @@ MOVES = ("tab", "down", "right", "ctrl+c")
 MORE_MOVES = ("shift+tab", "up", "left", "pagedown", "pageup", "home", "end", "space", "ctrl+z", "f5")
 # What they do is looked at apart.
 LEAVING = {
-    *("confirm", "confirm", "confirm", "confirm", "save_and_leave", "discard_and_leave", "go_to_failing"),
+    *("confirm", "confirm", "confirm", "confirm", "save_and_leave", "discard_and_leave", "next_difference"),
 }
 CANCELLING = {"close"}
 PAIRS = {"←→": ("left", "right"), "↑↓": ("down", "up")}
@@ -154,8 +154,8 @@ def check_shown_keys(app, name):
             binding = screen.active_bindings.get(key)
             assert binding is not None, f"{name}: {key} is shown and not bound"
             nodes = (screen.focused or screen).ancestors_with_self
-            action = binding.binding.action
-            assert any(hasattr(node, f"action_{action}") for node in nodes), f"{name}: {key} does nothing"
+            method = BY_ID[binding.binding.action].method
+            assert any(hasattr(node, method) for node in nodes), f"{name}: {key} does nothing"
 
 
 async def check_cancelled(app, pilot, name, way, keys):

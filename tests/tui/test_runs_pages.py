@@ -14,16 +14,10 @@ from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
-from evaltui.tui.runs.page import (
-    Columns,
-    FailedCase,
-    run_line,
-    runs_head,
-    write_run_preview,
-    write_side,
-)
+from evaltui.tui.runs.page import FailedCase, write_run_preview, write_side
 from evaltui.tui.runs.plot import RunPlot, pass_rate, write_figures, write_plot
 from evaltui.tui.widgets.writer import Page
+from evaltui.views.run import ListedRun, run_line, run_table
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "final_response_match_v2": {"threshold": 0.8}}}
@@ -80,8 +74,8 @@ ROWS = [GOING, LAST, BASE, CUT, OF_ADK]
 
 
 def table(width, rows=ROWS):
-    columns = Columns.fitting(width, rows)
-    lines = [runs_head(columns), *(run_line(row, columns, NOW, ("agent.py",)) for row in rows)]
+    columns = run_table([ListedRun(row, NOW) for row in rows], width)
+    lines = [columns.head(), *(run_line(ListedRun(row, NOW, ("agent.py",)), columns) for row in rows)]
     assert all(cells(line) <= width for line in lines)
     return [draw(line, color=False) for line in lines]
 
@@ -244,7 +238,8 @@ def test_what_changed_between_two_runs():
 )
 def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
     ended = adding_up(CUT, counts=Counter(counts))
-    line = draw(run_line(ended, Columns.fitting(120, [ended]), NOW), color=False)
+    listed = ListedRun(ended, NOW)
+    line = draw(run_line(listed, run_table([listed], 120)), color=False)
     assert line.startswith(mark)
 
 

@@ -70,7 +70,7 @@ async def test_broken_code_is_shown_opened_and_loaded_again_once_it_is_saved(wri
         text = screen_text(app)
         assert "NameError: name 'fnd' is not defined" in text
         assert "▌  13  root_agent = Agent(" in text
-        await pilot.press("e")
+        await pilot.press("E")
         await until(pilot, lambda: opened == [SourcePlace((folder / "agent.py").resolve(), 13)])
         await until(pilot, lambda: app.workbench.retry.is_watching)
         (folder / "agent.py").write_text(AGENT, encoding="utf-8")

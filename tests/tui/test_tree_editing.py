@@ -78,6 +78,16 @@ async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parro
         assert app.workbench.navigation.selection.eval_id == "sun"
 
 
+async def test_run_case_runs_every_marked_case(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=MEDIUM) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "talk", "one")
+        await pilot.press("v", "v", "r")
+        await until(pilot, lambda: "✗ one" in screen_text(app) and "✗ two" in screen_text(app))
+        assert "○ three" in screen_text(app)
+
+
 async def test_a_set_marks_all_its_cases_and_a_click_with_ctrl_one(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:

@@ -160,7 +160,7 @@ class Desk:
         self.pane.follow()
         self.pane.move_to_id(row)
         assert self.pane.row.id == row
-        (self.pane.action_edit_field if part == "value" else self.pane.action_rename_field)()
+        (self.pane.action_edit_value if part == "value" else self.pane.action_rename)()
         assert self.app.focused is not self.pane
 
     async def type(self, text, *, by_key=False):

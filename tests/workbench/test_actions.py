@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.workbench.actions import ACTIONS, FOCUS_CHAINS, Scope, actions_in, chain_of, hints
+from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
 
@@ -19,6 +20,16 @@ def test_a_key_means_one_thing_in_a_focus_chain(chain):
 def test_ids_are_unique_and_everything_is_explained():
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
     assert all(action.help and action.title and action.keys and action.where for action in ACTIONS)
+    assert {name.upper() for action in ACTIONS for name in (*action.ranks, *action.refusals)} <= {
+        *Scope.__members__
+    }
+
+
+def test_a_read_only_workbench_refuses_what_acts():
+    workbench = Workbench(Path("nowhere"), read_only=True)
+    assert {action for action in ACTIONS if action.refusal(workbench) == READ_ONLY} == {
+        action for action in ACTIONS if action.acts
+    }
 
 
 def test_nothing_can_be_run_before_the_sets_are_read():
@@ -46,7 +57,7 @@ def test_escape_leads_out_of_every_place(scope):
 
 @pytest.mark.parametrize(
     "scope",
-    [Scope.FIELD, Scope.TEXT, Scope.PROMPT, Scope.FORM, Scope.ACCEPT, Scope.VERSIONS, Scope.LEAVING],
+    [Scope.FIELD, Scope.TEXT, Scope.PROMPT, Scope.FORM, Scope.VERSIONS, Scope.LEAVING],
 )
 def test_ctrl_s_applies_in_every_field_and_dialog(scope):
     assert [action.id for action in actions_in(scope) if "ctrl+s" in action.keys]

@@ -66,7 +66,7 @@ async def test_marked_cases_are_run(folder, until):
     wanted = not_passed(BASE, PRO)
     assert run.footer_word(workbench) == "run marked"
     assert run.refusal(workbench) is None
-    run.do(workbench)
+    workbench.runs.run_chosen()
     await until(lambda: workbench.runs.current.over)
     assert workbench.runs.current.title == f"{len(wanted)} marked cases"
     [request] = service.requests

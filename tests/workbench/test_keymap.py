@@ -108,6 +108,6 @@ def test_whatever_is_chosen_no_key_means_two_things(tmp_path_factory, chosen):
 
 def test_two_actions_whose_own_keys_clash_do_not_hold_up_a_keymap(keymap, monkeypatch):
     first, second = list(actions_in(FOCUS_CHAINS[0][0]))[:2]
-    twin = replace(second, keys=first.keys)
+    twin = replace(second, key_names=first.key_names)
     monkeypatch.setattr("evaltui.workbench.keymap.actions_in", lambda _: [first, twin])
     assert keymap("[keys]\nrun = 'f9'").keys == {"run": ("f9",)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import SIMULATED_USER
 from evaltui.documents.values import put
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.chat import saving
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -61,7 +62,7 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
 
 
 async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
-    refusal = BY_ID["result_to_case"].refusal
+    refusal = partial(BY_ID["save_as_case"].refusal, scope=Scope.RESULT)
     desk.navigation.select(Selection(desk.sets.listed[0].case_path))
     assert refusal(desk) == "Case not run"
     select(desk, "on_the_shelf")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from stored_runs import add_case
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
@@ -176,7 +177,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
         traces.happened(key, event)
     assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == [lived]
     summary = CaseSummary("set", "case", Status.PASSED, path=key.path)
-    logged = StoredResult(summary, RunResults(log.path, "run 1"), log.add_case(summary))
+    logged = StoredResult(summary, RunResults(log.path, "run 1"), add_case(log, summary))
     log.commit()
     log.close()
     outcomes[key] = CaseOutcome(logged, RunRef(1), StoredCase("{}"), EvalConfig(), logged=logged)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evaltui.core.cost.prices import OWN, is_stand_in
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
+from evaltui.text.columns import Column, Table
 from evaltui.text.figures import UNKNOWN, counted, plural, show_money, show_number
-from evaltui.text.lines import Line, cut, pad, wrap
+from evaltui.text.lines import Line, cut, wrap
 from evaltui.text.values import visible
 
 
@@ -36,24 +37,35 @@ def model_lines(spent: Spending | None, width: int) -> Iterator[Line]:
     """A line for each payer and model; none where nothing is worth telling."""
     if spent is None or not is_worth_telling(spent):
         return
-    rows = [_row(one) for one in spent.models]
-    columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        payer, model, cost, *rest = (pad(text, column) for text, column in zip(row, columns, strict=True))
-        line = [(f"  {payer}  {model}  ", "muted"), (f"{cost}  ", ""), ("  ".join(rest).rstrip(), "muted")]
-        yield cut(line, width)
+    table = Table(_COLUMNS, spent.models, width)
+    for model in spent.models:
+        yield cut(table.line(model), width)
 
 
-def _row(one: ModelSpending) -> tuple[str, ...]:
-    calls = [counted(one.calls, "call")] if one.calls else []
-    calls += [f"{show_number(one.replayed)} replayed"] if one.replayed else []
-    saved = f"saved {show_money(one.saved_usd)}" if one.replayed else ""
-    usd = one.usd if one.usd is not None or one.unpriced else 0.0
-    unpriced = counted(one.unpriced, "unpriced call") if one.unpriced else ""
-    known = show_money(usd) if one.calls and usd is not None else ""
-    cost = ", ".join(filter(None, [known, unpriced, saved]))
-    tokens = one.tokens + one.saved_tokens
-    return one.payer, visible(one.model) or UNKNOWN, cost, ", ".join(calls), tokens_in_words(tokens)
+def _cost(spending: ModelSpending) -> str:
+    saved = f"saved {show_money(spending.saved_usd)}" if spending.replayed else ""
+    usd = spending.usd if spending.usd is not None or spending.unpriced else 0.0
+    unpriced = counted(spending.unpriced, "unpriced call") if spending.unpriced else ""
+    priced = show_money(usd) if spending.calls and usd is not None else ""
+    return ", ".join(filter(None, [priced, unpriced, saved]))
+
+
+def _calls(spending: ModelSpending) -> str:
+    calls = counted(spending.calls, "call") if spending.calls else ""
+    replayed = f"{show_number(spending.replayed)} replayed" if spending.replayed else ""
+    return ", ".join(filter(None, [calls, replayed]))
+
+
+_MOST = 1_000
+_COLUMNS: Sequence[Column[ModelSpending]] = (
+    Column("", lambda spending: spending.payer, 0, _MOST, role="muted"),
+    Column("", lambda spending: visible(spending.model) or UNKNOWN, 0, _MOST, role="muted"),
+    Column("", _cost, 0, _MOST),
+    Column("", _calls, 0, _MOST, role="muted"),
+    Column(
+        "", lambda spending: tokens_in_words(spending.tokens + spending.saved_tokens), 0, _MOST, role="muted"
+    ),
+)
 
 
 def tokens_in_words(tokens: Tokens) -> str:

@@ -166,6 +166,7 @@ class Invocation(_Strict):
     """What each agent was told, as it ran."""
     _untold: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _returned: tuple[str, Invocation] | None = PrivateAttr(default=None)
+    _ran: dict[str, Any] | None = PrivateAttr(default=None)
 
     @property
     def untold(self) -> Mapping[str, str]:
@@ -194,6 +195,12 @@ class Invocation(_Strict):
     def returns(self, output: str, scored: Invocation) -> None:
         """Gives the turn an output; `scored` is the turn in which that is the response."""
         self._returned = output, scored
+        scored._ran = {"final_response": self.final_response, "intermediate_data": self.intermediate_data}
+
+    @property
+    def as_it_ran(self) -> Invocation:
+        """The turn with the agent's own response; itself unless its output is the response."""
+        return self.model_copy(update=self._ran) if self._ran else self
 
 
 DEFAULT_USER_ID = "test_user_id"

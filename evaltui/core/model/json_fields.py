@@ -6,6 +6,7 @@ from operator import not_
 from typing import Annotated, Any
 
 from pydantic import (
+    BeforeValidator,
     PlainSerializer,
     SerializationInfo,
     SerializerFunctionWrapHandler,
@@ -20,12 +21,12 @@ LEFT_OUT_IF_NONE = {"exclude_if": lambda value: value is None}
 """Metadata of a field that reports have only where it is known."""
 
 
-def _text_or_null(text: str, info: SerializationInfo) -> str | None:
-    return text if info.round_trip else text or None
-
-
-TextOrNull = Annotated[str, PlainSerializer(_text_or_null, return_type=str | None)]
-"""A text that is null in reports where it is ""."""
+TextOrNull = Annotated[
+    str,
+    BeforeValidator(lambda text: text or ""),
+    PlainSerializer(lambda text: text or None, return_type=str | None),
+]
+"""A text that is null in JSON where it is ""."""
 
 
 def _rounded_to(digits: int) -> PlainSerializer:

@@ -105,9 +105,7 @@ class MetricResult:
     """The parts of a compound value, such as tokens."""
     judge: JudgedBy | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
     """Who judged; None where no judge was asked."""
-    per_invocation: tuple[InvocationScore, ...] = field(
-        default=(), metadata={"serialization_alias": "per_turn"}
-    )
+    per_invocation: tuple[InvocationScore, ...] = field(default=(), metadata={"alias": "per_turn"})
     """By turn; empty where the metric scores the conversation alone."""
     lower_is_better: bool = field(default=False, metadata=NOT_REPORTED)
     """Whether scores up to the threshold pass."""
@@ -136,6 +134,8 @@ def _against(result: CaseResult | RepeatResult) -> Iterator[str]:
         if metric.status not in (Status.PASSED, Status.INFORMATIONAL):
             yield metric.in_words
 
+
+_AS_IT_RAN = PlainSerializer(lambda turn: dump(turn.as_it_ran), return_type=dict[str, Any])
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]
 ArgOp = Literal["same", "changed", "missing", "extra"]
@@ -244,7 +244,7 @@ class RepeatResult:
     metrics: tuple[MetricResult, ...] = ()
     error: ErrorInfo | None = None
     """What ended it, None where it came to its end."""
-    actual: tuple[Annotated[Invocation, PlainSerializer(dump, return_type=dict[str, Any])], ...] = ()
+    actual: tuple[Annotated[Invocation, _AS_IT_RAN], ...] = ()
     """The turns as they ran, as invocations of an eval set."""
     turns: tuple[TurnResult, ...] = field(default=(), metadata=NOT_REPORTED)
     """Expectation against reality."""
@@ -333,6 +333,28 @@ class Policy:
     pass_if: str
     """`all`, `majority` or a pass rate."""
     met: bool
+
+
+KEYS_OF_CASE = (
+    "eval_set_id",
+    "path",
+    "eval_id",
+    "tags",
+    "status",
+    "policy",
+    "decision",
+    "reason",
+    "rate",
+    "pass_rates",
+    "trajectories",
+    "error",
+    "metrics",
+    "repeats",
+    "turns",
+    "state",
+    "spent",
+)
+"""Keys of a case in reports, in order."""
 
 
 @dataclass(frozen=True, repr=False, slots=True)
@@ -425,26 +447,7 @@ class CaseResult:
         data = write(self)
         if len(self.repeats) < 2:
             data |= {"pass_rates": [], "trajectories": []}
-        return in_order(
-            data,
-            "eval_set_id",
-            "path",
-            "eval_id",
-            "tags",
-            "status",
-            "policy",
-            "decision",
-            "reason",
-            "rate",
-            "pass_rates",
-            "trajectories",
-            "error",
-            "metrics",
-            "repeats",
-            "turns",
-            "state",
-            "spent",
-        )
+        return in_order(data, *KEYS_OF_CASE)
 
     @computed_field
     @property

@@ -35,7 +35,7 @@ def html_report(report: RunReport) -> Iterator[str]:
         .generate(
             report=report,
             title=_title(report),
-            verdict=Verdict(report.result.status),
+            verdict=Verdict(report.status),
             facts=run_facts(report),
             counts=status_counts(report.totals.by_status),
             chips=status_counts(in_sets),

@@ -14,7 +14,6 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.html.case_view import first_user_text
 from evaltui.reports.html.painting import Verdict
-from evaltui.runs.logged_results import summaries_of, those_at
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import counted, show_duration
@@ -102,7 +101,7 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
     room = MOST_ROWS
     sets = []
     for eval_set, cases in report.by_set():
-        name, summaries = report.name_of(eval_set), tuple(summaries_of(cases))
+        name, summaries = report.name_of(eval_set), tuple(cases.summaries)
         counts = status_counts(Counter(one.status.value for one in summaries))
         left_out = ""
         if is_large:
@@ -110,7 +109,7 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
             numbers = not_passed[:room]
             room -= len(numbers)
             left_out = _left_out(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
-            cases, summaries = those_at(cases, numbers), tuple(summaries[number] for number in numbers)
+            cases, summaries = cases.only(numbers), tuple(summaries[number] for number in numbers)
         anchors = tuple(_anchor(f"{name}:{one.eval_id}", taken) for one in summaries)
         sets.append(ListedSet(name, eval_set, counts, left_out, cases, summaries, anchors))
     return tuple(sets)

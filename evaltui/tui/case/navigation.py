@@ -282,42 +282,24 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         self.refresh()
         self._show_path()
 
-    def action_line_down(self) -> None:
+    def action_step_line(self, step: int) -> None:
         if not self.rows:
-            super().action_line_down()
-        elif self._has_more_below():
-            self.scroll_relative(y=1, animate=False)
+            super().action_step_line(step)
+        elif self._has_more(step):
+            self.scroll_relative(y=step, animate=False)
         else:
-            self.move_by(1)
+            self.move_by(step)
 
-    def action_line_up(self) -> None:
-        if not self.rows:
-            super().action_line_up()
-        elif self._has_more_above():
-            self.scroll_relative(y=-1, animate=False)
-        else:
-            self.move_by(-1)
-
-    def _has_more_below(self) -> bool:
-        """Whether the current row is longer than what is seen of it: then it is read before it is left."""
+    def _has_more(self, step: int) -> bool:
+        """Whether the current row goes on above or below what is seen: then it is read before it is left."""
         if self.current >= len(self.placed):
             return False
-        return self.placed[self.current].last > self.scroll_offset.y + self.size.height
+        row, top = self.placed[self.current], self.scroll_offset.y
+        return row.last > top + self.size.height if step > 0 else row.first < top
 
-    def _has_more_above(self) -> bool:
-        if self.current >= len(self.placed):
-            return False
-        return self.placed[self.current].first < self.scroll_offset.y
-
-    def action_page_down(self) -> None:
-        self._page_by(1)
-
-    def action_page_up(self) -> None:
-        self._page_by(-1)
-
-    def _page_by(self, step: int) -> None:
+    def action_step_page(self, step: int) -> None:
         if not self.rows or not self.placed:
-            (super().action_page_down if step > 0 else super().action_page_up)()
+            super().action_step_page(step)
             return
         wanted = self.placed[self.current].first + step * max(1, self.size.height - 1)
         number = self.row_at(max(0, wanted))
@@ -388,7 +370,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         if not self.is_ready():
             return None
         if self.row is None:
-            self.refuse_row(f"The case is malformed   {key_of('raw_case')}  Edit JSON")
+            self.refuse_row(f"The case is malformed   {key_of('edit_json')}  Edit JSON")
         return self.row
 
     def refuse_row(self, reason: str | None) -> None:

@@ -209,7 +209,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             return
         self.move_by(number - self.current)
         if event.chain == 2:
-            self.action_edit_field()
+            self.action_edit_value()
 
     # Changing rows
 
@@ -220,7 +220,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self.move_to_id(("turn", 0, "user", 0))
             self._editor.edit("value")
 
-    def action_edit_field(self) -> None:
+    def action_edit_value(self) -> None:
         row = self.ready_row()
         if row is None:
             return
@@ -233,9 +233,9 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif row.adds and row.role in ("fact", "argument", "hint"):
             self._editor.perform(row.adds[0], "")
         else:
-            self.refuse_row(f"Read-only here   {key_of('raw_case')}  Edit JSON")
+            self.refuse_row(f"Read-only here   {key_of('edit_json')}  Edit JSON")
 
-    def action_rename_field(self) -> None:
+    def action_rename(self) -> None:
         row = self.ready_row()
         if row is not None:
             if row.rename is not None:
@@ -260,23 +260,17 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_insert_before(self) -> None:
         self._perform(lambda row: row.insert, "Select a turn or call to insert before")
 
-    def action_duplicate_field(self) -> None:
+    def action_duplicate(self) -> None:
         self._perform(lambda row: row.duplicate, "Select a turn or call to duplicate")
 
-    def action_delete_field(self) -> None:
+    def action_delete(self) -> None:
         self._perform(lambda row: row.delete, "Not deletable")
 
-    def action_move_field_up(self) -> None:
-        self._move_row(-1)
-
-    def action_move_field_down(self) -> None:
-        self._move_row(1)
-
-    def _move_row(self, step: int) -> None:
+    def action_move(self, step: int) -> None:
         why_not = "Select a turn or call to move"
         self._perform(lambda row: row.move(step) if row.move else None, why_not)
 
-    def action_accept_in_case(self) -> None:
+    def action_accept(self) -> None:
 
         self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 
@@ -339,8 +333,11 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif self.is_ready():
             self._json.edit_case()
 
-    def action_external_editor(self) -> None:
-        """Edits the text of this row in the user's editor; where it has none, the whole case."""
+    def action_in_editor(self) -> None:
+        """Edits the open field or the text of this row in the user's editor; where it has none, the case."""
+        if self.is_editing:
+            self._editor.edit_outside()
+            return
         row = self.ready_row()
         if row is None:
             return
@@ -363,30 +360,18 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_leave_field(self) -> None:
         self._editor.cancel()
 
-    def action_next_field(self) -> None:
-        self._editor.step(1)
-
-    def action_previous_field(self) -> None:
-        self._editor.step(-1)
+    def action_step_field(self, step: int) -> None:
+        self._editor.step(step)
 
     def action_save_field(self) -> None:
         self._editor.save()
 
-    def action_line_down(self) -> None:
-        """Goes to the next completion of an open field, else to the next row."""
+    def action_step_line(self, step: int) -> None:
+        """Goes to another completion of an open field, else to another row."""
         if self.is_editing:
-            self._editor.step_choice(1)
+            self._editor.step_choice(step)
         else:
-            super().action_line_down()
-
-    def action_line_up(self) -> None:
-        if self.is_editing:
-            self._editor.step_choice(-1)
-        else:
-            super().action_line_up()
-
-    def action_field_in_editor(self) -> None:
-        self._editor.edit_outside()
+            super().action_step_line(step)
 
 
 def _changes_nothing(text: str) -> Any:

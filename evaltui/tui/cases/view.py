@@ -175,14 +175,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             super().move_to(number)
             self._workbench.navigation.select(self._selection_at(self.cursor))
 
-    def action_line_down(self) -> None:
+    def action_step_line(self, step: int) -> None:
         """Steps over turns that are shown only as long as their case is selected."""
         selection = self._selection_at(self.cursor)
         is_shown_for_now = selection.turn is None and selection.case == self._failing is not None
-        if is_shown_for_now and self._failing not in self._unfolded_cases:
+        if step > 0 and is_shown_for_now and self._failing not in self._unfolded_cases:
             self._move_to_next_case()
         else:
-            super().action_line_down()
+            super().action_step_line(step)
 
     # Drawing
 
@@ -294,7 +294,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _current(self) -> Row | None:
         return self._rows.row(self.cursor) if self._rows.count else None
 
-    def action_accept_cases(self) -> None:
+    def action_accept(self) -> None:
         choices = choices_in_list(self._workbench.editing)
         if not choices:
             self._workbench.say("No failing case")

@@ -141,7 +141,7 @@ class ChatFromScreen(FormScreen):
                 lambda: [
                     Hint("confirm", "start"),
                     Hint("line_down", "way", "↑↓"),
-                    Hint("form_right", "turn", "←→"),
+                    Hint("next_item", "turn", "←→"),
                     CANCEL,
                 ]
             )
@@ -199,13 +199,13 @@ class ChatFromScreen(FormScreen):
             way.begin()
             self.dismiss(True)
 
-    def step_field(self, step: int) -> None:
-        (self.choices.action_line_down if step > 0 else self.choices.action_line_up)()
+    def action_step_field(self, step: int) -> None:
+        self.choices.action_step_line(step)
 
     def fields(self) -> list[Widget]:
         return [self.choices]
 
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         self._go_to_turn(self.turn + step)
 
     def action_form_toggle(self) -> None:
@@ -269,7 +269,7 @@ class NewChatScreen(FormScreen):
         return [
             Hint("confirm", "start"),
             Hint("next_field"),
-            *([Hint("form_right", "choose", "←→")] if isinstance(self.focused, ChoiceLine) else []),
+            *([Hint("next_item", "choose", "←→")] if isinstance(self.focused, ChoiceLine) else []),
             CANCEL,
         ]
 
@@ -328,7 +328,7 @@ class NewChatScreen(FormScreen):
     def fields(self) -> Iterator[Widget]:
         yield from self.query("#chat-begin, #chat-agent, #chat-user, #chat-app, #chat-state").results(Widget)
 
-    def action_field_in_editor(self) -> None:
+    def action_in_editor(self) -> None:
         field = self.query_one("#chat-state", FieldText)
         try:
             field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)

@@ -14,6 +14,7 @@ from evaltui.core.conversation.responding import ResponseError, request_of
 from evaltui.core.conversation.waiting import WaitingCall, response_content
 from evaltui.core.model.events import Json
 from evaltui.text.figures import counted, show_duration, show_number, some_of
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, draw_around
@@ -32,11 +33,9 @@ from evaltui.tui.exchange import (
 from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.tui.widgets.lines import DrawnLine, rule
-from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.agent.first_minute import has_few_cases
 from evaltui.workbench.chat.controller import LOADING
 from evaltui.workbench.chat.conversation import ChatTurn
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 
@@ -52,7 +51,7 @@ def _next_steps(workbench: Workbench) -> Line:
         return []
     line: Line = [("Next", "muted")]
     for action, title in (("save_as_case", "Save as case"), ("run", "Run it")):
-        line += [(f"   {key_name(keys_of(BY_ID[action], workbench)[0])}", "bold accent"), (f"  {title}", "")]
+        line += [(f"   {key_of(action)}", "bold accent"), (f"  {title}", "")]
     return line
 
 
@@ -68,7 +67,7 @@ class ChatMessage(Vertical):
         self._chat = workbench.chat
         self._rows = rows
         self._draft = MessageDraft()
-        to, send = visible(workbench.agent.dir.name), key_name(keys_of(BY_ID["send"], workbench)[0])
+        to, send = visible(workbench.agent.dir.name), key_of("send")
         self.field = MessageField(self.detach, f"Message to {to}   {send} send", id=f"{id}-field")
         self._form: RequestForm | None = None
         # The call and the changed response that the form is for; what was typed for other calls, by id.
@@ -171,7 +170,7 @@ class ChatMessage(Vertical):
     def _code_changes(self) -> Line:
         if not (files := self._chat.session.code_changes):
             return []
-        key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
+        key = key_of("replay")
         named = visible(some_of(files, 1))
         changed: Line = [(f"{named} changed", "bold accent"), (": the next turn uses the new code", "")]
         if self._chat.refuses_to_repeat() is None:
@@ -350,17 +349,14 @@ class ChatMessage(Vertical):
         if text is not None:
             self.field.begin(text)
 
-    def action_page_up(self) -> None:
-        self._rows.scroll_page_up(animate=False)
-
-    def action_page_down(self) -> None:
-        self._rows.scroll_page_down(animate=False)
+    def action_step_page(self, step: int) -> None:
+        self._rows.scroll_page(step)
 
     def action_respond_to_next(self) -> None:
         self._draft.turn_to_next(self._waiting)
         self.follow()
 
-    def action_message_in_editor(self) -> None:
+    def action_in_editor(self) -> None:
         try:
             changed = edit_outside(self.app, self.field.text, ".md")
         except EditorError as error:

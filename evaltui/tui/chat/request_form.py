@@ -126,7 +126,7 @@ class RequestForm(FormKeys, PaneForm):
         return [
             Hint("confirm", "respond", "ctrl+s"),
             *([Hint("next_field", "next field")] if len(self._inputs) > 1 else []),
-            *([Hint("form_right", "choose", "←→")] if isinstance(self._focused, ChoiceLine) else []),
+            *([Hint("next_item", "choose", "←→")] if isinstance(self._focused, ChoiceLine) else []),
             Hint("close", "respond later"),
         ]
 
@@ -164,12 +164,12 @@ class RequestForm(FormKeys, PaneForm):
     def leave_form(self) -> None:
         self._later()
 
-    def step_field(self, step: int) -> None:
+    def action_step_field(self, step: int) -> None:
         given = self._focused
         at = self._inputs.index(given) if given is not None else 0
         self.screen.set_focus(self._inputs[(at + step) % len(self._inputs)])
 
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         if isinstance(given := self._focused, ChoiceLine):
             given.step(step)
 

@@ -94,9 +94,9 @@ class SaveCaseScreen(FormScreen):
 
     def _hints(self) -> list[Hint]:
         if isinstance(self.focused, TurnRows):
-            more = [Hint("form_toggle", "change"), Hint("form_right", "column", "←→")]
+            more = [Hint("form_toggle", "change"), Hint("next_item", "column", "←→")]
         elif isinstance(self.focused, ChoiceLine):
-            more = [Hint("form_right", "set", "←→")]
+            more = [Hint("next_item", "set", "←→")]
         else:
             more = []
         return [Hint("confirm", "save"), Hint("next_field"), *more, CANCEL]
@@ -166,29 +166,29 @@ class SaveCaseScreen(FormScreen):
         elif self._workbench.messages.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.messages.notice.text)
 
-    def step_row(self, step: int) -> None:
+    def action_step_line(self, step: int) -> None:
         rows = self.query_one(TurnRows)
         if rows.has_focus and (step > 0 or rows.cursor):
-            (rows.action_line_down if step > 0 else rows.action_line_up)()
+            rows.action_step_line(step)
         else:
-            self.step_field(step)
+            self.action_step_field(step)
 
     def action_form_toggle(self) -> None:
         rows = self.query_one(TurnRows)
         if rows.has_focus:
             rows.toggle()
         else:
-            self.choose(1)
+            self.action_step_item(1)
 
     def action_form_edit(self) -> None:
         self.set_focus(self.query_one("#save-id"))
 
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         rows = self.query_one(TurnRows)
         if rows.has_focus:
             rows.step_column(step)
         else:
-            super().choose(step)
+            super().action_step_item(step)
 
     def fields(self) -> Iterator[Widget]:
         for widget in self.query("#save-id, #save-target, #save-new, #save-turns").results(Widget):

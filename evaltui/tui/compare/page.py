@@ -156,7 +156,7 @@ def write_group(page: Page, compared: Compared, kind: Kind) -> None:
     for number, text in enumerate(compared.between or ("no other changes found",)):
         page.labelled("" if number else "changed", [(visible(text), "")])
     page.blank()
-    page.row((f"  {key_of('fold_kind')}", "bold accent"), ("  fold or unfold the group", "muted"))
+    page.row((f"  {key_of('toggle_fold')}", "bold accent"), ("  fold or unfold the group", "muted"))
 
 
 def write_change(page: Page, change: CaseChange) -> None:

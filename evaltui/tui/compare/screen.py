@@ -197,17 +197,15 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_next_pane(self) -> None:
+    def action_step_pane(self, _: int) -> None:
         """To the trajectories, or back to the cases."""
         both = self.query_one(BothTrajectories)
         self.set_focus(self.rows if both.has_focus else both)
 
-    action_previous_pane = action_next_pane
-
     def on_descendant_focus(self) -> None:
         self.draw_frame()
 
-    def action_fold_kind(self) -> None:
+    def action_toggle_fold(self) -> None:
         self.rows.toggle_fold()
         self.follow()
 
@@ -221,10 +219,10 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self._compare()
 
     @on(CursorLines.Opened)
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         row = self.rows.current
         if not isinstance(row, CaseChange):
-            self.action_fold_kind()
+            self.action_toggle_fold()
         elif reason := self.workbench.outcomes.refuses_to_open():
             self.workbench.say(reason)
         else:

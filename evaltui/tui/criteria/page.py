@@ -110,7 +110,7 @@ def _write_meaning(page: Page, row: Row | Group, *, in_short: bool) -> None:
             page.text([(visible(text), "")])
             if dangling:
                 page.text([(visible(dangling), "")], [("! ", "warning")])
-                page.row((key_of("remove_criterion"), "bold accent"), (" remove", "muted"))
+                page.row((key_of("delete"), "bold accent"), (" remove", "muted"))
 
 
 def _write_metric(page: Page, row: MetricRow, *, in_short: bool) -> None:

@@ -202,7 +202,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             yield from self._wrapped(self._problem, "error")
             if self._criteria.refuses_text() is None:
                 yield Shown([])
-                yield Shown([(f"  {key_of('raw_config')}", "bold accent"), ("  Edit JSON", "")])
+                yield Shown([(f"  {key_of('edit_json')}", "bold accent"), ("  Edit JSON", "")])
             return
         yield from self._problem_lines()
         for number, section in enumerate(self._sections):

@@ -101,7 +101,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
 
     # Keys and mouse
 
-    def _move(self, step: int) -> None:
+    def action_step_line(self, step: int) -> None:
         lines = [*self._places]
         at = next((number for number in lines if self._is_current(number)), None)
         top, height = self.scroll_offset.y, self.size.height
@@ -117,13 +117,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
         self.show_line(line)
         self.refresh()
 
-    def action_line_down(self) -> None:
-        self._move(1)
-
-    def action_line_up(self) -> None:
-        self._move(-1)
-
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         """Goes to the current case."""
         if self._at is not None:
             self.post_message(self.Chosen(self._at[0]))
@@ -133,7 +127,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
         if number in self._places:
             self._go(number)
             if event.chain > 1:
-                self.action_open_row()
+                self.action_open()
 
 
 # From here on the page of the current row is beside the list.
@@ -220,7 +214,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         name = (f" {self._details_title()} ", "chip" if focused else "bold")
         keys: Line = [(key_of("next_pane"), "bold accent")]
         if focused:
-            keys = [(key_of("open_row"), "bold accent"), (" open case", "muted")]
+            keys = [(key_of("open"), "bold accent"), (" open case", "muted")]
         return rule([name], keys, width, heavy=focused)
 
     def _draw_borders(self) -> None:
@@ -231,7 +225,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
         title = Tab(_DETAILS, "", self._details_title(), None, active=True)
-        keys: Line = [(key_of("open_row"), "bold accent"), (" open case", "muted")] if focused else []
+        keys: Line = [(key_of("open"), "bold accent"), (" open case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")
         self.query_one(Footer).scope = self._scope
@@ -302,15 +296,13 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
         ask(self, HelpScreen(self._workbench, self._scope), self.run_action)
 
-    def action_next_pane(self) -> None:
+    def action_step_pane(self, _: int) -> None:
         self.go_to(_ROWS if self.details.has_focus else _DETAILS)
-
-    action_previous_pane = action_next_pane
 
     # Actions
 
     def refusal(self, action_id: str) -> str | None:
-        return BY_ID[action_id].refusal(self._workbench)
+        return BY_ID[action_id].refusal(self._workbench, self._scope)
 
     def action_save(self) -> None:
         self.criteria.end_move()
@@ -325,7 +317,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self.criteria.end_move()
         self._workbench.editing.redo()
 
-    def action_raw_config(self) -> None:
+    def action_edit_json(self) -> None:
         self.criteria.end_move()
         if reason := self.criteria.refuses_text():
             self._workbench.say(reason)
@@ -366,7 +358,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             case OptionRow(metric=metric) if row.option.kind == "rubrics":
                 self._ask_for_rubric(metric, -1)
             case OptionRow() | SettingRow():
-                self.action_higher()
+                self.action_move_value(1)
             case _:
                 self._workbench.say("Select a metric to add")
 
@@ -383,7 +375,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         check = partial(self.criteria.check, RubricRow(metric, after, ""))
         ask(self, PromptScreen("Rubric", "", check, _RUBRIC_HINT, metric), typed)
 
-    def action_remove_criterion(self) -> None:
+    def action_delete(self) -> None:
         row = self.rows.current
         if row is None or isinstance(row, Group):
             return
@@ -395,19 +387,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             self.follow()
             self.rows.stay_in_use()
 
-    def action_lower(self) -> None:
-        self._move(-1)
-
-    def action_higher(self) -> None:
-        self._move(1)
-
-    def action_much_lower(self) -> None:
-        self._move(-1, far=True)
-
-    def action_much_higher(self) -> None:
-        self._move(1, far=True)
-
-    def _move(self, direction: int, *, far: bool = False) -> None:
+    def action_move_value(self, direction: int, far: bool = False) -> None:
         row = self.rows.current
         if isinstance(row, Group):
             if row.is_open != (direction > 0):
@@ -415,11 +395,11 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         elif isinstance(row, MetricRow) and not row.asked:
             self._workbench.say(f"{row.name} is not in use   {key_of('add_criterion')} add")
         elif isinstance(row, RubricRow) or (isinstance(row, OptionRow) and row.option.kind == "text"):
-            self._workbench.say(f"Text   {key_of('edit_criterion')} edit")
+            self._workbench.say(f"Text   {key_of('edit_value')} edit")
         elif row is not None:
             self.criteria.move(row, direction, far=far)
 
-    def action_edit_criterion(self) -> None:
+    def action_edit_value(self) -> None:
         row = self.rows.current
         if row is None:
             return
@@ -430,9 +410,9 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         elif isinstance(row, OptionRow) and row.option.kind == "rubrics":
             self.action_add_criterion()
         elif isinstance(row, ReferenceRow):
-            self._workbench.say(f"Edited in the case   {key_of('remove_criterion')} remove")
+            self._workbench.say(f"Edited in the case   {key_of('delete')} remove")
         else:
-            self.action_higher()
+            self.action_move_value(1)
 
     def _ask(self, row: Row) -> None:
         def typed(text: str) -> None:
@@ -455,7 +435,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
     @on(CriteriaRows.Opened)
     def _edit_opened(self) -> None:
-        self.action_edit_criterion()
+        self.action_edit_value()
         self.follow()
 
     def on_criteria_rows_slid(self, message: CriteriaRows.Slid) -> None:

@@ -28,7 +28,7 @@ from evaltui.workbench.workbench import Workbench
 
 # Seconds between looks at how far reading has come.
 _TICK = 0.25
-_HINTS = (Hint("confirm", "accept"), Hint("form_right", "scope", "←→"), CANCEL)
+_HINTS = (Hint("confirm", "accept"), Hint("next_item", "scope", "←→"), CANCEL)
 # More cases are not scored again for a preview.
 _MOST_SCORED = 6
 # Blank rows and keys.
@@ -39,7 +39,7 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
     """Shows what each choice would change, returns whether it was made; nothing changes before `enter`."""
 
     box = "#accept"
-    BINDINGS = bindings(Scope.ACCEPT)
+    BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "AcceptLines"
 
     def __init__(self, workbench: Workbench, choices: Sequence[Choice]) -> None:
@@ -100,13 +100,10 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
     def action_close(self) -> None:
         self.dismiss(False)
 
-    def action_form_right(self) -> None:
-        self._choose(self._current + 1)
+    def action_step_item(self, step: int) -> None:
+        self._choose(self._current + step)
 
-    def action_form_left(self) -> None:
-        self._choose(self._current - 1)
-
-    action_next_field, action_previous_field = action_form_right, action_form_left
+    action_step_field = action_step_item
 
     def _choose(self, number: int) -> None:
         self._current = number % len(self._choices)

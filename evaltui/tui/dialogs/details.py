@@ -99,7 +99,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
                 lambda: [
                     Hint("end_text"),
                     Hint("save_field"),
-                    Hint("field_in_editor"),
+                    Hint("in_editor"),
                     Hint("leave_field"),
                 ]
             )
@@ -156,18 +156,17 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
         elif draft is not None:
             self._say(draft.question)
 
-    def action_next_field(self) -> None:
-        """Indents."""
-        self._field.insert(_INDENT)
-
-    def action_previous_field(self) -> None:
-        """Takes one step of indentation from the line."""
+    def action_step_field(self, step: int) -> None:
+        """Indents, or takes one step of indentation from the line."""
+        if step > 0:
+            self._field.insert(_INDENT)
+            return
         row = self._field.cursor_location[0]
         line = self._field.document[row]
         spaces = min(len(_INDENT), len(line) - len(line.lstrip(" ")))
         self._field.delete((row, 0), (row, spaces))
 
-    def action_field_in_editor(self) -> None:
+    def action_in_editor(self) -> None:
         field = self._field
         try:
             field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)

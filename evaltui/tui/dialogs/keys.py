@@ -24,7 +24,7 @@ from evaltui.tui.dialogs.keys_page import Cell, KeyRows, KeysHere, found_rows, k
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.widgets.lines import LineView, OneLine
 from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.workbench.actions import BY_ID, Scope, topic_of
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.workbench import Workbench
 
 
@@ -36,8 +36,8 @@ class HelpScreen(QuestionScreen[str]):
         *bindings(Scope.PROMPT),
         *bindings(Scope.HELP),
         # The field would have them first.
-        Binding("right", "form_right", id="form_right", priority=True),
-        Binding("left", "form_left", id="form_left", priority=True),
+        Binding("right", "next_item", id="next_item", priority=True),
+        Binding("left", "previous_item", id="previous_item", priority=True),
     ]
 
     def __init__(self, workbench: Workbench, scope: Scope) -> None:
@@ -63,20 +63,17 @@ class HelpScreen(QuestionScreen[str]):
         lines.show(self.query_one(QuestionInput).value.strip())
         lines.choose()
 
-    def action_form_right(self) -> None:
-        if self.query_one(QuestionInput).value:
-            self.query_one(QuestionInput).action_cursor_right()
+    def action_step_item(self, step: int) -> None:
+        field = self.query_one(QuestionInput)
+        if not field.value:
+            self.answers.step_column(step)
+        elif step > 0:
+            field.action_cursor_right()
         else:
-            self.answers.step_column(1)
-
-    def action_form_left(self) -> None:
-        if self.query_one(QuestionInput).value:
-            self.query_one(QuestionInput).action_cursor_left()
-        else:
-            self.answers.step_column(-1)
+            field.action_cursor_left()
 
     def action_guide(self) -> None:
-        self.app.push_screen(GuidePage(guide.topic(topic_of(self._scope))))
+        self.app.push_screen(GuidePage(guide.topic(self._scope.topic)))
 
     def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
         self.dismiss(message.action)
@@ -136,11 +133,8 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
             self.show_line(len(self._drawn.rows) - 1 if last else row)
         self.refresh()
 
-    def action_line_down(self) -> None:
-        self._move_to(self._cursor + 1)
-
-    def action_line_up(self) -> None:
-        self._move_to(self._cursor - 1)
+    def action_step_line(self, step: int) -> None:
+        self._move_to(self._cursor + step)
 
     def step_column(self, step: int) -> None:
         """Goes to the next column (1) or the one before it (-1), as near to the same row as can be."""
@@ -155,11 +149,8 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         if beside:
             self._move_to(min(beside)[2])
 
-    def action_page_down(self) -> None:
-        self._move_to(self._cursor + max(1, self.size.height - 2))
-
-    def action_page_up(self) -> None:
-        self._move_to(self._cursor - max(1, self.size.height - 2))
+    def action_step_page(self, step: int) -> None:
+        self._move_to(self._cursor + step * max(1, self.size.height - 2))
 
     def choose(self) -> None:
         """Does the current action, or unfolds the current subject and goes to its first action."""
@@ -247,7 +238,7 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
 
     def find(self, query: str) -> Sequence[GuideEntry]:
         if not query:
-            here = topic_of(self._scope)
+            here = self._scope.topic
             first = GuideEntry("Keys", f"Keys for {self._scope.label}", partial(self._do, "help"))
             topics = sorted(guide.topics(), key=lambda topic: topic.name != here)
             return [first, *(GuideEntry(one.title, one.summary, partial(self._open, one)) for one in topics)]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from evaltui.text.keys import keys_of
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
 from evaltui.text.values import visible
@@ -14,12 +15,10 @@ from evaltui.workbench.actions import (
     SUBJECTS,
     Action,
     Scope,
+    actions_in,
     chain_of,
-    keys_of,
-    place_of,
     usable_hints,
 )
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 UNAVAILABLE = "Unavailable here"
@@ -51,23 +50,18 @@ class KeysHere:
 
 def keys_here(workbench: Workbench, scope: Scope) -> KeysHere:
     """The actions of a pane, and of everywhere where its keys include those."""
-    chain = set(chain_of(scope))
-    here = {
-        name: [action for action in actions if chain & set(action.where)]
-        for name, actions in SUBJECTS.items()
-    }
-    found = [action for actions in here.values() for action in actions]
-    refused = {one.id: (one, visible(why)) for one in found if (why := one.refusal(workbench))}
+    found = [*actions_in(*chain_of(scope))]
+    refused = {one.id: (one, visible(why)) for one in found if (why := one.refusal(workbench, scope))}
     own = [one for one in found if scope in one.where and not one.is_move and one.id not in refused]
     ranked = usable_hints(workbench, scope)
     matter = list(dict.fromkeys([*(one for one in ranked if one in own), *ranked, *own]))
     matter = [one for one in matter if one.id not in _NAMED][:_MOST_THAT_MATTER]
     rest = {
-        name: [one for one in actions if one.id not in refused and one not in matter]
-        for name, actions in here.items()
+        name: [one for one in actions if one in found and one.id not in refused and one not in matter]
+        for name, actions in SUBJECTS.items()
     }
     elsewhere = [action for action in ACTIONS if action not in found]
-    names = {one.id: " ".join(key_name(key) for key in keys_of(one, workbench)) for one in ACTIONS}
+    names = {one.id: keys_of(one.id) for one in ACTIONS}
     rest = {name: actions for name, actions in rest.items() if actions}
     return KeysHere(matter, rest, refused, elsewhere, names)
 
@@ -198,7 +192,7 @@ def _add_list(drawn: KeyRows, title: str, action_cells: Sequence[Cell]) -> None:
 
 def _action_line(here: KeysHere, action: Action, width: int) -> Cell:
     is_elsewhere = action in here.elsewhere
-    why = place_of(action) if is_elsewhere else here.refused.get(action.id, (action, ""))[1]
+    why = action.place if is_elsewhere else here.refused.get(action.id, (action, ""))[1]
     line: Line = [
         (pad(here.names[action.id], _KEYS), "faint" if why else "bold accent"),
         (pad(action.title, _TITLE), "faint" if why else ""),

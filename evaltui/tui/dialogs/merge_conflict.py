@@ -294,11 +294,8 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         if left:
             self._go_to(left[0])
 
-    def action_next_difference(self) -> None:
-        self._go_to((self.current + 1) % len(self.clashes))
-
-    def action_previous_difference(self) -> None:
-        self._go_to((self.current - 1) % len(self.clashes))
+    def action_step_difference(self, step: int) -> None:
+        self._go_to((self.current + step) % len(self.clashes))
 
     def on_click(self, event: events.Click) -> None:
         number = self.scroll_offset.y + event.y

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from textual.fuzzy import Matcher
 
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.dialogs.finding import SearchScreen, has_words
-from evaltui.workbench.actions import ACTIONS, LISTS, Action, Scope, keys_of
-from evaltui.workbench.keymap import key_name
+from evaltui.workbench.actions import Action, Scope, actions_in
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -85,19 +85,19 @@ class Palette:
 
     def _actions(self, query: str) -> Iterator[Entry]:
         pane = f"In {self._scope.label}"
-        here = [one for one in ACTIONS if self._scope in one.where and one.where != LISTS]
-        everywhere = [one for one in ACTIONS if Scope.MAIN in one.where and one not in here]
+        here = [one for one in actions_in(self._scope) if not one.is_move]
+        everywhere = [one for one in actions_in(Scope.MAIN) if one not in here]
         # As in the footer: the most useful first.
-        here.sort(key=lambda one: (one.rank is None, one.rank or 0))
+        here.sort(key=lambda one: (one.rank_in(self._scope) is None, one.rank_in(self._scope) or 0))
         for section, actions in ((pane, here), ("Everywhere", everywhere)):
             for action in actions:
                 if action.id != "palette" and (score := _score(query, action.title, action.help)) > 0:
                     yield from self._action(section, action, score, typed=bool(query))
 
     def _action(self, section: str, action: Action, score: float, *, typed: bool) -> Iterator[Entry]:
-        key = key_name(keys_of(action, self._workbench)[0])
+        key = key_of(action.id)
         do = partial(self._screen.run_action, action.id)
-        if reason := action.refusal(self._workbench):
+        if reason := action.refusal(self._workbench, self._scope):
             if typed:
                 yield Entry(
                     0.1,

@@ -41,10 +41,8 @@ _BETWEEN_FIELDS = ("next_field", "previous_field")
 class AnswerLines(Protocol):
     """Lines below a question: its keys move in them, while the focus stays in the field."""
 
-    def action_line_down(self) -> None: ...
-    def action_line_up(self) -> None: ...
-    def action_page_down(self) -> None: ...
-    def action_page_up(self) -> None: ...
+    def action_step_line(self, step: int) -> None: ...
+    def action_step_page(self, step: int) -> None: ...
 
 
 def _form_bindings(*actions: str) -> list[BindingType]:
@@ -104,21 +102,13 @@ class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=Fal
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_line_down(self) -> None:
+    def action_step_line(self, step: int) -> None:
         if self.answers is not None:
-            self.answers.action_line_down()
+            self.answers.action_step_line(step)
 
-    def action_line_up(self) -> None:
+    def action_step_page(self, step: int) -> None:
         if self.answers is not None:
-            self.answers.action_line_up()
-
-    def action_page_down(self) -> None:
-        if self.answers is not None:
-            self.answers.action_page_down()
-
-    def action_page_up(self) -> None:
-        if self.answers is not None:
-            self.answers.action_page_up()
+            self.answers.action_step_page(step)
 
 
 class PathSuggester(Suggester):
@@ -198,7 +188,7 @@ class PromptScreen(QuestionScreen[str]):
         is_wrong = event.value != self._value and not self._is_path
         self.query_one(QuestionNote).show(self.problem if is_wrong else None)
 
-    async def action_next_field(self) -> None:
+    async def action_step_field(self, _: int) -> None:
         """Completes the path, whether its completion is seen already or not."""
         field = self.query_one(QuestionInput)
         if field.suggester and (path := await field.suggester.get_suggestion(field.value)):
@@ -256,15 +246,12 @@ class RepeatScreen(QuestionScreen[Repeated]):
         self.query_one(QuestionNote).show(repeat_problem(self._text))
         self.query_one(DrawnLine).refresh()
 
-    def action_next_field(self, step: int = 1) -> None:
+    def action_step_field(self, step: int) -> None:
         fields = [*self.query(QuestionInput)]
         place = next((number for number, field in enumerate(fields) if field.has_focus), -step)
         self.set_focus(fields[(place + step) % len(fields)])
 
-    def action_previous_field(self) -> None:
-        self.action_next_field(-1)
-
-    action_line_down, action_line_up = action_next_field, action_previous_field
+    action_step_line = action_step_field
 
     def action_confirm(self) -> None:
         if repeat_problem(self._text) is None:
@@ -348,11 +335,11 @@ class FormKeys:
     """What the keys of a form do, whether it is a screen or part of a pane."""
 
     @abstractmethod
-    def step_field(self, step: int) -> None:
+    def action_step_field(self, step: int) -> None:
         """Goes to the next field (1) or the previous one (-1)."""
 
     @abstractmethod
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         """Chooses the next (1) or the previous (-1) on the line that has the focus."""
 
     @abstractmethod
@@ -363,9 +350,9 @@ class FormKeys:
     async def take_form(self) -> None:
         """Confirms what is in the form."""
 
-    def step_row(self, step: int) -> None:
+    def action_step_line(self, step: int) -> None:
         """Goes one row down (1) or up (-1): without a list, to another field."""
-        self.step_field(step)
+        self.action_step_field(step)
 
     def action_close(self) -> None:
         self.leave_form()
@@ -377,25 +364,8 @@ class FormKeys:
 
     action_end_field = action_end_text = action_save_field
 
-    def action_next_field(self) -> None:
-        self.step_field(1)
-
-    def action_previous_field(self) -> None:
-        self.step_field(-1)
-
-    def action_line_down(self) -> None:
-        self.step_row(1)
-
-    def action_line_up(self) -> None:
-        self.step_row(-1)
-
-    def action_form_left(self) -> None:
-        self.choose(-1)
-
-    def action_form_right(self) -> None:
-        self.choose(1)
-
-    action_form_toggle = action_form_right
+    def action_form_toggle(self) -> None:
+        self.action_step_item(1)
 
 
 class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
@@ -407,7 +377,7 @@ class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
     def fields(self) -> Iterable[Widget]:
         """What the focus goes to, one after the other."""
 
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         if isinstance(self.focused, ChoiceLine):
             self.focused.step(step)
 
@@ -417,7 +387,7 @@ class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
     async def take_form(self) -> None:
         await self.run_action("confirm")
 
-    def step_field(self, step: int) -> None:
+    def action_step_field(self, step: int) -> None:
         fields = [*self.fields()]
         at = fields.index(self.focused) if self.focused in fields else 0
         self.set_focus(fields[(at + step) % len(fields)])

@@ -87,7 +87,7 @@ class RelaxScreen(FormScreen):
 
     def _hints(self) -> list[Hint]:
         rule = [Hint("confirm", "relax"), Hint("line_down", "rule", "↑↓")] if self._proposals else []
-        scope, edit = Hint("form_right", "scope", "←→"), Hint("form_edit", "edit rule")
+        scope, edit = Hint("next_item", "scope", "←→"), Hint("form_edit", "edit rule")
         return [*rule, scope, edit, CANCEL]
 
     def on_resize(self) -> None:
@@ -213,13 +213,13 @@ class RelaxScreen(FormScreen):
         """What the keys up and down move in: the effect while it has the focus, else the rules."""
         return self.focused if isinstance(self.focused, PageLines) else self.choices
 
-    def step_row(self, step: int) -> None:
+    def action_step_line(self, step: int) -> None:
         if isinstance(self.focused, TextField):
-            self.step_field(step)
+            self.action_step_field(step)
             return
-        (self._moved_in().action_line_down if step > 0 else self._moved_in().action_line_up)()
+        self._moved_in().action_step_line(step)
 
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         line = self.focused
         if not isinstance(line, ChoiceLine):
             line = self.query_one("#relax-scope", ChoiceLine)
@@ -229,7 +229,7 @@ class RelaxScreen(FormScreen):
         place, scope, effect = (self.query_one(f"#relax-{name}") for name in ("place", "scope", "effect"))
         yield from (*([place] if place.display else []), self.choices, scope, effect)
 
-    def action_go_to_failing(self) -> None:
+    def action_step_difference(self, _: int) -> None:
         result = self._effect.result if self._effect else None
         if result is not None and result.status is not Status.PASSED:
             self.dismiss(False)

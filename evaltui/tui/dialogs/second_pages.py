@@ -31,10 +31,11 @@ from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.finding import Found, SearchScreen, has_words
-from evaltui.tui.runs.page import Columns, run_line, write_run_preview
+from evaltui.tui.runs.page import write_run_preview
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import LABEL, Page, PageLines
+from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.workbench import Workbench
@@ -310,7 +311,8 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
         row = self._runs.row(found)
         if row is None:
             return [(f" {visible(found.name)}", "muted")]
-        return [(" ", ""), *run_line(row, Columns.fitting(width - 2, [row]), datetime.now(UTC))]
+        run = ListedRun(row, datetime.now(UTC))
+        return [(" ", ""), *run_line(run, run_table([run], width - 2))]
 
     def write_preview(self, page: Page, found: Path, height: int) -> None:
         row = self._runs.row(found)

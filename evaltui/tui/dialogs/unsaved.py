@@ -260,7 +260,7 @@ class RecoveryScreen(FormScreen):
                 lambda: [
                     Hint("confirm", "apply"),
                     Hint("line_down", "file", "↑↓"),
-                    Hint("form_right", "choose", "←→"),
+                    Hint("next_item", "choose", "←→"),
                     CANCEL,
                 ]
             )
@@ -275,10 +275,10 @@ class RecoveryScreen(FormScreen):
     def fields(self) -> list[RecoveryRows]:
         return [self.rows]
 
-    def step_field(self, step: int) -> None:
-        (self.rows.action_line_down if step > 0 else self.rows.action_line_up)()
+    def action_step_field(self, step: int) -> None:
+        self.rows.action_step_line(step)
 
-    def choose(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         self._recovery.step(self.rows.current, step)
         self.rows.refresh()
 

@@ -9,13 +9,13 @@ from textual.geometry import Offset, Size
 from textual.strip import Strip
 
 from evaltui.text.glyphs import BAR
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, cells, cut, wrap
 from evaltui.text.values import visible
 from evaltui.tui.main.status import header_ends, status_line
 from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
-from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints, keys_of
-from evaltui.workbench.keymap import key_name
+from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints
 from evaltui.workbench.messages import Said, WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
@@ -135,7 +135,7 @@ class Footer(Bar, ActionLine):
         return [BY_ID[action] for action in wanted if hasattr(self.screen, f"action_{action}")]
 
     def _hint(self, action: Action) -> Line:
-        key = key_name(keys_of(action, self._workbench)[0])
+        key = key_of(action.id)
         # Of a field the guide is the help.
         word = BY_ID["help" if action.id == "guide" else action.id].footer_word(self._workbench)
         return [(key, "bold accent"), (f" {word}", "muted"), (_GAP, "")]

@@ -78,6 +78,15 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self.workbench.navigation.select(selection)
         self.go_to("cases")
 
+    def action_move(self, step: int) -> None:
+        """Moves the selected cases in their set."""
+        from evaltui.workbench.cases import set_editing
+
+        set_editing.move(self.workbench.editing, step)
+
+    def action_step_repeat(self, step: int) -> None:
+        self.workbench.navigation.step_repeat(step)
+
     # Keys and names
 
     def action_help(self) -> None:
@@ -152,8 +161,6 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         pane = next((node for node in around if isinstance(node, Pane | Beside)), None)
         place = pane.source() if pane is not None else None
         self.workbench.say(open_source(self.app, self.workbench.agent.dir, place))
-
-    action_edit_source = action_open_source
 
     # Leaving
 
@@ -397,7 +404,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 
 
-def _on_workbench(do: Callable[[Workbench], None]) -> Callable[[MainDialogs], None]:
+def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainDialogs], None]:
     def action(screen: MainDialogs) -> None:
         do(screen.workbench)
 
@@ -407,4 +414,4 @@ def _on_workbench(do: Callable[[Workbench], None]) -> Callable[[MainDialogs], No
 # What the registry does without a screen is an action of this one.
 for _action in ACTIONS:
     if _action.do is not None:
-        setattr(MainDialogs, f"action_{_action.id}", _on_workbench(_action.do))
+        setattr(MainDialogs, _action.method, _on_workbench(_action.do))

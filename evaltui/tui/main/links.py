@@ -37,13 +37,7 @@ class MainLinks(MainDialogs, inherit_bindings=False):
 
         self.run_worker(mark_failing(self.workbench), group="marks", exclusive=True)
 
-    def action_next_difference(self) -> None:
-        self._go_to_difference(1)
-
-    def action_previous_difference(self) -> None:
-        self._go_to_difference(-1)
-
-    def _go_to_difference(self, step: int) -> None:
+    def action_step_difference(self, step: int) -> None:
         from evaltui.tui.result.view import ResultView
         from evaltui.tui.trace.view import TraceView
 
@@ -71,12 +65,20 @@ class MainLinks(MainDialogs, inherit_bindings=False):
         if place is not None:
             self._show_in_chat(place)
 
-    def action_go_to_trace(self) -> None:
+    def action_show_in_trace(self) -> None:
+        """From the chat or the result to the event of the current row; from elsewhere to the trace."""
+        pane = self._layout.focus
+        if pane == "chat":
+            self._show_chat_in_trace()
+            return
         self.workbench.navigation.trace_chat(False)
-        self.go_to("trace")
+        if pane == "result":
+            self._leap("trace")
+            self._show_event()
+        else:
+            self.go_to("trace")
 
-    def action_trace_chat(self) -> None:
-        """From a row of the chat to what led to it."""
+    def _show_chat_in_trace(self) -> None:
         from evaltui.tui.chat.view import ChatView
 
         place = self.query_one(ChatView).chat_place()
@@ -115,12 +117,6 @@ class MainLinks(MainDialogs, inherit_bindings=False):
         from evaltui.tui.trace.view import TraceView
 
         self.call_after_refresh(self.query_one(TraceView).show_place, place)
-
-    def action_show_event(self) -> None:
-        """What happened where the result differs."""
-        self.workbench.navigation.trace_chat(False)
-        self._leap("trace")
-        self._show_event()
 
     def _show_event(self) -> None:
         from evaltui.tui.trace.view import TraceView

@@ -22,7 +22,7 @@ from evaltui.tui.main.links import MainLinks
 from evaltui.tui.main.panes import Panes, other_panes
 from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.textual_private import TextField, once
-from evaltui.workbench.actions import BY_ID, LISTS, Scope
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
 from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Selection
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 _SEEN = 0.05
 # Rows of the frame around the cases and of their filter.
 _AROUND_CASES = 4
-# Cells that the cases become wider or narrower at a time.
-_STEP = 2
 
 
 class MainScreen(MainLinks, inherit_bindings=False):
@@ -253,15 +251,16 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if action_id == "step_back" and (self._layout.maximised or self.scope is Scope.INSPECTOR):
             return None
         action = BY_ID[action_id]
-        if reason := action.refusal(self.workbench):
+        if reason := action.refusal(self.workbench, self.scope):
             return reason
-        if self.scope in (Scope.FIELD, Scope.TEXT) and Scope.CASE in action.where and action.where != LISTS:
+        in_case = Scope.CASE in action.where and self.scope not in action.where and not action.is_move
+        if in_case and self.scope in (Scope.FIELD, Scope.TEXT):
             # The keys of a pane are heard in its fields, too.
             return f"{action.title}: close the field first"
         return None
 
     def action_run(self) -> None:
-        self.workbench.runs.run_case()
+        self.workbench.runs.run_chosen()
         self.show_result()
 
     def show_result(self) -> None:
@@ -275,13 +274,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self._layout.go_to("result")
         self._arrange()
 
-    def action_next_pane(self) -> None:
-        self._step(1)
-
-    def action_previous_pane(self) -> None:
-        self._step(-1)
-
-    def _step(self, step: int) -> None:
+    def action_step_pane(self, step: int) -> None:
         """To the next place on the screen; where there is but one, to its next tab."""
         places = self._panes.places
         panes = [place.shown for place in places] if len(places) > 1 else list(places[0].panes)
@@ -302,11 +295,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._layout.hide_cases(not self._layout.cases_hidden)
         self._arrange()
 
-    def action_narrow_cases(self) -> None:
-        self._panes.widen_cases(-_STEP)
-
-    def action_widen_cases(self) -> None:
-        self._panes.widen_cases(_STEP)
+    def action_widen_cases(self, cells: int) -> None:
+        self._panes.widen_cases(cells)
 
     def action_filter(self) -> None:
         """Of the trace, if one is there; else of the cases."""
@@ -371,7 +361,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.go_to("case")
         self.query_one(CaseView).edit_user_text()
 
-    def action_raw_case(self) -> None:
+    def action_edit_json(self) -> None:
         from evaltui.tui.case.view import CaseView
 
         self.go_to("case")

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from evaltui.core.conversation.responding import asker_of, expected_call
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed, show_number
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, counted_as, counts, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import cut, visible
-from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Run, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -98,7 +97,7 @@ def _fitting(facts: list[str], room: int) -> Line:
 def status_line(workbench: Workbench, width: int) -> Line:
     """Unsaved changes that a crash would lose, who waits for a response of the user, then the run."""
     if problem := workbench.editing.recovery_problem:
-        save = key_name(keys_of(BY_ID["save"], workbench)[0])
+        save = key_of("save")
         lost: Line = [(f"! No crash recovery: {visible(problem)}", "warning"), _GAP, (save, "bold accent")]
         lost.append((" saves", "muted"))
         return [*lost, _GAP, *_state_line(workbench, max(0, width - cells(lost) - cells([_GAP])))]
@@ -128,7 +127,7 @@ def run_line(workbench: Workbench, width: int) -> Line:
     run, reaction = workbench.runs.current, workbench.watch.last
     past = workbench.outcomes.previous_run
     if past is not None:
-        key = key_name(keys_of(BY_ID["step_back"], workbench)[0])
+        key = key_of("step_back")
         return [
             (visible(past.title), "bold"),
             _GAP,
@@ -165,7 +164,7 @@ def _no_run_yet(workbench: Workbench) -> Line:
         return [("Loading results…", "muted")]
     if workbench.outcomes.counts_of():
         return []
-    key = key_name(keys_of(BY_ID["run_all"], workbench)[0])
+    key = key_of("run_all")
     what = f"all {counted(cases, 'case')}" if cases > 1 else "the case"
     return [("No run yet", "muted"), _GAP, (key, "bold accent"), (f" runs {what}", "muted")]
 
@@ -260,7 +259,7 @@ def _unready(workbench: Workbench, run: Run) -> Line:
     """Which metrics do not run as they should."""
     if not run.unready:
         return []
-    key = key_name(keys_of(BY_ID["preflight"], workbench)[0])
+    key = key_of("preflight")
     return [_GAP, (visible(run.unready), "warning"), (f"  {key}", "bold accent"), (" why", "muted")]
 
 
@@ -296,6 +295,6 @@ def _stale(workbench: Workbench) -> Line:
     waiting = workbench.watch.waiting()
     if not waiting.cases:
         return []
-    key = key_name(keys_of(BY_ID["run_waiting"], workbench)[0])
+    key = key_of("run_waiting")
     what = f"{show_number(len(waiting.cases))} stale, {calls_in_words(waiting.calls)}   "
     return [_GAP, (what, "muted"), (key, "bold accent"), (" run stale", "muted")]

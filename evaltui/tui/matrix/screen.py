@@ -18,7 +18,6 @@ from evaltui.core.model.outcome import Status as CaseStatus
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, show_duration, show_moment
-from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, cells, cut, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.scatter import Point, scatter_plot
@@ -46,11 +45,8 @@ from evaltui.workbench.matrix.matrices import (
     MatrixView,
     SetTitle,
     cell_result,
-    export_matrix,
     extent_of,
-    free_name,
     read_matrix,
-    refuses_file,
     side_of,
     title_of,
 )
@@ -352,13 +348,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_next_variant(self) -> None:
-        self._step_column(1)
-
-    def action_previous_variant(self) -> None:
-        self._step_column(-1)
-
-    def _step_column(self, step: int) -> None:
+    def action_step_item(self, step: int) -> None:
         self.view.step(step, self.rows.room)
         self.variant_changed()
 
@@ -369,13 +359,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.rows.show()
         self.follow()
 
-    def action_next_repeat(self) -> None:
-        self._step_repeat(1)
-
-    def action_previous_repeat(self) -> None:
-        self._step_repeat(-1)
-
-    def _step_repeat(self, step: int) -> None:
+    def action_step_repeat(self, step: int) -> None:
         result = next((one.result for one in reversed(self._both[1]) if one and one.result), None)
         if self._refuses():
             return
@@ -420,7 +404,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self._show_rows()
 
     @on(CursorLines.Opened)
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         row = self.rows.current
         if self._refuses() or (opened := self.view.opened) is None:
             return
@@ -449,17 +433,3 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.run_worker(self._read(stored), group="matrix", exclusive=True)
 
         ask(self, MatrixChooser(self.workbench, self.view.opened.stored.id if self.view.opened else ""), show)
-
-    def action_export_matrix(self) -> None:
-        if self._refuses() or (opened := self.view.opened) is None:
-            return
-        hint = "A name that ends in .html, .md, .json or .csv"
-        name = f"{key_of('export_matrix')} Export"
-        ask(
-            self,
-            PromptScreen(name, free_name(), refuses_file, hint, "matrix"),
-            lambda file: self.run_worker(self._export(opened, file), group="export", exclusive=True),
-        )
-
-    async def _export(self, opened: OpenMatrix, file: str) -> None:
-        self.workbench.say(await asyncio.to_thread(export_matrix, opened, file, self.workbench.agent.dir))

@@ -47,7 +47,7 @@ def write_set_facts(
         write_problems(page, errors, eval_set.path)
         page.blank()
         if can_edit_text:
-            page.row((f"  {key_of('raw_case')}", "bold accent"), ("  Edit JSON", ""))
+            page.row((f"  {key_of('edit_json')}", "bold accent"), ("  Edit JSON", ""))
             page.blank()
     _write_facts(page, eval_set, opened)
     warnings = [problem for problem in problems if problem.severity is not Severity.ERROR]

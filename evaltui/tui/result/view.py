@@ -349,7 +349,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
 
         self.app.push_screen(RelaxScreen(bench, relaxing, go_on))
 
-    def action_result_to_case(self) -> None:
+    def action_save_as_case(self) -> None:
         """Where a log is long, reading it takes its time."""
         case = self._workbench.navigation.selection.case
         if case is not None:

@@ -227,7 +227,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if (run := self._run_at(self.cursor)) is not None:
             self.post_message(self.OpenRun(run.path, run.title))
 
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         self.open_current()
 
     def action_set_base(self) -> None:

@@ -24,10 +24,11 @@ from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.compare.screen import ComparisonScreen
 from evaltui.tui.dialogs.framed import RUNS, FramedScreen
 from evaltui.tui.dialogs.prompt import PromptScreen
-from evaltui.tui.runs.page import Columns, run_line, runs_head, write_run, write_side
+from evaltui.tui.runs.page import write_run, write_side
 from evaltui.tui.runs.plot import PLOT_ROWS, SIDE, RunPlot, write_figures, write_plot
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.run_list import RunList
@@ -69,7 +70,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def parts(self) -> Iterator[Widget]:
         table = Vertical(
-            DrawnLine(lambda width: [("   ", ""), *runs_head(self.rows.columns)], id="runs-head"),
+            DrawnLine(lambda width: [("   ", ""), *self.rows.table.head()], id="runs-head"),
             RunRows(self.workbench, self._runs, id="runs-rows"),
             PageLines(self._write_run, can_focus=False, id="runs-details"),
         )
@@ -173,7 +174,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     @on(CursorLines.Opened)
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         if (row := self._readable_run()) is None:
             return
         if reason := self.workbench.outcomes.refuses_to_open():
@@ -201,7 +202,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
         ask(self, ComparisonScreen(self.workbench, sides), show)
 
-    def action_name_run(self) -> None:
+    def action_rename(self) -> None:
         if (row := self._readable_run()) is None:
             return
 
@@ -211,7 +212,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         hint = "For `evaltui compare` and `--baseline`; each name belongs to one run"
         ask(
             self,
-            PromptScreen(f"{key_of('name_run')} Name", row.name, check, hint, row.title),
+            PromptScreen(f"{key_of('rename')} Name", row.name, check, hint, row.title),
             partial(self._give_name, row),
         )
 
@@ -254,7 +255,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, runs: RunList, *, id: str) -> None:
         super().__init__(id=id)
-        self.columns = Columns.fitting(0, ())
+        self.table = run_table((), 0)
         self.workbench = workbench
         self._runs = runs
         self._at: Path | None = None
@@ -269,7 +270,8 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         paths = self._runs.paths or ()
         first = self.scroll_offset.y
         seen = (self._runs.row(path) for path in paths[first : first + self.size.height])
-        self.columns = Columns.fitting(self.line_width - 3, [row for row in seen if row])
+        now = datetime.now(UTC)
+        self.table = run_table([ListedRun(row, now) for row in seen if row], self.line_width - 3)
         self.lines_changed(max(1, len(paths)))
         if self._at in paths:
             self.cursor = paths.index(self._at)
@@ -296,8 +298,8 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         row = self._runs.row(path)
         if row is None:
             return [marker, base, (" …  ", "muted"), (visible(path.name), "muted")]
-        changed = self._runs.changed_in(path)
-        return [marker, base, (" ", ""), *run_line(row, self.columns, datetime.now(UTC), changed)]
+        run = ListedRun(row, datetime.now(UTC), self._runs.changed_in(path))
+        return [marker, base, (" ", ""), *run_line(run, self.table)]
 
     def move_to(self, number: int) -> None:
         super().move_to(number)

@@ -96,7 +96,7 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
     def action_form_toggle(self) -> None:
         if (found := self.current) is not None:
             self._marked = [one for one in self._conversations if (one in self._marked) != (one is found)]
-            self.action_line_down()
+            self.action_step_line(1)
             self.answers.refresh()
 
     def result_of(self, found: RecordedConversation) -> Chosen:

@@ -203,12 +203,12 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             self.workbench.received.start()
 
     @on(CursorLines.Opened)
-    def action_open_row(self) -> None:
+    def action_open(self) -> None:
         session = self.session
         if session is None:
             self.workbench.say(self._nothing())
         elif session.log is None or session.case is None or session.result is None:
-            save = key_of("session_to_case")
+            save = key_of("save_as_case")
             self.workbench.say(f"{session.problem or 'Not stored'}: no result to show   {save} save as case")
         elif reason := self.workbench.outcomes.refuses_to_open():
             self.workbench.say(reason)
@@ -216,7 +216,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             title = f"session {visible(session.id)}"
             self.dismiss(Left(Wanted(session.log, title, session.case, session.result.eval_set_id)))
 
-    def action_session_to_case(self) -> None:
+    def action_save_as_case(self) -> None:
 
         session = self.session
         if session is None:

@@ -29,6 +29,7 @@ from evaltui.files.templates import (
 from evaltui.runs.listing import read_row, stored_runs
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
@@ -47,7 +48,6 @@ from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import READ_ONLY, Opening
 
 
@@ -70,7 +70,7 @@ class StarterScreen(FormScreen):
             yield DialogKeys(
                 lambda: [
                     Hint("confirm", "create"),
-                    Hint("form_right", "framework", "←→"),
+                    Hint("next_item", "framework", "←→"),
                     CANCEL,
                 ]
             )
@@ -184,7 +184,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def _actions(self) -> list[str]:
         ways = [choice.action for choice in self._ways()]
-        return ["open_row", *ways, "leave"]
+        return ["open", *ways, "leave"]
 
     # The page above the list
 
@@ -239,7 +239,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
         def choice(action: str, remark: str) -> Choice:
             def line(width: int, is_current: bool) -> Line:
-                key, title = key_name(BY_ID[action].keys[0]), BY_ID[action].title
+                key, title = key_of(action), BY_ID[action].title
                 return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
 
             return Choice(line, action)
@@ -288,7 +288,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self.app.exit()
 
     @on(ChoiceList.OptionSelected)
-    async def action_open_row(self) -> None:
+    async def action_open(self) -> None:
         choice = self._choices[self.query_one(ChoiceList).current]
         if choice.path is not None:
             self.app.exit(Opening(choice.path))
@@ -328,7 +328,7 @@ class ChooserKeys(ActionLine):
         if self.screen is not self.app.screen:
             return []
         return [
-            (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
+            (one, [(f" {key_of(one)}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
             for one in self._actions
         ]
 

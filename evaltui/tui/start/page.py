@@ -169,7 +169,7 @@ def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list
     if missing is not None and missing.command:
         offers.append(Offer("copy", "Copy the command", "Paste it in a shell, then retry"))
     if place is not None:
-        offers.append(Offer("edit_source", f"Open {visible(place.shown(agent.dir))}", "In $EDITOR"))
+        offers.append(Offer("open_source", f"Open {visible(place.shown(agent.dir))}", "In $EDITOR"))
     remark = "Start the server first" if agent.address.url else "Retries on save"
     offers.append(Offer("reload", "Retry", remark))
     choices = _write_offers(page, "Next", offers)

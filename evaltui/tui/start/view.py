@@ -190,17 +190,12 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
             self.show_line(self._line_of_current())
             self.refresh()
 
-    def action_line_down(self) -> None:
-        if self._current + 1 < len(self._choices):
-            self._move_to(self._current + 1)
+    def action_step_line(self, step: int) -> None:
+        is_seen = step > 0 or self.scroll_offset.y <= self._line_of_current()
+        if is_seen and 0 <= self._current + step < len(self._choices):
+            self._move_to(self._current + step)
         else:
-            super().action_line_down()
-
-    def action_line_up(self) -> None:
-        if self._current and self.scroll_offset.y <= self._line_of_current():
-            self._move_to(self._current - 1)
-        else:
-            super().action_line_up()
+            super().action_step_line(step)
 
     async def action_take_step(self) -> None:
         if self._choices:

@@ -15,15 +15,14 @@ from evaltui.core.trace.span_lines import came_of, part_of, tokens_of
 from evaltui.core.trace.spans import Request, Span, request_of
 from evaltui.files.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.syntax import arguments_line, code
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.widgets.writer import Page, write_code, write_json
-from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 _MAX_VALUE = 160
@@ -446,4 +445,4 @@ class InspectedSpan:
     def _source(self, page: Page) -> None:
         place, bench = self.source(), self.workbench
         shown = place.shown(bench.agent.dir) if place else ""
-        write_source(page, place, shown, key_name(keys_of(BY_ID["open_source"], bench)[0]))
+        write_source(page, place, shown, key_of("open_source"))

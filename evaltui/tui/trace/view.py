@@ -440,11 +440,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def action_open_details(self) -> None:
         self._inspector.open()
 
-    def action_next_tab(self) -> None:
-        self._inspector.step(1)
-
-    def action_previous_tab(self) -> None:
-        self._inspector.step(-1)
+    def action_step_item(self, step: int) -> None:
+        self._inspector.action_step_item(step)
 
     def _look(self) -> Inspected | None:
         """What the inspector shows of the current span."""

@@ -140,26 +140,21 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
             self.show_line(line)
         self.refresh()
 
-    def action_line_down(self) -> None:
+    def action_step_line(self, step: int) -> None:
         # What is longer than the screen is read before it is left.
-        if self.block_count and self._ends[self.cursor] > self.scroll_offset.y + self.size.height:
-            self.scroll_relative(y=1, animate=False)
+        if self.block_count and self._has_more(step):
+            self.scroll_relative(y=step, animate=False)
         else:
-            self.move_to(self.cursor + 1)
+            self.move_to(self.cursor + step)
 
-    def action_line_up(self) -> None:
-        if self.block_count and self.top_of(self.cursor) < self.scroll_offset.y:
-            self.scroll_relative(y=-1, animate=False)
-        else:
-            self.move_to(self.cursor - 1)
+    def _has_more(self, step: int) -> bool:
+        """Whether the current block goes on above or below what is seen."""
+        top = self.scroll_offset.y
+        if step > 0:
+            return self._ends[self.cursor] > top + self.size.height
+        return self.top_of(self.cursor) < top
 
-    def action_page_down(self) -> None:
-        self._page(1)
-
-    def action_page_up(self) -> None:
-        self._page(-1)
-
-    def _page(self, step: int) -> None:
+    def action_step_page(self, step: int) -> None:
         if not self.block_count:
             return
         wanted = self.top_of(self.cursor) + step * max(1, self.size.height - 1)

@@ -63,11 +63,11 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
             event.prevent_default()
             self.highlighted = event.style.meta.get("option", self.highlighted)
 
-    def action_line_down(self) -> None:
-        self.highlighted = self.current + 1
+    def action_step_line(self, step: int) -> None:
+        self.highlighted = self.current + step
 
-    def action_line_up(self) -> None:
-        self.highlighted = self.current - 1
+    def action_step_page(self, step: int) -> None:
+        self.action_step_line(step * max(1, self.size.height - 1))
 
     def action_top(self) -> None:
         self.action_first()

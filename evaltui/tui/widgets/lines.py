@@ -290,6 +290,11 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
                 parts.append(_text(self.line(number))[start:end].rstrip())
         return "\n".join(parts), "\n"
 
+    def scroll_page(self, step: int) -> None:
+        (self.scroll_page_down if step > 0 else self.scroll_page_up)(animate=False)
+
+    action_step_page = scroll_page
+
     def show_line(self, number: int) -> None:
         """Scroll as little as it takes to see a line."""
         self.scroll_to_region(Region(0, number, 1, 1), animate=False, force=True)
@@ -298,17 +303,8 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 class ScrolledLines(LineView, can_focus=True, inherit_bindings=False):
     """Lines without a cursor: the keys that move elsewhere scroll here."""
 
-    def action_line_down(self) -> None:
-        self.scroll_relative(y=1, animate=False)
-
-    def action_line_up(self) -> None:
-        self.scroll_relative(y=-1, animate=False)
-
-    def action_page_down(self) -> None:
-        self.scroll_page_down(animate=False)
-
-    def action_page_up(self) -> None:
-        self.scroll_page_up(animate=False)
+    def action_step_line(self, step: int) -> None:
+        self.scroll_relative(y=step, animate=False)
 
     def action_top(self) -> None:
         self.scroll_home(animate=False)
@@ -351,17 +347,11 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
         self.refresh_changed()
         self.post_message(self.Moved())
 
-    def action_line_down(self) -> None:
-        self.move_to(self.cursor + 1)
+    def action_step_line(self, step: int) -> None:
+        self.move_to(self.cursor + step)
 
-    def action_line_up(self) -> None:
-        self.move_to(self.cursor - 1)
-
-    def action_page_down(self) -> None:
-        self.move_to(self.cursor + max(1, self.size.height - 1))
-
-    def action_page_up(self) -> None:
-        self.move_to(self.cursor - max(1, self.size.height - 1))
+    def action_step_page(self, step: int) -> None:
+        self.move_to(self.cursor + step * max(1, self.size.height - 1))
 
     def action_top(self) -> None:
         self.move_to(0)

@@ -1,117 +1,87 @@
-"""What can be done is an action: a name, keys, where they work, and why not, if not."""
+"""An action: its name, its keys, the places where they work, and why it is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+from typing import Literal
 
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
 
 class Scope(StrEnum):
-    """Where an action's keys work. What is focused comes first, `MAIN` after it; `HELP` stands alone."""
+    """Where an action's keys work: its name in the guide, the page about it, and which other keys work there.
 
-    MAIN = "everywhere"
-    CASES = "in the list of cases"
-    START = "at the start"
-    CASE = "in the case"
-    RESULT = "in the result"
-    TRACE = "in the trace"
-    CONSOLE = "in the console"
-    RECENT_RUNS = "in the last runs"
-    INSPECTOR = "in the inspector"
-    CHAT = "in the chat"
-    MESSAGE = "in the message"
-    FILTER = "in the filter"
+    In a pane those of `MAIN` work, too; what lies over the screen takes every key, and a field every letter.
+    """
+
+    topic: str
+    """The page of the guide about it, by its name in `evaltui.files.guide`."""
+    is_pane: bool
+    is_field: bool
+
+    def __new__(
+        cls, name: str, topic: str = "workbench", kind: Literal["pane", "alone", "field"] = "alone"
+    ) -> Scope:
+        scope = str.__new__(cls, name)
+        scope._value_ = name
+        scope.topic = topic
+        scope.is_pane = kind == "pane"
+        scope.is_field = kind == "field"
+        return scope
+
+    MAIN = "everywhere", "workbench", "pane"
+    CASES = "in the list of cases", "cases", "pane"
+    START = "at the start", "workbench", "pane"
+    CASE = "in the case", "cases", "pane"
+    RESULT = "in the result", "results", "pane"
+    TRACE = "in the trace", "results", "pane"
+    CONSOLE = "in the console", "workbench", "pane"
+    RECENT_RUNS = "in the last runs", "workbench", "pane"
+    INSPECTOR = "in the inspector", "results", "pane"
+    CHAT = "in the chat", "chat", "pane"
+    MESSAGE = "in the message", "chat", "field"
+    FILTER = "in the filter", "workbench", "field"
     HELP = "in this help"
-    DETAILS = "in the details"
+    DETAILS = "in the details", "results"
     JUMP = "while a pane is chosen"
-    CHOOSER = "in the list of agents"
-    FIELD = "in a field of one line"
-    TEXT = "in a text"
-    PROMPT = "in a question"
+    CHOOSER = "in the list of agents", "agents"
+    FIELD = "in a field of one line", "cases", "field"
+    TEXT = "in a text", "cases", "field"
+    PROMPT = "in a question", "workbench", "field"
     FORM = "in a form"
-    CRITERIA = "in the criteria"
-    CRITERIA_EFFECT = "beside the criteria"
-    VERSIONS = "between two versions"
+    CRITERIA = "in the criteria", "criteria"
+    CRITERIA_EFFECT = "beside the criteria", "criteria"
+    VERSIONS = "between two versions", "cases"
     LEAVING = "while quitting"
-    ACCEPT = "while accepting"
-    RUNS = "in the list of runs"
-    SESSIONS = "in the list of sessions"
-    COMPARISON = "in a comparison"
-    MATRIX = "in a matrix"
+    RUNS = "in the list of runs", "results"
+    SESSIONS = "in the list of sessions", "traces"
+    COMPARISON = "in a comparison", "results"
+    MATRIX = "in a matrix", "results"
 
     @property
     def label(self) -> str:
-        """What the place is called."""
+        """The place in a heading."""
         return self.name.replace("_", " ").capitalize()
-
-
-# A text field takes every letter, and what lies over the screen takes every key.
-_ALONE = frozenset(
-    {
-        Scope.FILTER,
-        Scope.HELP,
-        Scope.DETAILS,
-        Scope.JUMP,
-        Scope.CHOOSER,
-        Scope.FIELD,
-        Scope.TEXT,
-        Scope.MESSAGE,
-        Scope.PROMPT,
-        Scope.FORM,
-        Scope.CRITERIA,
-        Scope.CRITERIA_EFFECT,
-        Scope.VERSIONS,
-        Scope.LEAVING,
-        Scope.ACCEPT,
-        Scope.RUNS,
-        Scope.SESSIONS,
-        Scope.COMPARISON,
-        Scope.MATRIX,
-    }
-)
 
 
 def chain_of(scope: Scope) -> tuple[Scope, ...]:
     """Where keys are looked for while the focus is in `scope`, from the inside out."""
-    return (scope,) if scope in _ALONE else (scope, Scope.MAIN)
+    return (scope, Scope.MAIN) if scope.is_pane else (scope,)
 
 
 FOCUS_CHAINS = tuple(chain_of(scope) for scope in Scope if scope is not Scope.MAIN)
-
-
-_TOPICS = {
-    Scope.CASES: "cases",
-    Scope.CASE: "cases",
-    Scope.FIELD: "cases",
-    Scope.TEXT: "cases",
-    Scope.VERSIONS: "cases",
-    Scope.RESULT: "results",
-    Scope.TRACE: "results",
-    Scope.INSPECTOR: "results",
-    Scope.ACCEPT: "results",
-    Scope.RUNS: "results",
-    Scope.SESSIONS: "traces",
-    Scope.COMPARISON: "results",
-    Scope.MATRIX: "results",
-    Scope.DETAILS: "results",
-    Scope.CHAT: "chat",
-    Scope.MESSAGE: "chat",
-    Scope.CRITERIA: "criteria",
-    Scope.CRITERIA_EFFECT: "criteria",
-    Scope.CHOOSER: "agents",
-}
-
-
-def topic_of(scope: Scope) -> str:
-    """The page of the guide about a place, by its name in `evaltui.files.guide`."""
-    return _TOPICS.get(scope, "workbench")
+_LISTS = (
+    "cases start case result trace console recent_runs chat inspector details chooser runs sessions "
+    "comparison matrix"
+)
 
 
 Refusal = Callable[[Workbench], str | None]
+"""Why an action cannot be done now, as a sentence; None where it can."""
 
 
 def not_read(workbench: Workbench) -> str | None:
@@ -119,86 +89,82 @@ def not_read(workbench: Workbench) -> str | None:
     return "Loading eval sets…" if workbench.sets.workspace is None else None
 
 
-def _never(_: Workbench) -> str | None:
-    return None
+def no_cases(workbench: Workbench) -> str | None:
+    """Refuses as long as no eval set has a case."""
+    return None if any(eval_set.cases for eval_set in workbench.sets.listed) else "No cases yet"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Action:
-    """Something that can be done, under its name and keys."""
+    """Something that can be done, under its name and keys: a row of a table."""
 
     id: str
     title: str
     """An imperative of at most four words; ends in `…` where a dialog follows."""
+    key_names: str
+    """Separated by spaces, as Textual calls them."""
+    place_names: str
+    """Where its keys work: names of `Scope`, and `lists` for every list."""
     help: str
     """One line with the details."""
-    keys: tuple[str, ...]
-    where: tuple[Scope, ...] = (Scope.MAIN,)
-    """Where its keys work."""
-    do: Callable[[Workbench], None] | None = None
-    """Does it; None where the screen does, as its own `action_<id>`."""
-    refusal: Refusal = _never
-    """Why it cannot be done now, as a sentence; None where it can."""
+    refuses: Refusal | None = None
+    do: Callable[[Workbench], object] | None = None
+    """Does it; None where the screen does."""
+    call: str = ""
+    """What the screen does: a method without its `action_`, with arguments; empty for the id."""
     rank: int | None = None
     """Its place in the footer, the smallest first, as long as there is room and nothing refuses it; None for
     actions that are not shown there."""
-    footer: str = ""
-    """One or two words for a line of keys; empty for those of the title."""
-    word: Callable[[Workbench], str] | None = None
-    """The footer's words of now, for an action whose effect depends on the state."""
+    ranks: Mapping[str, int | None] = field(default_factory=dict)
+    """Places where `rank` is another."""
+    refusals: Mapping[str, Refusal | None] = field(default_factory=dict)
+    """Places where `refuses` is another."""
+    footer: str | Callable[[Workbench], str] = ""
+    """One or two words for a line of keys, or those of now; empty for the title."""
     acts: bool = False
     """Whether it edits, writes, runs, chats, listens or opens an editor: a read-only workbench refuses it."""
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        return (*self.key_names.split(),)
+
+    @cached_property
+    def where(self) -> tuple[Scope, ...]:
+        """The places where its keys work."""
+        names = self.place_names.replace("lists", _LISTS).split()
+        return tuple(Scope[name.upper()] for name in names)
+
+    @property
+    def method(self) -> str:
+        """The method of a screen or a widget that does it."""
+        return f"action_{self.call.partition('(')[0] or self.id}"
 
     @property
     def is_move(self) -> bool:
         """Whether it goes about in every list."""
-        return {*LISTS} <= {*self.where}
+        return self.place_names.startswith("lists")
+
+    @property
+    def place(self) -> str:
+        """Where its keys work, in words."""
+        return "in every list" if self.is_move else ", ".join(self.where)
 
     @property
     def short(self) -> str:
         """One or two words for a line of keys."""
-        return self.footer or self.title[0].lower() + self.title[1:].rstrip("…")
+        title = self.title[0].lower() + self.title[1:].rstrip("…")
+        return self.footer if isinstance(self.footer, str) and self.footer else title
 
     def footer_word(self, workbench: Workbench) -> str:
-        return self.word(workbench) if self.word else self.short
+        return self.short if isinstance(self.footer, str) else self.footer(workbench)
 
+    def rank_in(self, scope: Scope) -> int | None:
+        """Its place in the footer while the focus is in `scope`; None if it is not shown there."""
+        return self.ranks.get(scope.name.lower(), self.rank)
 
-def action(
-    id: str,
-    title: str,
-    help: str,
-    *keys: str,
-    where: tuple[Scope, ...] = (Scope.MAIN,),
-    do: Callable[[Workbench], None] | None = None,
-    refusal: Refusal = _never,
-    rank: int | None = None,
-    footer: str = "",
-    word: Callable[[Workbench], str] | None = None,
-    acts: bool = False,
-) -> Action:
-    """An entry of the registry: its keys follow its title and help."""
-    refusal = _unless_read_only(refusal) if acts else refusal
-    return Action(id, title, help, keys, where, do, refusal, rank, footer, word, acts)
-
-
-def _unless_read_only(refusal: Refusal) -> Refusal:
-    return lambda workbench: READ_ONLY if workbench.read_only else refusal(workbench)
-
-
-LISTS = (
-    Scope.CASES,
-    Scope.START,
-    Scope.CASE,
-    Scope.RESULT,
-    Scope.TRACE,
-    Scope.CONSOLE,
-    Scope.RECENT_RUNS,
-    Scope.CHAT,
-    Scope.INSPECTOR,
-    Scope.DETAILS,
-    Scope.CHOOSER,
-    Scope.RUNS,
-    Scope.SESSIONS,
-    Scope.COMPARISON,
-    Scope.MATRIX,
-)
+    def refusal(self, workbench: Workbench, scope: Scope = Scope.MAIN) -> str | None:
+        """Why it cannot be done now while the focus is in `scope`, as a sentence; None where it can."""
+        if self.acts and workbench.read_only:
+            return READ_ONLY
+        refuses = self.refusals.get(scope.name.lower(), self.refuses)
+        return refuses(workbench) if refuses else None

@@ -1,15 +1,10 @@
-"""Going about the screen, and the program as a whole."""
+"""Going about the screen and in lists, and the program as a whole."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from evaltui.workbench.actions.action import LISTS, Action, Scope, action
+from evaltui.workbench.actions.action import Action, no_cases
+from evaltui.workbench.case.editors import refuses_editor
 from evaltui.workbench.workbench import Workbench
-
-
-def _no_cases(workbench: Workbench) -> str | None:
-    return None if any(one.cases for one in workbench.sets.listed) else "No cases yet"
 
 
 def _no_result(workbench: Workbench) -> str | None:
@@ -19,323 +14,122 @@ def _no_result(workbench: Workbench) -> str | None:
     return None if workbench.outcomes.get(case) else "Case not run"
 
 
-_WITH_PANES = (Scope.MAIN, Scope.CRITERIA, Scope.CRITERIA_EFFECT, Scope.COMPARISON)
+def _no_messages(workbench: Workbench) -> str | None:
+    return workbench.chat.refuses_to_rewind()
 
-_DIFFERENCES = (Scope.MAIN, Scope.VERSIONS)
 
+def _no_editor(_: Workbench) -> str | None:
+    return refuses_editor()
+
+
+def _origin_word(workbench: Workbench) -> str:
+    return "chat" if workbench.navigation.trace_of_chat else "result"
+
+
+# fmt: off
 GO: tuple[Action, ...] = (
-    action(
-        "filter",
-        "Filter cases",
-        "Show only matching cases: words of id and first text, or pass, fail, error, flaky",
-        "slash",
-        refusal=_no_cases,
-        rank=5,
-        footer="filter",
-    ),
-    action("next_pane", "Next pane", "Go to the next pane", "tab", where=_WITH_PANES, rank=6),
-    action("previous_pane", "Previous pane", "Go to the previous pane", "shift+tab", where=_WITH_PANES),
-    action("show_cases", "Go to Cases", "Go to the cases", "1", footer="cases"),
-    action("show_case", "Go to Case", "Go to the case", "2", footer="case"),
-    action("show_result", "Go to Result", "Go to the result", "3", footer="result"),
-    action("show_chat", "Go to Chat", "Go to the chat", "4", footer="chat"),
-    action("show_trace", "Go to Trace", "Go to the trace of the case, or of the chat", "5", footer="trace"),
-    action(
-        "go_to_trace",
-        "Show in trace",
-        "Go to the trace of the case",
-        "t",
-        where=(Scope.CASES, Scope.CASE, Scope.CONSOLE),
-        footer="trace",
-    ),
-    action("show_console", "Go to Console", "Go to the output of the agent", "6", footer="console"),
-    action(
-        "next_difference",
-        "Next difference",
-        "Go to the next difference between expected and actual, or conflict",
-        "n",
-        where=_DIFFERENCES,
-        refusal=_no_result,
-        rank=4,
-    ),
-    action(
-        "previous_difference",
-        "Previous difference",
-        "Go to the previous difference, or conflict",
-        "N",
-        where=_DIFFERENCES,
-        refusal=_no_result,
-    ),
-    action(
-        "jump",
-        "Jump to pane",
-        "Show a key on every pane and section and go to the pressed one",
-        "ctrl+o",
-        footer="jump",
-    ),
-    action(
-        "show_event",
-        "Show in trace",
-        "Go to the event of this difference in the trace",
-        "t",
-        where=(Scope.RESULT,),
-        refusal=_no_result,
-        footer="trace",
-    ),
-    action(
-        "back_to_result",
-        "Show in result",
-        "Return to the result of the case; from the trace of the chat to the row of this event",
-        "t",
-        where=(Scope.TRACE, Scope.INSPECTOR),
-        rank=2,
-        footer="result",
-        word=lambda workbench: "chat" if workbench.navigation.trace_of_chat else "result",
-    ),
-    action(
-        "show_expected",
-        "Edit expected",
-        "Go to the expected value of this difference and edit it",
-        "e",
-        where=(Scope.RESULT,),
-        refusal=_no_result,
-        rank=1,
-        acts=True,
-    ),
-    action("back", "Go back", "Return to the previous location", "backspace", footer="back"),
+    Action("filter", "Filter cases", "slash", "main",
+        "Show only matching cases: words of id and first text, or pass, fail, error, flaky", no_cases,
+        rank=50, footer="filter"),
+    Action("next_pane", "Next pane", "tab", "main criteria criteria_effect comparison",
+        "Go to the next pane", rank=60, call="step_pane(1)"),
+    Action("previous_pane", "Previous pane", "shift+tab", "main criteria criteria_effect comparison",
+        "Go to the previous pane", call="step_pane(-1)"),
+    Action("show_cases", "Go to Cases", "1", "main", "Go to the cases"),
+    Action("show_case", "Go to Case", "2", "main", "Go to the case"),
+    Action("show_result", "Go to Result", "3", "main", "Go to the result"),
+    Action("show_chat", "Go to Chat", "4", "main", "Go to the chat"),
+    Action("show_trace", "Go to Trace", "5", "main", "Go to the trace of the case, or of the chat"),
+    Action("show_in_trace", "Show in trace", "t", "cases case result console chat",
+        "Go to the trace of the case, at this difference, or of the chat, at this row", ranks={"chat": 0},
+        refusals={"result": _no_result, "chat": _no_messages}, footer="trace"),
+    Action("show_console", "Go to Console", "6", "main", "Go to the output of the agent"),
+    Action("next_difference", "Next difference", "n", "main versions form",
+        "Go to the next difference between expected and actual, or conflict", _no_result, rank=40,
+        ranks={"result": 3, "trace": 3}, call="step_difference(1)"),
+    Action("previous_difference", "Previous difference", "N", "main versions",
+        "Go to the previous difference, or conflict", _no_result, call="step_difference(-1)"),
+    Action("jump", "Jump to pane", "ctrl+o", "main",
+        "Show a key on every pane and section and go to the pressed one"),
+    Action("back_to_result", "Show in result", "t", "trace inspector",
+        "Return to the result of the case; from the trace of the chat to the row of this event", rank=20,
+        ranks={"trace": 2}, footer=_origin_word),
+    Action("show_expected", "Edit expected", "e", "result",
+        "Go to the expected value of this difference and edit it", _no_result, rank=6, acts=True),
+    Action("back", "Go back", "backspace", "main", "Return to the previous location"),
 )
+# fmt: on
 
-
+# fmt: off
 LOOK: tuple[Action, ...] = (
-    action("zoom", "Zoom pane", "Show only this pane, or all panes again", "z", footer="zoom"),
-    action("toggle_cases", "Toggle cases", "Hide or show the list of cases", "ctrl+b", footer="hide cases"),
-    action("narrow_cases", "Narrow cases", "Make the list of cases narrower", "less_than_sign"),
-    action("widen_cases", "Widen cases", "Make the list of cases wider", "greater_than_sign"),
-    action(
-        "copy_json",
-        "Copy result as JSON",
-        "Copy the result of the case as JSON",
-        "Y",
-        refusal=_no_result,
-        footer="copy JSON",
-    ),
-    action(
-        "plot_runs",
-        "Switch plot",
-        "Plot the pass rate, the cost, or the time of a case",
-        "p",
-        where=(Scope.RUNS,),
-        footer="plot",
-    ),
-    action(
-        "copy",
-        "Copy",
-        "Copy the id of the case, or the page as text",
-        "y",
-        where=(Scope.MAIN, Scope.COMPARISON),
-    ),
-    action(
-        "help",
-        "Show keys",
-        "Show the keys of this pane; type to search, enter runs an action",
-        "question_mark",
-        where=(*_WITH_PANES, Scope.RUNS, Scope.SESSIONS, Scope.MATRIX),
-        footer="help",
-    ),
-    action(
-        "guide",
-        "Open guide…",
-        "List keys and pages of the guide, with search",
-        "f1",
-        where=(Scope.MAIN, Scope.HELP),
-        footer="guide",
-    ),
-    action(
-        "palette",
-        "Open palette",
-        "Find an action, a case, a set, an agent, a run or a theme by name",
-        "ctrl+p",
-        footer="palette",
-    ),
-    action("quit", "Quit", "Quit; a run is cancelled first", "q", "ctrl+q", rank=8),
+    Action("zoom", "Zoom pane", "z", "main", "Show only this pane, or all panes again"),
+    Action("toggle_cases", "Toggle cases", "ctrl+b", "main", "Hide or show the list of cases"),
+    Action("narrow_cases", "Narrow cases", "less_than_sign", "main",
+        "Make the list of cases narrower", call="widen_cases(-2)"),
+    Action("widen_cases", "Widen cases", "greater_than_sign", "main",
+        "Make the list of cases wider", call="widen_cases(2)"),
+    Action("copy_json", "Copy result as JSON", "Y", "main",
+        "Copy the result of the case as JSON", _no_result),
+    Action("plot_runs", "Switch plot", "p", "runs", "Plot the pass rate, the cost, or the time of a case"),
+    Action("copy", "Copy", "y", "main comparison", "Copy the id of the case, or the page as text"),
+    Action("help", "Show keys", "question_mark",
+        "main criteria criteria_effect comparison runs sessions matrix",
+        "Show the keys of this pane; type to search, enter runs an action", footer="help"),
+    Action("guide", "Open guide…", "f1", "main help",
+        "List keys and pages of the guide, with search", footer="guide"),
+    Action("palette", "Open palette", "ctrl+p", "main",
+        "Find an action, a case, a set, an agent, a run or a theme by name", footer="palette"),
+    Action("quit", "Quit", "q ctrl+q", "main", "Quit; a run is cancelled first", rank=80),
+    Action("take_step", "Run step", "enter", "start",
+        "Do the selected step", rank=0, footer="do it", acts=True),
+    Action("open_source", "Open source", "E", "start case result trace inspector console chat details",
+        "Open the source of a call, a tool, an instruction or a traceback in $EDITOR", _no_editor,
+        acts=True),
 )
+# fmt: on
 
-
-_in_form = partial(action, where=(Scope.FORM,))
-_in_choices = partial(action, where=(Scope.FORM, Scope.ACCEPT))
-
-
-_FORM = (
-    _in_choices("form_left", "Left", "Go left, or choose the previous value", "left", "h"),
-    _in_choices("form_right", "Right", "Go right, or choose the next value", "right", "l"),
-    _in_form("form_toggle", "Toggle", "Switch on or off, or choose the next value", "space"),
-    _in_form("form_edit", "Edit value", "Type the value on this row", "e", "f2", footer="edit"),
-    _in_form("go_to_failing", "Go to failure", "Go to the next difference that still fails", "n"),
-)
-
-_CLOSED = (
-    Scope.RUNS,
-    Scope.COMPARISON,
-    Scope.MATRIX,
-    Scope.SESSIONS,
-    Scope.CRITERIA,
-    Scope.CRITERIA_EFFECT,
-    Scope.ACCEPT,
-    Scope.VERSIONS,
-    Scope.LEAVING,
-    Scope.FORM,
-    Scope.PROMPT,
-    Scope.JUMP,
-)
-_ROWS = (*LISTS, Scope.FORM, Scope.PROMPT, Scope.FIELD)
-_PAGES = (*LISTS, Scope.PROMPT, Scope.MESSAGE)
-_in_details = partial(action, where=(Scope.DETAILS,))
-_in_chooser = partial(action, where=(Scope.CHOOSER,))
+# fmt: off
 LISTED: tuple[Action, ...] = (
-    *_FORM,
-    action("open", "Open", "Show the result of the case, or fold the set", "enter", where=(Scope.CASES,)),
-    action(
-        "open_row",
-        "Open",
-        "Open the selected run, result, session or agent",
-        "enter",
-        where=(
-            Scope.RUNS,
-            Scope.RECENT_RUNS,
-            Scope.COMPARISON,
-            Scope.MATRIX,
-            Scope.SESSIONS,
-            Scope.CRITERIA_EFFECT,
-            Scope.CHOOSER,
-        ),
-        rank=0,
-    ),
-    action(
-        "confirm",
-        "Confirm",
-        "Apply the text or the choices",
-        "enter",
-        "ctrl+s",
-        where=(Scope.PROMPT, Scope.FORM, Scope.ACCEPT, Scope.VERSIONS),
-    ),
-    action(
-        "close",
-        "Close",
-        "Close without a change, or return to the cases",
-        "escape",
-        "q",
-        where=_CLOSED,
-        rank=1,
-    ),
-    action(
-        "toggle_fold",
-        "Fold or unfold",
-        "Fold or unfold a set, a case, a call, a tool response or equal calls",
-        "space",
-        where=(Scope.CASES, Scope.TRACE, Scope.RESULT, Scope.CHAT),
-        footer="fold",
-    ),
-    action(
-        "unfold",
-        "Unfold",
-        "Unfold the row, or go to the first row in it",
-        "right",
-        "l",
-        where=(Scope.CASES, Scope.CASE),
-    ),
-    action(
-        "fold",
-        "Fold",
-        "Fold the row, or go to the row above it",
-        "left",
-        "h",
-        where=(Scope.CASES, Scope.CASE),
-    ),
-    action(
-        "next_tab",
-        "Next inspector tab",
-        "Show the inspector's next tab",
-        "right",
-        "l",
-        where=(Scope.TRACE, Scope.INSPECTOR),
-        rank=1,
-        footer="next tab",
-    ),
-    action(
-        "previous_tab",
-        "Previous inspector tab",
-        "Show the inspector's previous tab",
-        "left",
-        "h",
-        where=(Scope.TRACE, Scope.INSPECTOR),
-        footer="previous tab",
-    ),
-    action(
-        "open_details",
-        "Open details",
-        "Show the difference, the event, the message or the line in full",
-        "enter",
-        where=(Scope.RESULT, Scope.TRACE, Scope.CONSOLE, Scope.CHAT),
-        rank=3,
-        footer="details",
-    ),
-    action(
-        "next_link",
-        "Next metric",
-        "Go to the next metric; in the result of a set to the next case",
-        "right",
-        "l",
-        where=(Scope.RESULT,),
-        footer="next metric",
-    ),
-    action(
-        "previous_link",
-        "Previous metric",
-        "Go to the previous metric; in the result of a set to the previous case",
-        "left",
-        "h",
-        where=(Scope.RESULT,),
-        footer="previous metric",
-    ),
-    action("line_down", "Down", "Go one row down", "down", "j", where=_ROWS),
-    action("line_up", "Up", "Go one row up", "up", "k", where=_ROWS),
-    action("page_down", "Page down", "Go one page down", "pagedown", "ctrl+d", where=_PAGES),
-    action("page_up", "Page up", "Go one page up", "pageup", "ctrl+u", where=_PAGES),
-    action("top", "First row", "Go to the first row", "home", "g", where=LISTS),
-    action("bottom", "Last row", "Go to the last row", "end", "G", where=LISTS),
-    action(
-        "keep_filter",
-        "Keep filter",
-        "Go to the matching cases",
-        "enter",
-        "down",
-        where=(Scope.FILTER,),
-        rank=0,
-        footer="to cases",
-    ),
-    action(
-        "clear_filter",
-        "Clear filter",
-        "Show all cases",
-        "escape",
-        where=(Scope.FILTER,),
-        rank=1,
-        footer="clear",
-    ),
-    _in_details(
-        "close_details", "Close details", "Close the details", "escape", "q", "enter", footer="close"
-    ),
-    _in_chooser(
-        "create_starter",
-        "Create a starter agent",
-        "Create a small agent that runs offline, with three cases",
-        "s",
-        footer="starter",
-        acts=True,
-    ),
-    _in_chooser(
-        "open_demo", "Open the demo", "Open a sample agent with a tour", "d", footer="demo", acts=True
-    ),
-    _in_chooser("open_folder", "Open another folder…", "Open another folder", "o", footer="other folder"),
-    _in_chooser("leave", "Quit", "Quit", "q", "escape", "ctrl+q"),
+    Action("form_toggle", "Toggle", "space", "form", "Switch on or off, or choose the next value"),
+    Action("form_edit", "Edit value", "e f2", "form", "Type the value on this row"),
+    Action("open", "Open", "enter",
+        "cases runs recent_runs comparison matrix sessions criteria_effect chooser",
+        "Open the result, run, session or agent, or fold the set", rank=0, ranks={"cases": None}),
+    Action("confirm", "Confirm", "enter ctrl+s", "prompt form versions", "Apply the text or the choices"),
+    Action("close", "Close", "escape q",
+        "runs comparison matrix sessions criteria criteria_effect versions leaving form prompt jump",
+        "Close without a change, or return to the cases", rank=10),
+    Action("toggle_fold", "Fold or unfold", "space", "cases trace result chat comparison",
+        "Fold or unfold a set, a case, a call, a tool response, equal calls or a group",
+        ranks={"comparison": 5}, footer="fold"),
+    Action("unfold", "Unfold", "right l", "cases case", "Unfold the row, or go to the first row in it"),
+    Action("fold", "Fold", "left h", "cases case", "Fold the row, or go to the row above it"),
+    Action("next_item", "Next", "right l", "result trace inspector matrix form",
+        "Go to the next metric, case, tab, variant, column or value", ranks={"trace": 10, "inspector": 10},
+        footer="next tab", call="step_item(1)"),
+    Action("previous_item", "Previous", "left h", "result trace inspector matrix form",
+        "Go to the previous metric, case, tab, variant, column or value", call="step_item(-1)"),
+    Action("open_details", "Open details", "enter", "result trace console chat",
+        "Show the difference, the event, the message or the line in full", rank=30, ranks={"trace": 1},
+        footer="details"),
+    Action("line_down", "Down", "down j", "lists form prompt field", "Go one row down", call="step_line(1)"),
+    Action("line_up", "Up", "up k", "lists form prompt field", "Go one row up", call="step_line(-1)"),
+    Action("page_down", "Page down", "pagedown ctrl+d", "lists prompt message",
+        "Go one page down", call="step_page(1)"),
+    Action("page_up", "Page up", "pageup ctrl+u", "lists prompt message",
+        "Go one page up", call="step_page(-1)"),
+    Action("top", "First row", "home g", "lists", "Go to the first row"),
+    Action("bottom", "Last row", "end G", "lists", "Go to the last row"),
+    Action("keep_filter", "Keep filter", "enter down", "filter",
+        "Go to the matching cases", rank=0, footer="to cases"),
+    Action("clear_filter", "Clear filter", "escape", "filter", "Show all cases", rank=10, footer="clear"),
+    Action("close_details", "Close details", "escape q enter", "details", "Close the details"),
+    Action("create_starter", "Create a starter agent", "s", "chooser",
+        "Create a small agent that runs offline, with three cases", footer="starter", acts=True),
+    Action("open_demo", "Open the demo", "d", "chooser",
+        "Open a sample agent with a tour", footer="demo", acts=True),
+    Action("open_folder", "Open another folder…", "o", "chooser",
+        "Open another folder", footer="other folder"),
+    Action("leave", "Quit", "q escape ctrl+q", "chooser", "Quit"),
 )
+# fmt: on

@@ -139,7 +139,7 @@ class Editing:
         if eval_set is None:
             return "Nothing selected"
         if eval_set.format is None:
-            edit = f"   {key_of('raw_case')}  Edit JSON" if eval_set.is_text else ""
+            edit = f"   {key_of('edit_json')}  Edit JSON" if eval_set.is_text else ""
             return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}{edit}"
         if eval_set.format == "dataset":
             name = eval_set.path.name

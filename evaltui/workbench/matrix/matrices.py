@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Literal, get_args
 
 from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
-from evaltui.documents.files import write_atomically
-from evaltui.files.packages import extra_command
-from evaltui.files.settings import secrets_of
-from evaltui.reports.html.matrix_page import html_matrix
-from evaltui.reports.markdown_matrix import markdown_matrix
-from evaltui.reports.matrix_csv import matrix_csv
-from evaltui.reports.matrix_json import matrix_json
-from evaltui.reports.matrix_report import MatrixReport, stored_matrix_report
 from evaltui.runs.listing import run_title
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, open_matrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
@@ -268,62 +257,3 @@ class MatrixView:
 def others_of(matrix: Matrix) -> tuple[int, ...]:
     """The variants besides the base."""
     return tuple(place for place in range(len(matrix.columns)) if place != matrix.base)
-
-
-def _html(report: MatrixReport) -> str:
-
-    return html_matrix(report)
-
-
-def _markdown(report: MatrixReport) -> str:
-
-    return markdown_matrix(report)
-
-
-def _json(report: MatrixReport) -> str:
-
-    return json.dumps(matrix_json(report), indent=2, ensure_ascii=False) + "\n"
-
-
-def _csv(report: MatrixReport) -> str:
-
-    return matrix_csv(report)
-
-
-_FORMATS: Mapping[str, Callable[[MatrixReport], str]] = {
-    ".html": _html,
-    ".md": _markdown,
-    ".json": _json,
-    ".csv": _csv,
-}
-
-
-def refuses_file(name: str) -> str | None:
-    """Why no matrix can be written to a file of this name, as a sentence."""
-    path = Path(name.strip()).expanduser()
-    if path.suffix not in _FORMATS:
-        return f"The name ends in {', '.join(_FORMATS)}"
-    if not path.parent.is_dir():
-        return f"The folder {path.parent} does not exist"
-    if path.exists():
-        # It may be an eval set, or somebody's notes.
-        return f"{path.name} already exists"
-    if path.suffix == ".html" and find_spec("jinja2") is None:
-        return f"Jinja2 is not installed. Run {extra_command('report')}"
-    return None
-
-
-def free_name() -> str:
-    """The name that is suggested: of a file that is not there yet."""
-    names = ("matrix.html", *(f"matrix-{number}.html" for number in range(2, 100)))
-    return next((name for name in names if not Path(name).exists()), names[0])
-
-
-def export_matrix(opened: OpenMatrix, name: str, agent_dir: Path) -> str:
-    """Writes it, in a thread; returns what came of that, as a sentence."""
-    path = Path(name.strip()).expanduser()
-    try:
-        write_atomically(path, _FORMATS[path.suffix](stored_matrix_report(opened, secrets_of(agent_dir))))
-    except OSError as error:
-        return f"{path} cannot be written: {error.strerror or error}"
-    return f"Wrote {path}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, scored_text, user_text
 from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
@@ -125,10 +126,13 @@ def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[Rep
         return None, "", "no result"
     try:
         result = _result(run, case, summed)
+        number, count = deciding_repeat(result), len(result.repeats)
+        repeat = result.repeats[number] if count else None
+        # Only events have what a workflow returned besides its texts.
+        if repeat and (events := run.events(case).get(number)):
+            repeat = replace(repeat, actual=tuple(invocations_from_events(events)))
     except (OSError, ValueError, KeyError) as error:
         return None, "", f"unreadable: {error}"
-    number, count = deciding_repeat(result), len(result.repeats)
-    repeat = result.repeats[number] if count else None
     which = f"repeat {number + 1} of {count}" if count > 1 else ""
     if repeat is None or not repeat.actual:
         return repeat, which, repeat.error.message if repeat and repeat.error else "no trajectory in this run"
