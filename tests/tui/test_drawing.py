@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.cases.view import CaseTree
@@ -78,6 +78,10 @@ async def test_typing_in_a_field_draws_the_case_alone(drawn, shown):
 )
 async def test_a_message_draws_the_panes_that_show_it(drawn, shown, message, panes):
     app, pilot = shown
+    # Trace and Runs are closed until there is something in them.
+    await pilot.press("R")
+    await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+    await settled(pilot, drawn)
     app.workbench.messages.publish(message)
     await pilot.pause(0.1)
     assert drawn.keys() == panes
