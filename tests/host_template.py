@@ -46,7 +46,7 @@ _LIBRARIES = (
     f"{bootstrap.NAME}.runner.child.host",
     f"{bootstrap.NAME}.runner.child.model_client",
     f"{bootstrap.NAME}.runner.child.adapters.function",
-    f"{bootstrap.NAME}.runner.child.adapters.native.adapter",
+    f"{bootstrap.NAME}.runner.child.adapters.native",
     f"{bootstrap.NAME}.runner.child.native.gemini",
     f"{bootstrap.NAME}.runner.child.adapters.custom_metric",
     # What google-genai and ADK themselves import in the first turn; its models are completed then, too.

@@ -27,6 +27,7 @@ from evaltui.pytest_plugin import pytest_addoption
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in
 from evaltui.workbench.cases.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
+from tests.runner.conformance import kinds_of_agents
 
 ROOT = Path(evaltui.__file__).parents[1]
 README = ROOT / "README.md"
@@ -202,6 +203,7 @@ def _in_cell(text: str) -> str:
 
 
 _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
+    "agents": kinds_of_agents.lines,
     "keys": _keys,
     "exit_codes": _exit_codes,
     "error_kinds": _error_kinds,

@@ -51,7 +51,8 @@ async def adapter(agent: Any) -> float:
         session = await adapter.new_session(SessionSpec(), reporter)
         with recording(reporter):
             reporter.turn = 0
-            await session.send(MESSAGE)
+            with recording(reporter):
+                await session.send(MESSAGE)
         await session.state()
         await session.close()
     return time.perf_counter() - began

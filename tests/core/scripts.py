@@ -15,7 +15,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.validation import validate_case
 from evaltui.core.scoring.scoring import score_case
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 
 SECRET = "what nobody should hear"
 
@@ -54,7 +54,8 @@ async def converse(adapter, messages, spec=None):
             talk.turns.append([])
             reporter.turn = number
             reporter.event("user", message)
-            await session.send(message)
+            with recording(reporter):
+                await session.send(message)
         talk.states.append(await session.state())
     finally:
         await session.close()

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from evaltui.runner.child.adapters.base import AgentLoadError
-from evaltui.runner.child.adapters.frameworks.deps import Deps
+from evaltui.runner.child.adapters.deps import Deps
 
 
 class Order(BaseModel):

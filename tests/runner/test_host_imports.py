@@ -20,8 +20,8 @@ def test_a_scripted_agent_with_tools_does_not_wait_for_google_genai():
     code = """
         import asyncio
         from evaltui import Agent, Rule, ScriptedModel
-        from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-        from evaltui.runner.child.adapters.native.adapter import NativeAdapter
+        from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
+        from evaltui.runner.child.adapters.native import NativeAdapter
 
         def double(n: int) -> int:
             return 2 * n
@@ -32,8 +32,10 @@ def test_a_scripted_agent_with_tools_does_not_wait_for_google_genai():
         async def main():
             adapter, events = NativeAdapter(agent), []
             await adapter.open()
-            session = await adapter.new_session(SessionSpec(), Reporter(events.append))
-            await session.send({"parts": [{"text": "4"}]})
+            reporter = Reporter(events.append)
+            session = await adapter.new_session(SessionSpec(), reporter)
+            with recording(reporter):
+                await session.send({"parts": [{"text": "4"}]})
             assert "8" in str(events[-1]), events
             await adapter.close()
 

@@ -83,47 +83,6 @@ def test_what_is_known_of_the_agent(made):
     assert "translate" not in info["places"]
 
 
-def test_a_turn_is_told_step_by_step(made):
-    first = [event for event in made.two.events if event.turn == 0 and event.agent != "guard"]
-    assert [event.kind for event in first] == [
-        "user",
-        "model_request",
-        "model_response",
-        "tool_call",
-        "tool_result",
-        "state",
-        "model_request",
-        "model_response",
-        "text",
-    ]
-    assert {event.agent for event in first[1:]} == {"desk"}
-    request, response, _, result = first[1:5]
-    assert request.data["system_instruction"] == "You are a desk."
-    assert request.data["tools"][0]["name"] == "find_order"
-    assert request.data["contents"] == [{"role": "user", "parts": [{"text": "order"}]}]
-    assert response.usage == {
-        "prompt_token_count": 100,
-        "candidates_token_count": 12,
-        "thoughts_token_count": 8,
-        "cached_content_token_count": 64,
-        "total_token_count": 120,
-    }
-    assert result.duration > 0
-    assert first[5].data["delta"] == {"last": 7}
-    assert made.two.calls() == [("find_order", {"order_id": 7})]
-    assert made.two.results() == [{"id": 7, "state": "shipped"}]
-    assert made.two.texts() == ["order: id=7 state='shipped'", "You said 'hello'."]
-    assert made.two.state == {"known": 1, "last": 7}
-
-
-def test_a_conversation_goes_on_after_its_past(made):
-    assert (made.on.texts(), made.on.state) == (["order: id=7 state='shipped'"], {"known": 1, "last": 7})
-    first, second = (event.data for event in made.on.of("model_request") if event.agent == "desk")
-    kinds = [kind for content in first["contents"] for part in content["parts"] for kind in part]
-    assert kinds == ["text", "function_call", "function_response", "text", "text", "text", "text"]
-    assert (second["contents_before"], len(second["contents"])) == (7, 2)
-
-
 def test_thoughts_are_kept_as_the_model_wants_them_back(made):
     (thought,) = made.thought.of("text")[0].content["parts"]
     assert thought == {"text": "The user wants me to think.", "thought": True}
@@ -151,16 +110,6 @@ def test_an_exception_that_ends_the_run_has_its_own_traceback(made):
     assert "KeyError: 'order 7'" in error.traceback
     assert made.fail.calls() == [("remember", {"note": "before"}), ("fail", {"order_id": 7})]
     assert made.fail.results() == [{"result": "kept"}]
-
-
-def test_an_agent_that_is_a_tool_is_nested_in_its_call(made):
-    (outer,) = made.nested.of("tool_call")
-    inner = made.nested.of("tool_call", nested=True) + made.nested.of("text", nested=True)
-    assert [(event.agent, event.parent) for event in inner] == [("translator", outer.id)] * 2
-    assert made.nested.of("model_request", nested=True)[0].agent == "translator"
-    assert made.nested.results() == [{"result": "auf Deutsch: kept"}]
-    assert made.nested.texts() == ["translate: auf Deutsch: kept"]
-    assert made.nested.state == {"notes": ["hello"]}
 
 
 def test_a_guardrail_that_trips_is_the_error_of_the_sdk(made):
@@ -235,24 +184,8 @@ def test_a_response_that_no_run_waits_for_is_refused(made):
     assert made.unknown.error.message.startswith("no run of the agent waits for this response")
 
 
-def test_an_image_reaches_the_model(made):
-    assert made.image.texts() == ["You said 'see input_image'."]
-
-
 def test_traces_go_to_processors_of_the_user_alone(made):
     assert made.traces.results() == [{"result": "[] True"}]
-
-
-def test_a_time_out_says_where_the_agent_was(made):
-    assert made.late.error.message.startswith("no response within 0.5 s")
-    assert made.late.error.where.endswith("in wait")
-
-
-def test_conversations_side_by_side_do_not_mix(made):
-    for number, talk in enumerate(made.others):
-        assert talk.state == {"n": number, "last": 7, "notes": ["both"]}
-        assert talk.texts()[0].startswith(f"order {number}: ")
-        assert [name for name, _ in talk.calls()] == ["find_order", "find_order", "remember"]
 
 
 def test_a_replay_asks_no_model_and_calls_no_tool(made):
@@ -276,11 +209,6 @@ def test_what_was_recorded_is_readable_and_has_no_random_ids(made):
     text = json.dumps(made.recorded.lines)
     assert '"recorded-1"' in text
     assert "call_" not in text.replace("call_id", "").replace("_call", "")
-
-
-def test_a_request_that_was_not_recorded_is_named(made):
-    assert made.missed.error.type == "NotRecordedError"
-    assert "the model call of guard in turn 1 is not in a.jsonl" in made.missed.error.message
 
 
 def test_what_is_missing_is_asked_for(made):

@@ -143,56 +143,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return asyncio.run(talks(tmp_path_factory.mktemp("pydantic_ai")))
 
 
-def test_what_is_known_of_the_agent(made):
-    info = made.info
-    assert (info["name"], info["framework"], info["model"]) == ("desk", "pydantic-ai", "rules")
-    assert info["version"].startswith("pydantic-ai ")
-    tools = {tool["name"]: tool for tool in info["tools"]}
-    assert set(tools) == {"price", "ask_other", "boom", "wait", "remove", "later"}
-    assert tools["price"]["description"] == "The price of an order."
-    assert tools["price"]["parameters"]["properties"] == {"order": {"type": "integer"}}
-    assert info["places"]["price"][0].endswith("bot/agent.py")
-
-
-def test_a_turn_is_told_step_by_step(made):
-    first = [event for event in made.two.events if event.turn == 0]
-    assert [event.kind for event in first] == [
-        "user",
-        "model_request",
-        "model_response",
-        "text",
-        "tool_call",
-        "tool_result",
-        "state",
-        "model_request",
-        "model_response",
-        "text",
-    ]
-    assert {event.agent for event in first[1:]} == {"desk"}
-    request, response = first[1], first[2]
-    assert request.data["system_instruction"] == "Be short."
-    assert request.data["tools"][0]["name"] == "price"
-    assert response.usage == {
-        "prompt_token_count": 100,
-        "candidates_token_count": 15,
-        "thoughts_token_count": 5,
-        "cached_content_token_count": 40,
-        "total_token_count": 120,
-    }
-    assert first[3].content["parts"] == [{"text": "hm", "thought": True}, {"text": "I look."}]
-    assert first[5].duration >= 0.01
-    assert first[6].data["delta"] == {"looked_up": [1, 7]}
-    assert made.two.calls() == [("price", {"order": 7})]
-    assert made.two.results() == [{"price": 7.5}]
-    assert made.two.texts() == ["I look.", "results: {'price': 7.5}", "2 responses before"]
-    assert made.two.state == {"looked_up": [1, 7]}
-
-
-def test_a_conversation_goes_on_after_its_past(made):
-    assert (made.on.texts(), made.on.state) == (["3 responses before"], {"looked_up": [1, 7]})
-    assert made.on.error is None
-
-
 def test_what_a_tool_sends_back_to_the_model_is_its_error(made):
     errors = [result["error"] for result in made.wrong.results()]
     assert "valid integer" in errors[0]
@@ -200,37 +150,9 @@ def test_what_a_tool_sends_back_to_the_model_is_its_error(made):
     assert made.wrong.state == {"looked_up": [0]}
 
 
-def test_an_agent_in_a_tool_is_nested_in_its_call(made):
-    (asked,) = made.nested.of("model_request", nested=True)
-    assert (asked.agent, asked.parent) == ("other", "ask-0")
-    assert made.nested.of("text", nested=True)[0].content["parts"] == [{"text": "because"}]
-    assert made.nested.results() == [{"result": "because"}]
-
-
-def test_an_exception_of_a_tool_has_its_own_traceback(made):
-    error = made.boom.error
-    assert (error.type, error.message) == ("KeyError", "'till'")
-    assert error.where.startswith("agent.py:")
-    assert error.where.endswith("in boom")
-    assert 'raise KeyError("till")' in error.traceback
-    assert made.boom.calls() == [("boom", {})]
-
-
 def test_a_structured_answer_is_json_and_no_call(made):
     assert (made.city.texts(), made.city.calls()) == (['{"name":"Rome","people":0}'], [])
     assert made.city.of("text")[-1].data["output"] == {"name": "Rome", "people": 0}
-
-
-def test_a_time_out_says_where_the_agent_was(made):
-    assert made.late.error.message.startswith("no response within 0.5 s")
-    assert made.late.error.where.startswith("agent.py:")
-    assert made.late.error.where.endswith("in wait")
-
-
-def test_conversations_side_by_side_do_not_mix(made):
-    for first, talk in zip(range(10, 30, 2), made.others, strict=True):
-        assert talk.state == {"looked_up": [first, first + 1]}
-        assert talk.calls() == [("price", {"order": first}), ("price", {"order": first + 1})]
 
 
 def test_calls_that_need_approval_wait_for_a_person(made):
@@ -263,11 +185,6 @@ def test_a_replay_asks_no_model_and_calls_no_tool(made):
         "recording",
     ]
     assert replayed.of("model_request", nested=True) == []
-
-
-def test_a_request_that_was_not_recorded_is_named(made):
-    assert made.missed.error.type == "NotRecordedError"
-    assert "the model call of desk in turn 1 is not in a.jsonl" in made.missed.error.message
 
 
 def test_dependencies_that_cannot_be_made_are_named(made):

@@ -191,24 +191,6 @@ async def test_a_recorded_call_without_a_response_is_named(agent, gemini):
     assert "the recorded model call has no response" in case.error.message
 
 
-async def test_state_that_a_stubbed_tool_would_have_changed_is_changed(agent, gemini):
-    gemini.respond = lambda request: (
-        says("kept") if request.results else calls("remember", {"note": request.said})
-    )
-    path = write_set(agent, {"one": [turn("milk", "kept", ("remember", {"note": "milk"}))]})
-    data = json.loads(path.read_text())
-    data["eval_cases"][0] |= {
-        "session_input": {"app_name": "a", "user_id": "u", "state": {"old": 1}},
-        "final_session_state": {"note": "milk"},
-    }
-    path.write_text(json.dumps(data))
-    assert (await run(path, "record")).statuses == ["PASSED"]
-    played = await run(path, "replay")
-    assert played.statuses == ["PASSED"]
-    assert played.cases[0].repeats[0].final_state == {"note": "milk"}
-    assert played.calls.stubbed_tools == 1
-
-
 async def test_what_the_service_refused_is_refused_again_in_a_replay_and_asked_again_in_auto(agent, gemini):
     path = write_set(agent, {"one": [turn("hi", "hello")]})
     gemini.script(fails(400, "no such thing"))

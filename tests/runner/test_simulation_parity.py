@@ -111,7 +111,8 @@ async def ours(answers, most, monkeypatch):
         reporter.turn = turn
         with recording(reporter):
             reporter.event("user", content)
-            await session.send(content)
+            with recording(reporter):
+                await session.send(content)
 
     conversation = simulating.Simulation(user.played, reporter, heard, say, Path())
     try:

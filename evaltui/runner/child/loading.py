@@ -226,7 +226,7 @@ async def make_adapter(
             f"--agent {agent_name}: only agents of google-adk and openai-agents have sub-agents"
         )
     if framework == "native":
-        from .adapters.native.adapter import NativeAdapter
+        from .adapters.native import NativeAdapter
 
         return NativeAdapter(found)
     if framework == "langgraph":

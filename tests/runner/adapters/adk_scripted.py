@@ -8,7 +8,9 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import PrivateAttr
 
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
+from evaltui.runner.child.case_run import take_turn
 
 
 def say(text, **fields):
@@ -64,10 +66,9 @@ class Chat:
     async def send(self, *messages):
         self.session = self.session or await self._opening
         for message in messages:
-            self.reporter.turn = 0 if self.reporter.turn is None else self.reporter.turn + 1
+            turn = 0 if self.reporter.turn is None else self.reporter.turn + 1
             content = message if isinstance(message, dict) else user(message)
-            self.reporter.event("user", content)
-            await self.session.send(content)
+            await take_turn(self.session, AdkAdapter.input, self.reporter, turn, content)
         return self.events
 
     def of(self, kind):

@@ -11,6 +11,7 @@ from typing import Any
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Step
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
+from evaltui.runner.child.case_run import take_turn
 
 VOLATILE = ("timestamp", "invocation_id", "step")
 
@@ -79,10 +80,8 @@ async def talk(adapter, messages, spec=None, past=()):
         for number, message in enumerate(messages, begun):
             made.states.append(await session.state())
             made.turns.append([])
-            reporter.turn = number
             content = message if isinstance(message, dict) else user(message)
-            reporter.event("user", content)
-            await session.send(content)
+            await take_turn(session, adapter.input, reporter, number, content)
         made.states.append(await session.state())
     finally:
         await session.close()

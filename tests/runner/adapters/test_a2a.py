@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import urllib.request
 
 import pytest
@@ -26,13 +25,12 @@ from talking import talk, user
 from evaltui import EvalCase, EvalConfig, Status
 from evaltui.cli import main
 from evaltui.core.conversation.replay import past_of_turns
-from evaltui.core.conversation.waiting import waiting_calls
 from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.events import CALLS
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
 from evaltui.runner.child.adapters.remote.a2a import A2AAdapter
-from evaltui.runner.child.adapters.remote.errors import RemoteError
+from evaltui.runner.child.adapters.remote.requests import RemoteError
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.plan import RunPlan, SetPlan
 
@@ -86,40 +84,6 @@ async def test_calls_numbers_and_state_of_an_adk_agent_come_over_either_protocol
     assert [part["text"] for part in thoughts] == ["hm"]
     assert not any(event.data.get("untold") for turn in made.turns for event in turn)
     assert made.states == [None, None, None]
-
-
-async def test_a_conversation_is_one_context_and_each_case_has_its_own(servers):
-    async with Opened(servers.adk) as adapter:
-        first, other = await asyncio.gather(
-            talk(adapter, ["one", "two", "three"]), talk(adapter, ["one", "two"])
-        )
-        assert texts(first) == ["message 1", "message 2", "message 3"]
-        assert texts(other) == ["message 1", "message 2"]
-        past = past_of_turns(first.turns)
-        assert texts(await talk(adapter, ["four"], past=past)) == ["message 4"]
-        with pytest.raises(
-            ValueError, match="cannot continue from here: an A2A agent keeps its conversation itself"
-        ):
-            await talk(adapter, ["again"], past=past_of_turns(first.turns[:1]))
-
-
-async def test_a_call_that_waits_is_answered_in_its_task(servers):
-    async with Opened(servers.adk) as adapter:
-        asked = await talk(adapter, ["book"])
-        (waiting,) = waiting_calls(asked.turns)
-        assert (waiting.name, repr(waiting.args)) == ("approve", "{'total': 90}")
-        response = {"id": waiting.id, "name": "approve", "response": {"approved": True}}
-        answer = {"role": "user", "parts": [{"function_response": response}]}
-        made = await talk(adapter, [answer], past=past_of_turns(asked.turns))
-    assert texts(made) == ['approve: {"approved": true}']
-
-
-async def test_a_file_reaches_the_agent(servers):
-    data = base64.urlsafe_b64encode(b"\xfb\xff" * 10).decode()
-    file = {"inline_data": {"data": data, "mime_type": "image/png"}}
-    async with Opened(servers.adk) as adapter:
-        made = await talk(adapter, [{"role": "user", "parts": [{"text": "look"}, file]}])
-    assert texts(made) == ["a file of 20 bytes"]
 
 
 @pytest.mark.parametrize("way", ["stream", "send", "rest"])

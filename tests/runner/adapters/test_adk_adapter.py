@@ -1,5 +1,4 @@
 import base64
-import gc
 import json
 from datetime import date
 
@@ -12,7 +11,6 @@ from google.adk.apps import App
 from google.adk.events.event import Event as AdkEvent
 from google.adk.events.event_actions import EventActions
 from google.adk.plugins.base_plugin import BasePlugin
-from google.adk.runners import Runner
 from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import Workflow, node
 
@@ -32,62 +30,10 @@ def add(a: int, b: int) -> dict:
     return {"sum": a + b}
 
 
-async def test_info_tells_what_there_is_to_talk_to():
-    class Counter(BasePlugin):
-        pass
-
-    root = agent(tools=[add], sub_agents=[agent(name="billing", sub_agents=[agent(name="refunds")])])
-    info = await AdkAdapter(App(name="shop", root_agent=root, plugins=[Counter("counter")])).open()
-    assert (info.name, info.framework, info.model) == ("helper", "adk", "scripted")
-    assert info.sub_agents == ("billing", "refunds")
-    assert info.plugins == ("counter",)
-    assert info.notes == ()
-    (tool,) = info.tools
-    assert (tool.name, tool.description) == ("add", "Adds two numbers.")
-    assert tool.parameters["properties"]["a"]["type"] == "integer"
-    assert tool.parameters["required"] == ["a", "b"]
-
-
 async def test_a_model_given_by_name_and_one_inherited_from_the_parent():
     child = LlmAgent(name="child")
     LlmAgent(name="root", model="gemini-2.5-flash", sub_agents=[child])
     assert (await AdkAdapter(child).open()).model == "gemini-2.5-flash"
-
-
-async def test_a_turn_is_reported_step_by_step():
-    root = agent({"2+3?": call(("add", {"a": 2, "b": 3})), "add()": say("It is 5.")}, tools=[add])
-    talk = await chat(AdkAdapter(root), "2+3?")
-    kinds = ["user", "model_request", "model_response", "tool_call", "tool_result"]
-    assert [event.kind for event in talk.events] == [*kinds, "model_request", "model_response", "text"]
-    (invocation,) = invocations_from_events(talk.events)
-    assert invocation.user_content.parts[0].text == "2+3?"
-    assert invocation.final_response.parts[0].text == "It is 5."
-    (asked,) = talk.of("tool_call")
-    (returned,) = talk.of("tool_result")
-    assert asked.id == returned.parent == "call-add"
-    assert (asked.agent, asked.turn) == ("helper", 0)
-    assert returned.content["parts"][0]["function_response"]["response"] == {"sum": 5}
-    assert returned.duration > 0
-
-
-async def test_events_are_reported_as_they_happen():
-    seen_by_tool = []
-
-    def look() -> str:
-        seen_by_tool.extend(event.kind for event in talk.events)
-        return "ok"
-
-    talk = Chat(AdkAdapter(agent({"go": call(("look", {})), "look()": say("done")}, tools=[look])))
-    await talk.send("go")
-    assert seen_by_tool[-1] == "tool_call"
-
-
-async def test_turns_are_numbered_and_the_conversation_goes_on():
-    root = agent({"one": say("1"), "two": say("2")})
-    talk = await chat(AdkAdapter(root), "one", "two")
-    assert [event.turn for event in talk.of("text")] == [0, 1]
-    assert len(root.model._requests[1].contents) == 3
-    assert len(invocations_from_events(talk.events)) == 2
 
 
 class Stateful(BaseAgent):
@@ -247,33 +193,6 @@ def test_an_error_in_code_that_a_yaml_agent_names_is_not_hidden(tmp_path, monkey
     assert isinstance(raised.value.__cause__ or raised.value, ZeroDivisionError)
 
 
-async def test_what_the_model_raises_comes_out_unchanged_and_the_session_goes_on():
-    class RefreshError(Exception):
-        pass
-
-    error = RefreshError("Reauthentication is needed")
-    talk = Chat(AdkAdapter(agent({"bad": error, "good": say("fine")})))
-    with pytest.raises(RefreshError, match=r"^Reauthentication is needed$") as raised:
-        await talk.send("bad")
-    assert raised.value is error
-    assert raised.traceback[-1].name == "generate_content_async"
-    request, *errors = talk.events[1:]
-    assert [event.data["message"] for event in errors] == ["Reauthentication is needed"] * 2
-    assert errors[0].parent == request.id
-    await talk.send("good")
-    assert talk.texts() == ["fine"]
-
-
-async def test_what_a_tool_raises_comes_out_unchanged():
-    def fail() -> str:
-        raise LookupError("no such order")
-
-    talk = Chat(AdkAdapter(agent({"go": call(("fail", {}))}, tools=[fail])))
-    with pytest.raises(LookupError, match=r"^no such order$"):
-        await talk.send("go")
-    assert talk.called() == ["fail"]
-
-
 async def test_a_tool_result_that_is_no_json_names_the_tool():
     def make_thing() -> object:
         return Thing()
@@ -321,16 +240,6 @@ async def test_bytes_travel_as_base64_both_ways():
     assert sent == b"\x89PNG\xff"
 
 
-async def test_usage_and_model_version_are_those_of_the_step():
-    usage = {"prompt_token_count": 7, "candidates_token_count": 2}
-    talk = await chat(
-        AdkAdapter(agent({"anything": say("hi", usage_metadata=usage, model_version="m-1")})), "hi"
-    )
-    (text,) = talk.of("text")
-    assert text.usage == usage
-    assert text.data["model_version"] == "m-1"
-
-
 async def test_plugins_and_callbacks_of_the_app_are_in_force():
     class Polite(BasePlugin):
         async def after_model_callback(self, *, callback_context, llm_response):
@@ -354,7 +263,8 @@ async def test_a_plugin_that_answers_a_call_does_not_hide_it():
     talk = await chat(AdkAdapter(App(name="shop", root_agent=root, plugins=[Stub("stub")])), "go")
     (result,) = talk.of("tool_result")
     assert result.content["parts"][0]["function_response"]["response"] == {"stubbed": True}
-    assert result.duration is not None
+    # No tool ran for it.
+    assert result.duration is None
 
 
 async def test_plugins_are_closed_once_with_the_adapter_and_an_error_only_told(capsys):
@@ -373,18 +283,3 @@ async def test_plugins_are_closed_once_with_the_adapter_and_an_error_only_told(c
     await adapter.close()
     assert closed == ["exporter"]
     assert "plugin exporter could not be closed: RuntimeError: nobody listens" in capsys.readouterr().err
-
-
-async def test_a_closed_session_leaves_nothing_behind():
-    adapter = AdkAdapter(agent())
-
-    def runners():
-        gc.collect()
-        return sum(isinstance(item, Runner) for item in gc.get_objects())
-
-    before = runners()
-    for _ in range(3):
-        talk = await chat(adapter, "hi")
-        await talk.session.close()
-    del talk
-    assert runners() == before

@@ -16,18 +16,17 @@ pytest.importorskip("fastapi")
 
 from adk_server import AdkServer, free_port
 from requesting_agents import BOOKING, DESK, response, root_agent, write_agent
-from talking import assert_goes_on, talk, user
+from talking import talk
 
 from evaltui import EvalConfig, Status, load_eval_set
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import full_text, tool_calls
-from evaltui.core.model.events import Step
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
+from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec, recording
 from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter
-from evaltui.runner.child.adapters.remote.errors import RemoteError, UnreachableError
+from evaltui.runner.child.adapters.remote.requests import RemoteError, UnreachableError
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.plan import AgentLoaded, RunPlan, SetPlan
 
@@ -125,15 +124,6 @@ def without_what_is_inside(said):
     return [[event for event in turn if not event["data"].get("nested")] for turn in said]
 
 
-async def test_a_conversation_is_that_of_the_agent_that_is_imported(adapter_of, travel_desk):
-    there = await talk(await adapter_of("travel_desk"), TRIP, SessionSpec(state={"traveller": "Bo"}))
-    here = await talk(travel_desk, TRIP, SessionSpec(state={"traveller": "Bo"}))
-    assert there.said() == without_what_is_inside(here.said())
-    assert there.states == here.states
-    assert there.states[0] == {"traveller": "Bo"}
-    assert not there.of("model_request")
-
-
 async def test_what_is_known_of_the_agent(adapter_of, travel_desk):
     adapter = await adapter_of("travel_desk")
     there, here = await adapter.open(), await travel_desk.open()
@@ -146,22 +136,6 @@ async def test_what_is_known_of_the_agent(adapter_of, travel_desk):
     assert (there.model, there.framework) == ("", "adk_api")
     # Of a workflow a server tells nothing.
     assert (await (await adapter_of("booking")).open()).tools == ()
-
-
-@pytest.mark.parametrize(
-    ("source", "app", "messages"),
-    [
-        (DESK, "desk", [user("pay"), {CONFIRM: {"confirmed": True}}]),
-        (DESK, "desk", [user("wire"), {CONFIRM: {"confirmed": True, "payload": {"at_most": 2}}}]),
-        (DESK, "desk", [user("approve"), {"approve": {"ok": True}}]),
-        (BOOKING, "booking", [user("hi"), {INPUT: {"result": "Oslo"}}, {INPUT: {"name": "Ada", "age": 5}}]),
-    ],
-    ids=["confirmed", "asked by the tool", "a tool that takes long", "a workflow"],
-)
-async def test_calls_that_wait_get_their_responses(adapter_of, source, app, messages):
-    there = await talk_with_requests(await adapter_of(app), messages)
-    here = await talk_with_requests(local(source), messages)
-    assert there == here
 
 
 async def talk_with_requests(adapter, messages):
@@ -178,7 +152,8 @@ async def talk_with_requests(adapter, messages):
                 message = response(name, given)
             content = waiting.resolved(message, number)
             reporter.event("user", content)
-            await session.send(content)
+            with recording(reporter):
+                await session.send(content)
     finally:
         state = await session.state()
         await session.close()
@@ -198,18 +173,6 @@ def _without_ids(content):
             key: _without_ids(value) for key, value in content.items() if key not in ("id", "interruptId")
         }
     return [_without_ids(one) for one in content] if isinstance(content, list) else content
-
-
-@pytest.mark.parametrize("cut", range(1, len(TRIP)))
-async def test_a_conversation_goes_on_from_its_past(adapter_of, cut):
-    await assert_goes_on(await adapter_of("travel_desk"), TRIP, cut)
-
-
-async def test_a_past_with_requests_is_refused(adapter_of):
-    call = {"function_call": {"id": "c", "name": CONFIRM, "args": {}}}
-    past = [Step("desk", {"role": "model", "parts": [call]}, turn=0, long_running=("c",))]
-    with pytest.raises(ValueError, match="cannot continue a conversation in which the agent asked"):
-        await talk(await adapter_of("desk"), ["hello"], past=past)
 
 
 async def test_a_past_in_which_a_tool_takes_long(adapter_of):

@@ -11,7 +11,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 from pydantic import BaseModel
 
-from evaltui.runner.child.adapters.adk import models as adk_models
+from evaltui.runner.child.adapters import calls as adk_models
 from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, recording
 
@@ -31,38 +31,6 @@ def request(text="hi", **fields):
 def reporting():
     events = []
     return Reporter(events.append), events
-
-
-async def test_a_request_tells_what_the_model_was_given():
-    def add(a: int, b: int) -> int:
-        return a + b
-
-    settings = types.GenerateContentConfig(temperature=0.5)
-    root = agent(
-        {"anything": say("hello")}, instruction="Be kind.", tools=[add], generate_content_config=settings
-    )
-    talk = await chat(AdkAdapter(root), "hi")
-    (asked,) = talk.of("model_request")
-    assert asked.agent == "helper"
-    assert asked.data["model"] == "scripted"
-    assert "Be kind." in asked.data["system_instruction"]
-    assert [tool["name"] for tool in asked.data["tools"]] == ["add"]
-    assert asked.data["config"]["temperature"] == 0.5
-    assert asked.data["contents_before"] == 0
-    assert asked.data["contents"] == [{"role": "user", "parts": [{"text": "hi"}]}]
-
-
-async def test_a_response_has_its_request_usage_and_time():
-    usage = {"prompt_token_count": 3, "candidates_token_count": 1, "total_token_count": 4}
-    answer = say("hello", usage_metadata=usage, model_version="v1", finish_reason="STOP")
-    talk = await chat(AdkAdapter(agent({"anything": answer})), "hi")
-    (asked,), (answered,) = talk.of("model_request"), talk.of("model_response")
-    assert answered.parent == asked.id
-    assert answered.content == {"role": "model", "parts": [{"text": "hello"}]}
-    assert answered.usage == usage
-    assert answered.data == {"model_version": "v1", "finish_reason": "STOP"}
-    assert answered.duration > 0
-    assert answered.agent == "helper"
 
 
 async def test_changes_by_the_agent_s_own_callback_are_seen():
@@ -87,18 +55,6 @@ async def test_a_callback_that_answers_leaves_no_request():
     assert not talk.of("model_request")
 
 
-async def test_only_what_was_added_is_repeated():
-    root = agent({"anything": say("ok")})
-    talk = await chat(AdkAdapter(root), "one", "two", "three")
-    told = [
-        (event.data["contents_before"], len(event.data["contents"])) for event in talk.of("model_request")
-    ]
-    assert told == [(0, 1), (1, 2), (3, 2)]
-    whole = [content for event in talk.of("model_request") for content in event.data["contents"]]
-    last = root.model._requests[-1].contents
-    assert whole == [content.model_dump(mode="json", exclude_none=True) for content in last]
-
-
 async def test_a_history_that_changed_is_told_from_the_change_on():
     def forget(callback_context, llm_request):
         del llm_request.contents[:-1]
@@ -107,20 +63,6 @@ async def test_a_history_that_changed_is_told_from_the_change_on():
     talk = await chat(AdkAdapter(root), "one", "two")
     second = talk.of("model_request")[1]
     assert (second.data["contents_before"], second.data["contents"][0]["parts"][0]["text"]) == (0, "two")
-
-
-async def test_agents_and_sessions_have_histories_of_their_own():
-    sales = agent({"anything": say("tea?")}, name="sales")
-    root = agent(
-        {"go": call(("transfer_to_agent", {"agent_name": "sales"})), "anything": say("x")}, sub_agents=[sales]
-    )
-    adapter = AdkAdapter(root)
-    for talk in [await chat(adapter, "go"), await chat(adapter, "go")]:
-        asked = talk.of("model_request")
-        assert [(event.agent, event.data["contents_before"]) for event in asked] == [
-            ("helper", 0),
-            ("sales", 0),
-        ]
 
 
 async def test_a_parent_s_method_is_not_counted_again():
@@ -246,20 +188,6 @@ async def test_models_of_other_code_between_two_responses_are_counted():
     assert sum(event.kind == "model_request" for event in events) == 3
 
 
-async def test_an_error_is_reported_and_raised():
-    events = []
-    model = ScriptedLlm(answers={"anything": TimeoutError("too slow")})
-    with recording(Reporter(events.append)), pytest.raises(TimeoutError, match="too slow"):
-        async for _ in model.generate_content_async(request()):
-            pass
-    asked, error = events
-    assert (error.kind, error.parent, error.data) == (
-        "error",
-        asked.id,
-        {"type": "TimeoutError", "message": "too slow"},
-    )
-
-
 async def test_without_a_recorder_nothing_is_touched():
     model = ScriptedLlm(answers={"anything": say("hi")})
     AdkAdapter(agent(model))
@@ -307,24 +235,17 @@ async def test_settings_that_are_no_json_do_not_hurt():
 
 async def test_contents_that_fail_when_looked_at_do_not_hurt():
     class Odd:
-        def __eq__(self, other):
-            raise RuntimeError("do not compare me")
+        @property
+        def __name__(self):
+            raise RuntimeError("do not look at me")
 
-        __hash__ = None
-
-    def with_odd():
-        part = types.Part.from_function_response(name="odd", response={"thing": Odd()})
-        return LlmRequest(contents=[types.Content(role="user", parts=[part])])
-
+    part = types.Part.from_function_response(name="odd", response={"thing": Odd()})
+    asked = LlmRequest(contents=[types.Content(role="user", parts=[part])])
     events = []
     model = ScriptedLlm(answers={"anything": say("ok")})
     with recording(Reporter(events.append)):
-        for asked in (with_odd(), with_odd()):
-            assert [response async for response in model.generate_content_async(asked)]
-    first, second = (event for event in events if event.kind == "model_request")
-    response = first.data["contents"][0]["parts"][0]["function_response"]["response"]
-    assert response == {"thing": "<Odd>"}
-    assert second.data["unrecorded"] == "RuntimeError: do not compare me"
+        assert [response async for response in model.generate_content_async(asked)]
+    assert events[0].data["unrecorded"] == "RuntimeError: do not look at me"
 
 
 async def test_an_error_response_says_so():

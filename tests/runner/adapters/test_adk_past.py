@@ -127,16 +127,6 @@ async def test_the_agent_that_had_the_conversation_keeps_it():
     assert whole.of("transfer")[0].data["to"] == "billing"
 
 
-async def test_nothing_is_run_when_a_past_is_restored():
-    adapter = AdkAdapter(tree())
-    whole = await talk(adapter, ["set n", "ask expert", "go billing"], START)
-    asked = len(adapter._root.model._sent)
-    restored = await talk(adapter, [], START, past_of_turns(whole.turns))
-    assert len(adapter._root.model._sent) == asked
-    assert restored.turns == []
-    assert restored.states == whole.states[-1:]
-
-
 async def test_state_of_the_app_and_user_is_restored_and_temporary_state_is_not():
     whole = await talk(AdkAdapter(tree()), ["set app:n user:n temp:n n"], START)
     (restored,) = (await talk(AdkAdapter(tree()), [], START, past_of_turns(whole.turns))).states

@@ -14,7 +14,7 @@ from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.conversation.waiting import WaitingCalls, waiting_calls
 from evaltui.core.model.eval_set import Invocation
 from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore")]
 
@@ -36,7 +36,8 @@ async def talk(source, messages, cuts=()):
         reporter.turn = number
         content = waiting.resolved(message, number)
         reporter.event("user", content)
-        await session.send(content)
+        with recording(reporter):
+            await session.send(content)
     return turns, await session.state()
 
 
@@ -112,7 +113,8 @@ async def goes_on_from_a_case(source, message, answer):
     session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), reporter, over_the_wire(past))
     waiting = WaitingCalls()
     waiting.on_past(past)
-    await session.send(waiting.resolved(answer, 1))
+    with recording(reporter):
+        await session.send(waiting.resolved(answer, 1))
     return came_of(heard)
 
 

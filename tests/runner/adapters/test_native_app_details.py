@@ -2,8 +2,8 @@
 
 from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.adapters.native.adapter import NativeAdapter
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
+from evaltui.runner.child.adapters.native import NativeAdapter
 
 
 def look_up(order: str) -> dict:
@@ -33,7 +33,8 @@ async def test_instructions_and_tools_of_each_turn():
         reporter.turn = number
         content = {"role": "user", "parts": [{"text": said}]}
         reporter.event("user", content)
-        await session.send(content)
+        with recording(reporter):
+            await session.send(content)
 
     for invocation in invocations_from_events(events, app_details=True):
         (clerk,) = invocation.app_details.agent_details.values()

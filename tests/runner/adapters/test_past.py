@@ -15,11 +15,10 @@ from talking import assert_goes_on, talk, user, work_of
 from evaltui import Agent, ToolContext
 from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.model.eval_set import Invocation
-from evaltui.core.model.events import Step
 from evaltui.events import text, tool_call, tool_result, transfer
-from evaltui.runner.child.adapters.base import SessionSpec, state_after
+from evaltui.runner.child.adapters.base import SessionSpec
 from evaltui.runner.child.adapters.function import FunctionAdapter
-from evaltui.runner.child.adapters.native.adapter import NativeAdapter
+from evaltui.runner.child.adapters.native import NativeAdapter
 from evaltui.runner.child.native.models import ModelResponse
 
 
@@ -141,29 +140,6 @@ async def test_a_conversation_cut_anywhere_goes_on_as_if_it_had_not_been(adapter
 
 
 @ADAPTERS
-async def test_a_past_can_be_cut_and_continued_again_and_again(adapter):
-    messages = ["set call", "nest twice", "del null", "call think", "set"]
-    whole = await talk(adapter(), messages, START)
-    turns = []
-    for number, message in enumerate(messages):
-        one = await talk(adapter(), [message], START, past_of_turns(turns))
-        turns += one.turns
-        assert one.said()[0] == whole.said()[number]
-        assert one.states == whole.states[number : number + 2]
-
-
-@ADAPTERS
-async def test_a_turn_that_is_left_out_is_forgotten(adapter):
-    kept = await talk(adapter(), ["set", "nest"], START)
-    whole = await talk(adapter(), ["set", "call set", "nest"], START)
-    past = past_of_turns([whole.turns[0], whole.turns[2]])
-    after = await talk(adapter(), ["hello"], START, past_of_turns(kept.turns))
-    assert [step.turn for step in past if step.author == "user"] == [0, 1]
-    rest = await talk(adapter(), ["hello"], START, past_of_turns(kept.turns[:1]))
-    assert rest.said() != after.said()
-
-
-@ADAPTERS
 async def test_a_removed_key_is_told_from_one_that_is_null(adapter):
     whole = await talk(adapter(), ["null", "del", "null"], START)
     assert [("gone" in state, state.get("gone")) for state in whole.states] == [
@@ -175,14 +151,6 @@ async def test_a_removed_key_is_told_from_one_that_is_null(adapter):
     for cut, state in enumerate(whole.states):
         rest = await talk(adapter(), [], START, past_of_turns(whole.turns[:cut]))
         assert rest.states == [state]
-
-
-def test_the_state_of_a_past_is_not_shared_with_it():
-    past = [Step("user", user("hi"), turn=0), Step("bot", state={"list": []}, turn=0)]
-    state_after(START.state, past)["list"].append(1)
-    assert past[1].state == {"list": []}
-    state_after(START.state, past)["given"].append(2)
-    assert START.state["given"] == [1]
 
 
 class Listening:
@@ -237,14 +205,6 @@ async def test_a_model_is_not_sent_calls_without_results_nor_results_without_cal
         {"function_call": {"name": "g", "args": {}, "id": "y"}},
         {"function_response": {"name": "g", "response": {}, "id": "y"}},
     ]
-
-
-async def test_the_first_request_after_a_past_tells_of_all_contents():
-    past = expected(final_response={"parts": [{"text": "Hello."}]})
-    went_on = await talk(native(), ["hi"], past=past)
-    (request,) = went_on.of("model_request")
-    assert request.data["contents_before"] == 0
-    assert len(request.data["contents"]) == 3
 
 
 @ADAPTERS

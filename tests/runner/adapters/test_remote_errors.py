@@ -12,12 +12,12 @@ from waiting import until
 
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
 from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter
-from evaltui.runner.child.adapters.remote.errors import (
+from evaltui.runner.child.adapters.remote.requests import (
+    CancelledError,
     ConnectionLostError,
     HttpStatusError,
     MalformedResponseError,
 )
-from evaltui.runner.child.adapters.remote.requests import CancelledError
 
 NOW = {"Retry-After": "0"}
 

@@ -9,8 +9,8 @@ from google import genai
 from evaltui import Agent
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.content import Content, FunctionCall, Part
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.adapters.native.adapter import NativeAdapter
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
+from evaltui.runner.child.adapters.native import NativeAdapter
 from evaltui.runner.child.native.gemini import GeminiModel, join_texts
 from evaltui.runner.child.native.models import ModelRequest
 
@@ -26,7 +26,8 @@ async def converse(agent, *messages):
             reporter.turn = turn
             content = {"role": "user", "parts": [{"text": message}]}
             reporter.event("user", content)
-            await session.send(content)
+            with recording(reporter):
+                await session.send(content)
     finally:
         await adapter.close()
     return events

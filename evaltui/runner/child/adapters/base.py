@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 from ....core.conversation.waiting import CallPlace, NotWaitingError, WaitingCalls
 from ....core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
 from ....core.model.problems import JsonPath, format_path
+from ...call_recorder import current_call_recorder
 
 DEFAULT_APP_NAME = "evaltui"
 DEFAULT_USER_ID = "test_user_id"
@@ -127,6 +129,11 @@ class AgentInput:
                     )
 
 
+def made_event_id() -> str:
+    """An id that no other event has."""
+    return f"{_RANDOM.getrandbits(48):012x}"
+
+
 class Reporter:
     """Takes what an adapter reports of one conversation and hands it on as events.
 
@@ -158,7 +165,7 @@ class Reporter:
         marks: Json = {"nested": True} if inside else {}
         if kind == "user" and not self._sees_calls:
             marks["untold"] = [MODEL_CALLS]
-        event_id = id or f"{_RANDOM.getrandbits(48):012x}"
+        event_id = id or made_event_id()
         self._sink(
             Event(
                 kind,
@@ -175,16 +182,23 @@ class Reporter:
         )
         return event_id
 
-    def step(self, step: Step) -> None:
-        """Report a step of the framework; inside a running tool call it is marked as nested."""
+    def step(self, step: Step, seconds: MutableMapping[str, float] | None = None) -> None:
+        """Report a step of the framework; inside a running tool call it is marked as nested.
+
+        Results of calls are reported with how long these took, which is taken out of `seconds`, and whether
+        they were stubbed.
+        """
+        recorder = current_call_recorder.get()
         for event in split(step):
+            is_result = event.kind == "tool_result"
             self.event(
                 event.kind,
                 event.content,
                 agent=event.agent,
-                data=event.data,
+                data=event.data | (recorder.stub_mark(event.parent) if recorder and is_result else {}),
                 usage=event.usage,
                 branch=event.branch,
+                duration=seconds.pop(event.parent, None) if seconds and is_result else None,
                 id=event.id,
                 parent=event.parent,
             )
@@ -217,14 +231,69 @@ current_reporter: ContextVar[Reporter | None] = ContextVar("evaltui_recorder", d
 nested_in: ContextVar[str | None] = ContextVar("evaltui_nested_in", default=None)
 
 
+# What ended the calls of the current turn that were running when it was cancelled.
+cancelled_calls: ContextVar[list[asyncio.CancelledError] | None] = ContextVar(
+    "evaltui_cancelled", default=None
+)
+
+
 @contextmanager
 def recording(reporter: Reporter) -> Iterator[None]:
-    """Everything that this task and its children report goes to `recorder`."""
-    token = current_reporter.set(reporter)
+    """Everything that this task and its children report goes to `reporter`.
+
+    A cancellation, such as a time-out, names the call that was running: frameworks make calls in tasks of
+    their own, of which the traceback of a turn knows nothing.
+    """
+    inside: list[asyncio.CancelledError] = []
+    tokens = current_reporter.set(reporter), cancelled_calls.set(inside), nested_in.set(None)
     try:
         yield
+    except asyncio.CancelledError as error:
+        if inside and inside[0] is not error:
+            raise error from inside[0]
+        raise
     finally:
-        current_reporter.reset(token)
+        current_reporter.reset(tokens[0])
+        cancelled_calls.reset(tokens[1])
+        nested_in.reset(tokens[2])
+
+
+def step_numbers(past: Sequence[Step]) -> Iterator[int]:
+    """Numbers for ids `step-N` that no step of `past` has."""
+    return _numbers_after("step-", (step.id for step in past))
+
+
+class Steps:
+    """Reports the steps of one conversation, each with what has changed of the state since the one before.
+
+    `state` gives a copy of the state as it is now. `seconds` is how long calls took, by their ids.
+    """
+
+    def __init__(self, reporter: Reporter, past: Sequence[Step], state: Callable[[], Json]) -> None:
+        self.reporter = reporter
+        self.seconds: dict[str, float] = {}
+        self._numbers = step_numbers(past)
+        self._now = state
+        self._reported = state()
+
+    def report(self, agent: str, content: Json | None, **more: Any) -> None:
+        """Reports a step; `more` are further fields of `Step`."""
+        before = self._reported
+        # What happens inside a call does to the state is part of what that call does.
+        if nested_in.get() is None:
+            self._reported = self._now()
+        changes = {
+            "state": state_delta(before, self._reported) or None,
+            "removed": removed_keys(before, self._reported),
+        }
+        step_id = f"step-{next(self._numbers)}"
+        step = Step(author=agent, content=content, id=step_id, timestamp=time.time(), **changes | more)
+        self.reporter.step(step, self.seconds)
+
+    def report_late_changes(self, agent: str) -> None:
+        """Instructions that are functions may change the state, too."""
+        if self._now() != self._reported:
+            self.report(agent, None)
 
 
 class AgentSession(Protocol):
@@ -321,11 +390,6 @@ def state_after(state: Json, past: Sequence[Step]) -> Json:
     return changed
 
 
-def step_numbers(past: Sequence[Step]) -> Iterator[int]:
-    """Numbers for ids `step-N` that no step of `past` has."""
-    return _numbers_after("step-", (step.id for step in past))
-
-
 def call_numbers(past: Sequence[Step]) -> Iterator[int]:
     """Numbers for ids `call-N` that no call of `past` has."""
     return _numbers_after("call-", (call_of(part).get("id") or "" for step in past for part in step.parts))
@@ -356,27 +420,33 @@ def contents_of(past: Sequence[Step]) -> list[Json]:
 
 
 def contents_for_model(past: Sequence[Step]) -> list[Json]:
-    """The contents of `past` as a model takes them.
-
-    It refuses calls without results and results without calls, and an expected turn may well have such. Ids
-    that its calls were given afterwards are not known to it.
-    """
-    answered = _call_ids(past, "function_call") & _call_ids(past, "function_response")
+    """The contents of `past` as a model takes them. Ids that its calls were given afterwards are not known to
+    it."""
     contents: list[Json] = []
-    for step in past:
-        parts = [
-            _without_made_id(part)
-            for part in step.parts
-            if not _is_call(part) or (step.turn, call_of(part).get("id")) in answered
-        ]
+    for step, parts in paired_parts(past):
         content = content_of(step)
         if content and (parts or not step.parts):
-            contents.append(content | {"parts": parts})
+            contents.append(content | {"parts": [_without_made_id(part) for part in parts]})
     return contents
 
 
 def _call_ids(past: Sequence[Step], kind: str) -> set[tuple[int | None, str | None]]:
     return {(step.turn, part[kind].get("id")) for step in past for part in step.parts if kind in part}
+
+
+def paired_parts(past: Sequence[Step]) -> Iterator[tuple[Step, list[Json]]]:
+    """Each step with its parts, but for calls without results and results without calls: models refuse
+    them, and an expected turn may well have such."""
+    answered = _call_ids(past, "function_call") & _call_ids(past, "function_response")
+    for step in past:
+        yield (
+            step,
+            [
+                part
+                for part in step.parts
+                if not _is_call(part) or (step.turn, call_of(part).get("id")) in answered
+            ],
+        )
 
 
 def _is_call(part: Json) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,15 +27,12 @@ from .base import (
     AgentSession,
     Reporter,
     SessionSpec,
+    Steps,
     call_numbers,
     contents_of,
     copy_state,
     plain_copy,
-    recording,
-    removed_keys,
     state_after,
-    state_delta,
-    step_numbers,
 )
 
 if TYPE_CHECKING:
@@ -127,29 +123,27 @@ class FunctionSession:
     ) -> None:
         self._function = function
         self._name = name
-        self._reporter = reporter
         self._session = Session(spec, past)
+        self._steps = Steps(reporter, past, lambda: copy_state(self._session.state))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-        self._step_numbers = step_numbers(past)
         self._call_numbers = call_numbers(past)
 
     async def send(self, content: Json) -> None:
         """Raises what the agent raises, and TypeError for something it must not return or yield."""
         self._session._message = {"role": "user"} | content
-        turn = _Turn(self._name, self._session.state, self._reporter, self._step_numbers, self._call_numbers)
-        with recording(self._reporter):
-            context = copy_context()
-            # What kind of callable it is shows in what it returns, whatever wraps it.
-            result = await self._in_thread(context, self._function, _message_text(content), self._session)
-            if isinstance(result, AsyncGenerator | Generator):
-                async with aclosing(self._values(result, context)) as values:
-                    async for value in values:
-                        turn.add_piece(value)
-            else:
-                if inspect.isawaitable(result):
-                    result = await result
-                if result is not None:
-                    turn.add(result)
+        turn = _Turn(self._name, self._steps, self._call_numbers)
+        context = copy_context()
+        # What kind of callable it is shows in what it returns, whatever wraps it.
+        result = await self._in_thread(context, self._function, _message_text(content), self._session)
+        if isinstance(result, AsyncGenerator | Generator):
+            async with aclosing(self._values(result, context)) as values:
+                async for value in values:
+                    turn.add_piece(value)
+        else:
+            if inspect.isawaitable(result):
+                result = await result
+            if result is not None:
+                turn.add(result)
         turn.end()
         self._session._past += [self._session._message, *turn.contents]
 
@@ -180,20 +174,10 @@ class FunctionSession:
 class _Turn:
     """Makes steps of what the agent says in one turn. `contents` are what it leaves in the history."""
 
-    def __init__(
-        self,
-        agent: str,
-        state: Json,
-        reporter: Reporter,
-        step_numbers: Iterator[int],
-        call_numbers: Iterator[int],
-    ) -> None:
+    def __init__(self, agent: str, steps: Steps, call_numbers: Iterator[int]) -> None:
         self.contents: list[Json] = []
         self._agent = agent
-        self._state = state
-        self._reported_state = copy_state(state)
-        self._reporter = reporter
-        self._step_numbers = step_numbers
+        self._steps = steps
         self._call_numbers = call_numbers
         self._pieces: list[str] = []
         self._open_calls: list[tuple[str, str]] = []
@@ -201,7 +185,8 @@ class _Turn:
     def add_piece(self, value: object) -> None:
         """A value that was yielded: text is also shown while it comes, apart from the record."""
         if isinstance(value, str) and value:
-            self._reporter.event("text", text(value).content, agent=self._agent, data={"partial": True})
+            content = text(value).content
+            self._steps.reporter.event("text", content, agent=self._agent, data={"partial": True})
         self.add(value)
 
     def add(self, value: object) -> None:
@@ -218,8 +203,7 @@ class _Turn:
 
     def end(self) -> None:
         self._end_text()
-        if self._state != self._reported_state:
-            self._report(Event("state"))
+        self._steps.report_late_changes(self._agent)
 
     def _end_text(self) -> None:
         if message := "".join(self._pieces):
@@ -250,23 +234,15 @@ class _Turn:
                 return
 
     def _report(self, event: Event) -> None:
-        state = copy_state(self._state)
         if event.content is not None:
             self.contents.append(event.content)
-        self._reporter.step(
-            Step(
-                author=event.agent or self._agent,
-                content=event.content,
-                final=event.kind == "text",
-                id=f"step-{next(self._step_numbers)}",
-                branch=event.branch,
-                timestamp=time.time(),
-                state=state_delta(self._reported_state, state) or None,
-                removed=removed_keys(self._reported_state, state),
-                transfer=event.data.get("to") if event.kind == "transfer" else None,
-            )
+        self._steps.report(
+            event.agent or self._agent,
+            event.content,
+            final=event.kind == "text",
+            branch=event.branch,
+            transfer=event.data.get("to") if event.kind == "transfer" else None,
         )
-        self._reported_state = state
 
 
 def _message_text(content: Json) -> str:

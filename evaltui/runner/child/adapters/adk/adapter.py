@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import sys
 import uuid
 from collections.abc import Sequence
 from contextlib import aclosing
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +37,6 @@ from ..base import (
     AgentLoadError,
     Reporter,
     SessionSpec,
-    nested_in,
-    recording,
     source_places,
 )
 from .agents import (
@@ -45,10 +46,8 @@ from .agents import (
     find_agent,
     model_name,
 )
+from .calls import report, watch_calls
 from .events import events_of, state_json
-from .missing import look_for_no_remote_agents
-from .models import watch_models
-from .tools import ToolWatch, record_tools, report, watch_nested_runs
 
 if TYPE_CHECKING:
     from google.adk.telemetry import TelemetryConfig
@@ -90,10 +89,7 @@ class AdkAdapter:
         self._app = app.model_copy(update={"root_agent": self._root})
         self._agents = {self._root.name, *(agent.name for agent in agents_below(self._root))}
         self._toolsets = Toolsets()
-        self._tool_watch = ToolWatch()
-        watch_models()
-        record_tools()
-        watch_nested_runs()
+        watch_calls()
         look_for_no_remote_agents()
 
     async def open(self) -> AgentInfo:
@@ -126,8 +122,6 @@ class AdkAdapter:
             artifact_service=InMemoryArtifactService(),
             memory_service=InMemoryMemoryService(),
         )
-        # Ours is first: a plugin of the user that answers a call ends the round.
-        runner.plugin_manager.plugins.insert(0, self._tool_watch)
         session = await runner.session_service.create_session(
             app_name=runner.app_name,
             user_id=spec.user_id or DEFAULT_USER_ID,
@@ -159,17 +153,12 @@ class AdkSession:
         # Bytes are base64 in JSON only, hence the detour.
         message = types.Content.model_validate_json(json.dumps(content))
         await self._require_nodes(message)
-        token = nested_in.set(None)
-        try:
-            with recording(self._reporter):
-                events = self._runner.run_async(
-                    user_id=self._user_id, session_id=self._id, new_message=message, run_config=_run_config()
-                )
-                async with aclosing(events):
-                    async for event in events:
-                        report(self._reporter, event)
-        finally:
-            nested_in.reset(token)
+        events = self._runner.run_async(
+            user_id=self._user_id, session_id=self._id, new_message=message, run_config=_run_config()
+        )
+        async with aclosing(events):
+            async for event in events:
+                report(self._reporter, event)
 
     async def _require_nodes(self, message: types.Content) -> None:
         """Raises ValueError for a response that a workflow would begin again for.
@@ -234,3 +223,44 @@ def _brief() -> TelemetryConfig | None:
         return TelemetryConfig(genai_semconv_stability_opt_in="stable")
     except ValueError:
         return None
+
+
+_REMOTE_AGENTS = "google.adk.agents.remote_a2a_agent"
+# What that has its class from.
+_THEIR_HOME = "google.adk.a2a.agent._remote_a2a_agent"
+# Where ADK 2.13 asks whether a node is a remote agent, in every turn.
+_ASKS = "google.adk.workflow.utils._workflow_graph_utils"
+
+
+class _NotLoaded(MetaPathFinder):
+    """Asked only as long as the module of remote agents is not loaded."""
+
+    def __init__(self, *, is_installed: bool) -> None:
+        self._is_installed = is_installed
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        if fullname != _REMOTE_AGENTS or (self._is_installed and not _is_vain()):
+            return
+        # What importing it without the a2a SDK ends with, without the way there.
+        raise ModuleNotFoundError("No module named 'a2a'", name="a2a")
+
+
+def _is_vain() -> bool:
+    """Whether ADK imports the class to compare agents with it, and none can be of it."""
+    if _THEIR_HOME in sys.modules:
+        return False
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("importlib."):
+        frame = frame.f_back
+    return frame.f_globals.get("__name__") == _ASKS
+
+
+@functools.cache
+def look_for_no_remote_agents() -> None:
+    """Have ADK not import its remote agents only to see that an agent is none of them.
+
+    ADK 2.13 does in every turn (`build_node`). With the a2a SDK, that takes the first turn a fifth of a
+    second: no agent can be of a class that nobody has loaded. Without it, Python does not remember that the
+    import failed, which takes a quarter of the time of a turn.
+    """
+    sys.meta_path.insert(0, _NotLoaded(is_installed=find_spec("a2a") is not None))

@@ -6,6 +6,7 @@ import copy
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -13,9 +14,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
+from langgraph.types import Command
 from langsmith.run_helpers import tracing_context
+from pydantic_core import to_jsonable_python
 
-from .....core.conversation.waiting import responses_in
+from .....core.conversation.waiting import CONFIRMATION, INPUT, responses_in
 from .....core.model.events import Json, Step
 from ....call_recorder import current_call_recorder
 from ..base import (
@@ -27,19 +30,16 @@ from ..base import (
     AgentSession,
     Reporter,
     SessionSpec,
+    Steps,
     ToolInfo,
-    nested_in,
-    recording,
     source_places,
     state_after,
-    step_numbers,
 )
-from ..frameworks.deps import Deps
-from ..frameworks.tools import cancelled_in_calls
+from ..calls import result_of
+from ..deps import Deps
 from .calls import current_calls, watch_calls
 from .messages import message_of, messages_of
 from .turn import MESSAGES, Told, Turn, state_json
-from .waiting import Waiting
 
 
 class LangGraphAdapter:
@@ -134,7 +134,6 @@ class LangGraphSession:
 
     def __init__(self, graph: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
         self._graph = graph.copy({"checkpointer": InMemorySaver(serde=_InMemory())})
-        self._reporter = reporter
         state = state_after(spec.state, past)
         kind = getattr(graph, "context_schema", None)
         taken = _input_keys(graph)
@@ -143,15 +142,15 @@ class LangGraphSession:
         self._input = {key: value for key, value in state.items() if key in taken}
         self._input[MESSAGES] = [*(self._input.get(MESSAGES) or []), *messages_of(past)]
         self._begun = False
-        self._step_numbers = step_numbers(past)
         self._config = {
             "configurable": {
                 "thread_id": spec.session_id or uuid.uuid4().hex,
                 "user_id": spec.user_id or DEFAULT_USER_ID,
             }
         }
-        self._waiting = Waiting()
-        self._told = Told()
+        self._waiting = _Waiting()
+        self._told = Told(state_json(self._input))
+        self._steps = Steps(reporter, past, lambda: self._told.state)
 
     async def send(self, content: Json) -> None:
         """Raises what the graph raises, and ValueError for a response to what it did not ask here."""
@@ -168,19 +167,18 @@ class LangGraphSession:
             # The graph would not run, and a turn without calls would look as if it had.
             raise ValueError("the message is empty. Add a text, a file or a response to it")
         before = await self._values()
-        turn = Turn(self._reporter, self._step_numbers, self._graph.get_name(), before, self._told)
+        turn = Turn(self._steps, self._graph.get_name(), before, self._told)
         if asked is None and message is None:
             # The graph goes on when each request has its response; until then, the others are made again.
             turn.report_requests(self._waiting.requests())
             return
-        tokens = current_calls.set(turn.calls), nested_in.set(None)
+        token = current_calls.set(turn.calls)
         try:
-            with recording(self._reporter), cancelled_in_calls(), _without_traces():
+            with _without_traces():
                 await self._run(turn, self._next(asked, message))
         finally:
-            current_calls.reset(tokens[0])
-            nested_in.reset(tokens[1])
-        self._waiting = Waiting.of(await self._graph.aget_state(self._config))
+            current_calls.reset(token)
+        self._waiting = _Waiting.of(await self._graph.aget_state(self._config))
         if requests := self._waiting.requests():
             turn.report_requests(requests)
 
@@ -219,3 +217,102 @@ class LangGraphSession:
         return self._given | state_json(await self._values())
 
     async def close(self) -> None: ...
+
+
+_OWN_WORDS = "Tool execution requires approval"
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One question of an interrupt; `action` is the call that is to be approved, if it is about one."""
+
+    interrupt: str
+    call: Json
+    action: Json | None = None
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """The responses of a person, by the interrupt; None in place of a stop before or after a node."""
+
+    values: dict[str, Any] | None
+
+    def command(self, update: Json | None) -> Any:
+        """What the graph goes on with; `update` changes its state first."""
+        if self.values is None:
+            return Command(update=update) if update else None
+        first = next(iter(self.values.values()))
+        return Command(resume=first if len(self.values) == 1 else self.values, update=update)
+
+
+@dataclass
+class _Waiting:
+    """What waits for a person, by the ids of the calls that ask."""
+
+    pending: dict[str, _Request] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Any) -> _Waiting:
+        """What a graph waits for in this state."""
+        interrupts = [one for task in snapshot.tasks for one in task.interrupts]
+        requests = [request for one in interrupts for request in _requests(one)]
+        if not interrupts and snapshot.next:
+            message = f"The graph stopped before {', '.join(snapshot.next)}. Continue?"
+            requests.append(_Request("", _call(f"before-{snapshot.next[0]}", INPUT, {"message": message})))
+        return cls({request.call["id"]: request for request in requests})
+
+    def requests(self) -> list[Json]:
+        """Parts of a content that ask, what has no response yet."""
+        pending = self.pending.items()
+        return [{"function_call": request.call} for key, request in pending if key not in self.answers]
+
+    def answered(self, responses: Sequence[Json]) -> _Answered | None:
+        """What to go on with; None where nothing was asked, or something has no response yet."""
+        self.answers |= {str(one["id"]): one.get("response") or {} for one in responses}
+        if not responses or self.answers.keys() < self.pending.keys():
+            return None
+        values: dict[str, Any] = {}
+        for call_id, request in self.pending.items():
+            response = self.answers[call_id]
+            if request.action is None:
+                values[request.interrupt] = result_of(response)
+            else:
+                decisions = values.setdefault(request.interrupt, {"decisions": []})["decisions"]
+                decisions.append(_decision(request.action, response))
+        return _Answered(None if "" in values else values)
+
+
+def _requests(interrupt: Any) -> list[_Request]:
+    value = to_jsonable_python(interrupt.value, fallback=str)
+    actions = value.get("action_requests") if isinstance(value, dict) else None
+    if not actions or not all(isinstance(one, dict) and "name" in one for one in actions):
+        args: Json = {"message": value if isinstance(value, str) else "Input requested"}
+        if not isinstance(value, str):
+            args["payload"] = value
+        if isinstance(schema := getattr(interrupt, "response_schema", None), dict):
+            args["response_schema"] = schema
+        return [_Request(interrupt.id, _call(interrupt.id, INPUT, args))]
+    requests = []
+    for number, action in enumerate(actions):
+        original = {"id": "", "name": action["name"], "args": action.get("args") or {}}
+        hint = str(action.get("description") or "")
+        # LangChain's own words say what the call itself says.
+        confirmation = {"hint": "" if hint.startswith(_OWN_WORDS) else hint, "confirmed": False}
+        args = {"originalFunctionCall": original, "toolConfirmation": confirmation}
+        call = _call(f"{interrupt.id}-{number}", CONFIRMATION, args)
+        requests.append(_Request(interrupt.id, call, action))
+    return requests
+
+
+def _call(call_id: str, name: str, args: Json) -> Json:
+    return {"id": call_id, "name": name, "args": args}
+
+
+def _decision(action: Json, response: Json) -> Json:
+    if not response.get("confirmed"):
+        return {"type": "reject"}
+    args = response.get("payload")
+    if isinstance(args, dict):
+        return {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
+    return {"type": "approve"}

@@ -27,9 +27,18 @@ from .....core.model.events import Json
 from .....core.recordings.entry import JsonRequest, ToolCall
 from ....call_recorder import ToolOutcome
 from ....model_gate import blocking
-from ..frameworks.models import ResponseFormat, ask_model
-from ..frameworks.tools import call_tool, response_of, result_of
-from ..frameworks.wrapping import wrap_methods
+from ..calls import (
+    ModelCall,
+    ResponseFormat,
+    ToolForm,
+    ask_model,
+    asking,
+    call_tool,
+    declaration,
+    response_of,
+    result_of,
+    wrap_methods,
+)
 from .messages import (
     content_of_message,
     content_of_response,
@@ -49,7 +58,7 @@ class Calls:
 
     on_result: Callable[[Any], None]
     """Gets the message of each tool as soon as there is one."""
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float]
     """How long each took, by its id, until its result is reported."""
     inside: dict[str, str] = field(default_factory=dict)
     """The id of the call that a task of the graph makes, by its place in the graph (`checkpoint_ns`)."""
@@ -58,10 +67,6 @@ class Calls:
 
 
 current_calls: ContextVar[Calls | None] = ContextVar("evaltui_langgraph_calls", default=None)
-# Whether a model is being asked: one that hands a request on to another makes one request.
-_asking: ContextVar[bool] = ContextVar("evaltui_langgraph_asking", default=False)
-# The call that is running: a subclass calls its parent's method, which is the same call.
-_calling: ContextVar[tuple[int, str | None] | None] = ContextVar("evaltui_langgraph_call", default=None)
 
 
 def agent_of(places: list[str], message: Any = None) -> str:
@@ -144,7 +149,7 @@ def _watched_stream(stream: Callable[..., Iterator[Any]]) -> Any:
 
 
 def _is_unseen() -> bool:
-    return current_calls.get() is None or _asking.get()
+    return current_calls.get() is None or asking.get() is not None
 
 
 def _at_once(work: Coroutine[Any, Any, Result]) -> Result:
@@ -183,17 +188,13 @@ def _chunk(result: Any) -> Any:
 async def _asked(model: Any, messages: Any, kwargs: Json, ask: Callable[[], Awaitable[Any]]) -> Any:
     metadata = ensure_config().get("metadata") or {}
     name, settings = _settings(model, kwargs)
-    token = _asking.set(True)
-    try:
-        return await ask_model(
-            name,
-            metadata.get("lc_agent_name") or agent_of(places_of(metadata.get("langgraph_checkpoint_ns", ""))),
-            functools.partial(_request, name, messages, settings, kwargs),
-            ask,
-            _FORMAT,
-        )
-    finally:
-        _asking.reset(token)
+    call = ModelCall(
+        name,
+        metadata.get("lc_agent_name") or agent_of(places_of(metadata.get("langgraph_checkpoint_ns", ""))),
+        functools.partial(_request, name, messages, settings, kwargs),
+        (model, messages),
+    )
+    return await ask_model(call, ask, _FORMAT)
 
 
 def _settings(model: Any, kwargs: Json) -> tuple[str, Json]:
@@ -231,11 +232,7 @@ def _declared(tool: Any) -> Json:
     schema = function.get("parameters") or function.get("input_schema")
     if "name" not in function or schema is None:
         return plain
-    return {
-        "name": function["name"],
-        "description": function.get("description") or "",
-        "parameters_json_schema": schema,
-    }
+    return declaration(function["name"], function.get("description"), schema)
 
 
 def _result_to_json(result: Any) -> Json:
@@ -277,27 +274,23 @@ def _watched_run(run: Callable[..., Any]) -> Any:
 
 
 async def _called(tool: Any, tool_input: Any, call_id: str | None, make: Callable[[], Awaitable[Any]]) -> Any:
-    calls, this = current_calls.get(), (id(tool), call_id)
-    if calls is None or _calling.get() == this:
+    calls = current_calls.get()
+    if calls is None:
         return await make()
     place = (ensure_config().get("metadata") or {}).get("langgraph_checkpoint_ns", "")
     calls.inside.setdefault(place, call_id or "")
-    tokens = _calling.set(this), _asking.set(False)
     try:
         result = await call_tool(
+            (id(tool), call_id),
             tool.name,
-            _args(tool, tool_input),
+            functools.partial(_args, tool, tool_input),
             call_id or "",
             make,
-            write=_outcome,
-            read=functools.partial(_recorded, tool.name, call_id),
-            seconds=calls.seconds,
+            ToolForm(_outcome, functools.partial(_recorded, tool.name, call_id)),
+            calls.seconds,
         )
     except _CalledAnywayError:
         result = await make()
-    finally:
-        _calling.reset(tokens[0])
-        _asking.reset(tokens[1])
     if isinstance(result, Command) and isinstance(result.goto, str) and result.goto and call_id:
         calls.transfers[call_id] = result.goto
     if isinstance(result, ToolMessage):

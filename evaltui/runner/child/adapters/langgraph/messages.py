@@ -11,9 +11,8 @@ from pydantic import TypeAdapter
 
 from .....core.conversation.waiting import REQUESTS
 from .....core.model.events import Json, Step
-from ..base import call_of, content_of
-from ..frameworks.models import Described, usage_of
-from ..frameworks.tools import response_of, result_of
+from ..base import call_of, content_of, paired_parts
+from ..calls import Described, response_of, result_of, usage_of
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(AnyMessage)
 
@@ -150,27 +149,16 @@ def _block(part: Json) -> Any:
 def messages_of(past: Sequence[Step]) -> list[Any]:
     """The messages of a conversation that begins at the end of `past`, without thoughts and requests to a
     person; models refuse calls without results, so that these are left out."""
-    ended = {_place(step, part) for step in past for part in step.parts if "function_response" in part}
-    made = {_place(step, part) for step in past for part in step.parts if "function_call" in part}
     messages: list[Any] = []
-    for step in past:
-        content = content_of(step)
-        if content is None:
-            continue
-        paired = made & ended
-        parts = [
-            part
-            for part in step.parts
-            if not part.get("thought")
-            and (not (call := call_of(part)) or call.get("name") not in REQUESTS)
-            and (not call or _place(step, part) in paired)
-        ]
-        messages += _past_messages(content["role"], parts)
+    for step, parts in paired_parts(past):
+        if content := content_of(step):
+            shown = [
+                part
+                for part in parts
+                if not part.get("thought") and call_of(part).get("name") not in REQUESTS
+            ]
+            messages += _past_messages(content["role"], shown)
     return messages
-
-
-def _place(step: Step, part: Json) -> tuple[int | None, str | None]:
-    return step.turn, call_of(part).get("id")
 
 
 def _past_messages(role: str, parts: Sequence[Json]) -> Iterator[Any]:

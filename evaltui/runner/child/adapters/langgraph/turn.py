@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from .....core.model.events import Json, Step
-from ..base import Reporter, nested_in, removed_keys, state_delta
-from ..frameworks.outputs import output_fields
-from ..frameworks.tools import report_results
+from .....core.model.events import Json
+from ..base import Steps, nested_in
+from ..calls import output_fields
 from .calls import Calls, agent_of
 from .messages import content_of_message, usage_of_message
 
@@ -35,10 +33,12 @@ def state_json(values: Any) -> Json:
     return state
 
 
-@dataclass(frozen=True)
+@dataclass
 class Told:
-    """What was told of a conversation in its earlier turns."""
+    """What was told of a conversation so far."""
 
+    state: Json
+    """That of the graph after its last step."""
     seen: dict[int, Any] = field(default_factory=dict)
     """The messages that are no news, by what tells objects apart: a graph hands the same ones on and on."""
     callers: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -47,16 +47,13 @@ class Told:
 
 class Turn:
     """One message to the graph called `name`, and what came of it so far. `before` is the state that it
-    began with."""
+    began with, `steps` report that of `told`."""
 
-    def __init__(
-        self, reporter: Reporter, step_numbers: Iterator[int], name: str, before: Json, told: Told
-    ) -> None:
-        self.calls = Calls(self._on_result)
-        self._reporter = reporter
-        self._step_numbers = step_numbers
-        self._state = state_json(before)
+    def __init__(self, steps: Steps, name: str, before: Json, told: Told) -> None:
+        self.calls = Calls(self._on_result, steps.seconds)
+        self._steps = steps
         self._structured = before.get(_STRUCTURED)
+        self._told = told
         self._seen, self._callers = told.seen, told.callers
         # Who has spoken last.
         self._speaker = name
@@ -134,7 +131,7 @@ class Turn:
             self._callers.update((call["id"], (agent, branch)) for call in calls)
             if nested_in.get() is None:
                 self._speaker, self._said = agent, message.text
-        self._step(
+        self._steps.report(
             agent,
             content,
             final=message.type != "tool" and not getattr(message, "tool_calls", None),
@@ -145,10 +142,8 @@ class Turn:
 
     def on_values(self, values: Any) -> None:
         """The state of the graph after a step of its own."""
-        before, self._state = self._state, state_json(values)
-        if (delta := state_delta(before, self._state)) or before != self._state:
-            removed = removed_keys(before, self._state)
-            self._step(self._speaker, None, state=delta, removed=removed)
+        self._told.state = state_json(values)
+        self._steps.report_late_changes(self._speaker)
         if isinstance(values, dict):
             messages = values.get(MESSAGES) or []
             if self._is_input:
@@ -162,20 +157,10 @@ class Turn:
         """Report a structured response that no message has."""
         is_new = self._answer != self._structured
         if is_new and (returned := output_fields(self._answer, self._said)) is not None:
-            self._step(self._speaker, **returned)
+            self._steps.report(self._speaker, **returned)
 
     def report_requests(self, parts: Sequence[Json]) -> None:
         """Report what the graph asks a person."""
         ids = tuple(part["function_call"]["id"] for part in parts)
         content = {"role": "model", "parts": list(parts)}
-        self._step(self._speaker, content, final=True, long_running=ids)
-
-    def _step(self, agent: str, content: Json | None, **more: Any) -> None:
-        step = Step(
-            author=agent,
-            content=content,
-            id=f"step-{next(self._step_numbers)}",
-            timestamp=time.time(),
-            **more,
-        )
-        report_results(self._reporter, step, self.calls.seconds)
+        self._steps.report(self._speaker, content, final=True, long_running=ids)

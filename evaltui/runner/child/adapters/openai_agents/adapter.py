@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
-from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState
+from agents import Agent, FunctionTool, Handoff, RunConfig, RunContextWrapper, Runner, RunState, handoff
 from agents.models import get_default_model
+from agents.tool_context import ToolContext
 from agents.tracing.processors import default_exporter, default_processor
 
 from .....core.conversation.waiting import CONFIRMATION
@@ -25,27 +27,14 @@ from ..base import (
     SessionSpec,
     ToolInfo,
     call_of,
-    nested_in,
-    recording,
     source_places,
     state_after,
 )
-from ..frameworks.deps import Deps
-from ..frameworks.outputs import output_fields
-from ..frameworks.tools import cancelled_in_calls
+from ..calls import output_fields
+from ..deps import Deps
 from .items import arguments_of, input_message, past_items, with_results
-from .log import ConversationLog, current_log
 from .models import RecordedProvider, model_name, watch_models
-from .runs import RunWatch, watch_runs
-from .tools import (
-    agents_below,
-    context_type,
-    describe_tools,
-    functions_of,
-    report_error,
-    tool_info,
-    watch_tool,
-)
+from .runs import ConversationLog, RunWatch, agent_in, current_log, report_error, watch_runs, watch_tool
 
 
 class OpenAIAgentsAdapter:
@@ -57,14 +46,14 @@ class OpenAIAgentsAdapter:
     input = AgentInput("an OpenAI agent", session=(), parts=TEXTS_AND_FILES)
 
     def __init__(self, agent: Agent[Any], agent_name: str | None = None) -> None:
-        self._agents = {one.name: one for one in (*reversed(agents_below(agent)), agent)}
+        self._agents = {one.name: one for one in (*reversed(_agents_below(agent)), agent)}
         if agent_name is not None and agent_name not in self._agents:
             known = ", ".join(sorted(self._agents))
             raise AgentLoadError(f"--agent {agent_name}: no such agent; there are {known}")
         self._root = agent if agent_name is None else self._agents[agent_name]
-        functions = functions_of([self._root, *self._agents.values()])
+        functions = _functions_of([self._root, *self._agents.values()])
         self._places = source_places(functions)
-        self._context_type = context_type(agent, functions.values())
+        self._context_type = _context_type(agent, functions.values())
         for one in self._agents.values():
             for tool in one.tools:
                 watch_tool(tool)
@@ -79,14 +68,14 @@ class OpenAIAgentsAdapter:
     async def open(self) -> AgentInfo:
         """Connects the MCP servers that are not, as long as the host lives."""
         notes = await self._connect()
-        declared = [*describe_tools(self._root), *await self._tools_of_servers(notes)]
+        declared = [*_describe_tools(self._root), *await self._tools_of_servers(notes)]
         model = self._root.model
         return AgentInfo(
             name=self._root.name,
             framework="openai-agents",
             model=model_name(get_default_model() if model is None else model),
             tools=tuple(declared),
-            sub_agents=tuple(one.name for one in agents_below(self._root)),
+            sub_agents=tuple(one.name for one in _agents_below(self._root)),
             notes=tuple(notes),
             places=self._places,
         )
@@ -113,7 +102,7 @@ class OpenAIAgentsAdapter:
             # Each run asks for them again, and its case shows it.
             notes.append(f"tools of MCP servers are not known: {type(error).__name__}: {message_of(error)}")
             return []
-        return [tool_info(tool) for tool in tools]
+        return [_tool_info(tool) for tool in tools]
 
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
@@ -162,7 +151,6 @@ class OpenAIAgentsSession:
     ) -> None:
         self._root = root
         self._context = context
-        self._reporter = reporter
         self._log = ConversationLog(reporter, context, past)
         self._config = config
         self._history = past_items(past)
@@ -175,7 +163,7 @@ class OpenAIAgentsSession:
 
     async def send(self, content: Json) -> None:
         """Raises what the agent raises; but for the state, the turn is then forgotten."""
-        with recording(self._reporter), self._logged(), cancelled_in_calls():
+        with self._logged():
             given = await self._input(content)
             watch = RunWatch(self._log, is_root=True)
             self._log.ended_with_text = False
@@ -200,12 +188,11 @@ class OpenAIAgentsSession:
 
     @contextmanager
     def _logged(self) -> Iterator[None]:
-        tokens = current_log.set(self._log), nested_in.set(None)
+        token = current_log.set(self._log)
         try:
             yield
         finally:
-            current_log.reset(tokens[0])
-            nested_in.reset(tokens[1])
+            current_log.reset(token)
 
     async def _input(self, content: Json) -> Any:
         """What the next run gets: the history and a message, or the run that waits with its decisions."""
@@ -234,7 +221,7 @@ class OpenAIAgentsSession:
         elif not self._log.ended_with_text and (returned := output_fields(result.final_output)) is not None:
             # The result of a tool may be the response, unseen by a model.
             self._log.report(agent, **returned)
-        self._log.report_late_changes(agent)
+        self._log.steps.report_late_changes(agent)
 
     def _report_requests(self, waiting: Sequence[Any]) -> None:
         """Calls that wait for an approval are requests for a confirmation, as in ADK.
@@ -286,3 +273,78 @@ def _written(state: RunState[Any]) -> Json | None:
 def _stored_state(step: Step) -> Json | None:
     stored: Json | None = (step.framework or {}).get("run_state")
     return stored
+
+
+def _functions_of(agents: Iterable[Any]) -> dict[str, Any]:
+    """The functions that tools are made of, by the tools' names; of two of one name the first agent's."""
+    found: dict[str, Any] = {}
+    for agent in agents:
+        for tool in agent.tools:
+            if (function := getattr(tool, "__wrapped__", None)) is not None:
+                found.setdefault(tool.name, function)
+    return found
+
+
+def _tool_info(tool: Any) -> ToolInfo:
+    schema = tool.params_json_schema if isinstance(tool, FunctionTool) else None
+    return ToolInfo(str(tool.name), getattr(tool, "description", None) or "", schema)
+
+
+def _describe_tools(agent: Any) -> list[ToolInfo]:
+    """The tools and hand-offs of an agent and of those that may take over from it, as they are declared to
+    models; of two of one name the first."""
+    found: dict[str, ToolInfo] = {}
+    for one in (agent, *_reached(agent, lambda above: map(_target, above.handoffs))):
+        for info in (*map(_tool_info, one.tools), *map(_handoff_info, one.handoffs)):
+            found.setdefault(info.name, info)
+    return list(found.values())
+
+
+def _handoff_info(one: Any) -> ToolInfo:
+    made = one if isinstance(one, Handoff) else handoff(one)
+    return ToolInfo(made.tool_name, made.tool_description, made.input_json_schema)
+
+
+def _agents_below(agent: Any) -> list[Any]:
+    """The agents that an agent hands over to and those that are its tools, each once, and theirs."""
+    return _reached(agent, lambda above: (*map(_target, above.handoffs), *map(agent_in, above.tools)))
+
+
+def _reached(agent: Any, next_to: Callable[[Any], Iterable[Any]]) -> list[Any]:
+    found: list[Any] = []
+    waiting = [agent]
+    while waiting:
+        for one in next_to(waiting.pop(0)):
+            if one is not None and one is not agent and all(one is not other for other in found):
+                found.append(one)
+                waiting.append(one)
+    return found
+
+
+def _target(one: Any) -> Any:
+    """The agent of a hand-off, None where nobody holds it any more."""
+    if not isinstance(one, Handoff):
+        return one
+    held = getattr(one, "_agent_ref", None)
+    return None if held is None else held()
+
+
+def _context_type(agent: Any, functions: Iterable[Any]) -> Any:
+    """The T of `Agent[T](…)`, else that of the `RunContextWrapper[T]` which a tool takes; dict where neither
+    names a class."""
+    declared = get_args(getattr(agent, "__orig_class__", None))
+    for kind in (*declared, *(kind for function in functions for kind in _taken(function))):
+        if isinstance(get_origin(kind) or kind, type) and kind is not object:
+            return kind
+    return dict
+
+
+def _taken(function: Any) -> list[Any]:
+    first = next(iter(inspect.signature(function).parameters), None)
+    try:
+        hints = get_type_hints(function)
+    except Exception:
+        # Names that are imported for type checkers only.
+        return []
+    hint = hints.get(first) if first else None
+    return list(get_args(hint)) if get_origin(hint) in (RunContextWrapper, ToolContext) else []

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from .....core.model.events import Json, Step
 from ..base import call_of
-from ..frameworks.tools import response_of
+from ..calls import response_of
 
 # Fields of a call that a service of OpenAI made by itself: what came of it stands in the call, too.
 _RESULT_FIELDS = ("output", "outputs", "result", "results", "error", "status")

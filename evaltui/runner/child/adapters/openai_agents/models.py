@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -23,7 +22,16 @@ from pydantic_core import to_jsonable_python
 from .....core.model.events import Json
 from .....core.recordings.entry import JsonRequest
 from ....call_recorder import NotRecordedError, current_call_recorder
-from ..frameworks.models import Described, ResponseFormat, ask_model, usage_of
+from ..calls import (
+    Described,
+    ModelCall,
+    ResponseFormat,
+    ask_model,
+    declaration,
+    is_same_request,
+    usage_of,
+    wrap_methods,
+)
 from .items import arguments_of, call_id_of, contents_of, groups_of, item_json, tool_of
 
 _OUTPUT: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
@@ -41,60 +49,30 @@ class Run(Protocol):
 
 # The run that the current task works for.
 asking_run: ContextVar[Run | None] = ContextVar("evaltui_agents_run", default=None)
-# The model and input of the request that is running: a subclass calls its parent's method, and a model may
-# hand the same input on to another; both are one request.
-_running: ContextVar[tuple[Model, object] | None] = ContextVar("evaltui_model_call", default=None)
 
 
 @functools.cache
 def watch_models() -> None:
     """From now on, what any model is asked and answers is reported; classes defined later included."""
-    base: Any = Model
-    for model in set(_subclasses(base)):
-        _wrap(model)
-
-    def wrap_when_defined(cls: type, /, **kwargs: Any) -> None:
-        super(base, cls).__init_subclass__(**kwargs)
-        _wrap(cls)
-
-    base.__init_subclass__ = classmethod(wrap_when_defined)
-
-
-def _subclasses(model: type[Any]) -> Iterator[type[Any]]:
-    for subclass in model.__subclasses__():
-        yield subclass
-        yield from _subclasses(subclass)
-
-
-def _wrap(model: type[Any]) -> None:
-    own: dict[str, Any] = dict(vars(model))
-    if inspect.isfunction(own.get("get_response")):
-        model.get_response = _watched(own["get_response"])
-    if inspect.isfunction(own.get("stream_response")):
-        model.stream_response = _watched_stream(own["stream_response"])
+    wrap_methods(Model, {"get_response": _watched, "stream_response": _watched_stream})
 
 
 def _watched(get_response: Callable[..., Awaitable[ModelResponse]]) -> Callable[..., Any]:
     @functools.wraps(get_response)
     async def watched(self: Model, *args: Any, **kwargs: Any) -> ModelResponse:
         asked = _arguments(Model.get_response, self, *args, **kwargs)
-        if _is_same_request(self, asked.get("input")):
-            return await get_response(self, *args, **kwargs)
-
-        async def ask() -> ModelResponse:
-            with _request(self, asked.get("input")):
-                return await get_response(self, *args, **kwargs)
-
-        return await _asked(model_name(self), asked, ask)
+        ask = functools.partial(get_response, self, *args, **kwargs)
+        if is_same_request(self, asked.get("input")):
+            return await ask()
+        return await ask_model(_call(self, asked), ask, _FORM)
 
     return watched
 
 
-async def _asked(
-    model: str, asked: dict[str, Any], ask: Callable[[], Awaitable[ModelResponse]]
-) -> ModelResponse:
-    run, request = asking_run.get(), functools.partial(_json_request, model, asked)
-    return await ask_model(model, run.agent if run else "", request, ask, _FORM)
+def _call(model: Model, asked: dict[str, Any]) -> ModelCall:
+    run, name = asking_run.get(), model_name(model)
+    request = functools.partial(_json_request, name, asked)
+    return ModelCall(name, run.agent if run else "", request, (model, asked.get("input")))
 
 
 class _UnfinishedStreamError(Exception):
@@ -105,7 +83,7 @@ def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Calla
     @functools.wraps(stream_response)
     async def watched(self: Model, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         asked = _arguments(Model.stream_response, self, *args, **kwargs)
-        if _is_same_request(self, asked.get("input")):
+        if is_same_request(self, asked.get("input")):
             async for event in stream_response(self, *args, **kwargs):
                 yield event
             return
@@ -113,14 +91,12 @@ def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Calla
         events: list[Any] = []
 
         async def ask() -> ModelResponse:
-            with _request(self, asked.get("input")):
-                events.extend([event async for event in stream_response(self, *args, **kwargs)])
+            events.extend([event async for event in stream_response(self, *args, **kwargs)])
             return _streamed(events)
 
-        name = model_name(self)
         try:
-            response = await _asked(name, asked, ask)
-            events = events or [_completed(name, response)]
+            response = await ask_model(_call(self, asked), ask, _FORM)
+            events = events or [_completed(model_name(self), response)]
         except _UnfinishedStreamError:
             # Who reads the stream knows what its last event means.
             pass
@@ -136,20 +112,6 @@ def _arguments(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[st
         return inspect.signature(method).bind_partial(*args, **kwargs).arguments
     except TypeError:
         return {}
-
-
-def _is_same_request(model: Model, given: object) -> bool:
-    outer = _running.get()
-    return outer is not None and (outer[0] is model or (given is not None and outer[1] is given))
-
-
-@contextmanager
-def _request(model: Model, given: object) -> Iterator[None]:
-    token = _running.set((model, given))
-    try:
-        yield
-    finally:
-        _running.reset(token)
 
 
 def model_name(model: object) -> str:
@@ -186,10 +148,6 @@ def _declaration(tool: Any) -> Json:
     if isinstance(tool, Handoff):
         return declaration(tool.tool_name, tool.tool_description, tool.input_json_schema)
     return {"name": str(getattr(tool, "name", type(tool).__name__))}
-
-
-def declaration(name: str, description: str, schema: Json) -> Json:
-    return {"name": name, "description": description, "parameters_json_schema": schema}
 
 
 def _streamed(events: list[Any]) -> ModelResponse:
@@ -273,14 +231,14 @@ def _write(response: ModelResponse) -> Json:
     items = [item_json(item) for item in response.output]
     return {
         # The recorder numbers the ids of calls in it, and items have theirs from here when they are read.
-        "content": {"role": "model", "parts": [_call(item) for item in items if "call_id" in item]},
+        "content": {"role": "model", "parts": [_call_part(item) for item in items if "call_id" in item]},
         "output": [item | {"call_id": ""} if "call_id" in item else item for item in items],
         "usage": _USAGE.dump_python(response.usage, mode="json"),
         "response_id": response.response_id,
     }
 
 
-def _call(item: Json) -> Json:
+def _call_part(item: Json) -> Json:
     args = arguments_of(item["arguments"]) if "arguments" in item else {}
     return {"function_call": {"id": call_id_of(item), "name": tool_of(item), "args": args}}
 

@@ -1,23 +1,123 @@
-"""Runs of the Agents SDK, reported through its own hooks: those of agents that are tools, too."""
+"""Runs of the Agents SDK, reported through its own hooks: those of agents that are tools, too.
+
+Each call of a function tool goes through the call recorder.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
+from agents import FunctionTool, ItemHelpers, ToolErrorFormatterArgs
 from agents.lifecycle import RunHooksBase
 from agents.run import AgentRunner
 from agents.tool_context import ToolContext
 
-from .....core.model.events import Step, is_final
-from ..base import nested_in
-from ..frameworks.tools import response_of
-from .items import groups_of, is_output, is_plain, item_json, result_part
-from .log import ConversationLog, current_log
+from .....core.model.events import Json, Step, is_final
+from .....core.recordings.entry import ToolCall
+from ....call_recorder import ToolOutcome
+from ....errors import describe_error
+from ..base import Reporter, Steps, call_of, current_reporter, nested_in
+from ..calls import ToolForm, call_tool, response_of, result_of
+from ..deps import Deps
+from .items import Group, arguments_of, groups_of, is_output, is_plain, item_json, result_part
 from .models import asking_run, output_of, tokens_of
-from .tools import watch_tool
+
+
+class OpenCall(NamedTuple):
+    """A call without a result yet."""
+
+    event_id: str
+    tool: str
+    agent: str
+
+
+class ConversationLog:
+    """Reports the steps of one conversation, each with the changes of the state since the step before.
+
+    `context` is that of all its runs. A call is known by its model's id within the call that it is nested in;
+    its event has an id that no other has.
+    """
+
+    def __init__(self, reporter: Reporter, context: Deps, past: Sequence[Step]) -> None:
+        self.context = context
+        self.steps = Steps(reporter, past, context.state)
+        self.recorded: dict[str, tuple[Any, Json]] = {}
+        """By the ids of events of calls that were stubbed: what the SDK got, and the response that it is."""
+        self.ended_with_text = False
+        """Whether the last that the conversation's own agents did was to say something."""
+        self._event_ids: set[str] = set()
+        self._open: dict[tuple[str | None, str], OpenCall] = {}
+        self._results: dict[tuple[str | None, str], Json] = {}
+        for step in past:
+            for part in step.parts:
+                self._add_past(step, part)
+
+    def _add_past(self, step: Step, part: Json) -> None:
+        call_id = str(call_of(part).get("id") or "")
+        self._event_ids.add(call_id)
+        if "function_call" in part:
+            self._open[None, call_id] = OpenCall(call_id, str(part["function_call"].get("name")), step.author)
+        elif "function_response" in part:
+            self._open.pop((None, call_id), None)
+
+    def report(self, agent: str, content: Json | None, *, final: bool = False, **more: Any) -> None:
+        """See `Steps`."""
+        self.steps.report(agent, content, final=final, **more)
+        if nested_in.get() is None:
+            self.ended_with_text = final and any("text" in part for part in (content or {}).get("parts", ()))
+
+    def add_result(self, call_id: str, response: Json) -> None:
+        """Keeps the result of a call for `report_results`, the first one that there is."""
+        key = nested_in.get(), call_id
+        if key in self._open:
+            given, recorded = self.recorded.pop(self._open[key].event_id, (None, response))
+            self._results.setdefault(key, recorded if response == response_of(given) else response)
+
+    def report_results(self) -> None:
+        """Reports the results that are there, in the order of their calls whichever was done first."""
+        done = [key for key in self._open if key[0] == nested_in.get() and key in self._results]
+        if done:
+            calls = [self._open.pop(key) for key in done]
+            parts = [
+                {"function_response": {"id": call.event_id, "name": call.tool, "response": response}}
+                for call, response in zip(calls, map(self._results.pop, done), strict=True)
+            ]
+            self.report(calls[0].agent, Group(parts, are_results=True).content)
+
+    def with_event_id(self, part: Json, agent: str) -> Json:
+        """A part with the id of its event for that of its model; a call is open from then on."""
+        if call := part.get("function_call"):
+            opened = OpenCall(self._new_id(call["id"]), call["name"], agent)
+            self._open[nested_in.get(), call["id"]] = opened
+            return {"function_call": call | {"id": opened.event_id}}
+        if result := part.get("function_response"):
+            closed = self._open.pop((nested_in.get(), result["id"]))
+            return {"function_response": result | {"id": closed.event_id}}
+        return part
+
+    def event_id(self, call_id: str) -> str:
+        """The id of the event of a call, within the call that the current task works for."""
+        call = self._open.get((nested_in.get(), call_id))
+        return call_id if call is None else call.event_id
+
+    def _new_id(self, call_id: str) -> str:
+        inside = nested_in.get()
+        first = free = call_id if inside is None else f"{inside}/{call_id}"
+        number = 1
+        while free in self._event_ids:
+            number += 1
+            free = f"{first}.{number}"
+        self._event_ids.add(free)
+        return free
+
+
+# That of the conversation that the current task works for.
+current_log: ContextVar[ConversationLog | None] = ContextVar("evaltui_agents_log", default=None)
 
 
 class _RunWatch:
@@ -135,3 +235,111 @@ def _watching(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield options | {"hooks": watch}
     finally:
         asking_run.reset(token)
+
+
+_Invoke = Callable[..., Awaitable[Any]]
+
+# What the SDK shows of a result to a model, where that is not the text of what is recorded.
+_SHOWN = "shown"
+_WATCHED = "__evaltui_watched__"
+
+
+def watch_tool(tool: object) -> None:
+    """From now on, calls of the tool go through their task's call recorder.
+
+    Where the SDK calls an object of its own that wraps the function, the class of that object is watched: the
+    SDK looks at the object, and its kind, when it decides on approvals.
+    """
+    if not isinstance(tool, FunctionTool):
+        return
+    invoke, kind = tool.on_invoke_tool, type(tool.on_invoke_tool)
+    if hasattr(invoke, _WATCHED) or hasattr(kind.__call__, _WATCHED):
+        return
+    if inspect.isfunction(kind.__call__):
+        kind.__call__ = _watched(kind.__call__, lambda args: args[1:])
+    else:
+        tool.on_invoke_tool = _watched(invoke, lambda args: args)
+
+
+def _watched(invoke: _Invoke, given: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> _Invoke:
+    async def watched(*args: Any) -> Any:
+        context, arguments = given(args)
+        log = current_log.get()
+        if log is None or not isinstance(context, ToolContext):
+            return await invoke(*args)
+        return await _call(log, context, arguments, functools.partial(invoke, *args))
+
+    # A partial function has no name.
+    functools.update_wrapper(watched, invoke)
+    setattr(watched, _WATCHED, True)
+    return watched
+
+
+async def _call(
+    log: ConversationLog, context: ToolContext[Any], arguments: str, invoke: Callable[[], Awaitable[Any]]
+) -> Any:
+    tool, event_id = _tool_of(context), log.event_id(context.tool_call_id)
+    return await call_tool(
+        id(context),
+        context.tool_name,
+        lambda: arguments_of(arguments),
+        event_id,
+        invoke,
+        ToolForm(
+            functools.partial(_outcome, context, tool),
+            functools.partial(_read, log, event_id),
+            log.context,
+            is_recorded=tool is None or agent_in(tool) is None,
+        ),
+        log.steps.seconds,
+    )
+
+
+def _outcome(
+    context: ToolContext[Any],
+    tool: FunctionTool | None,
+    *,
+    result: Any = None,
+    error: Exception | None = None,
+) -> ToolOutcome:
+    if error is not None:
+        return ToolOutcome(error=error)
+    shown = _shown(context, result) if tool is None or tool.output_json_schema is None else {}
+    return ToolOutcome(response_of(result), actions=shown)
+
+
+def _tool_of(context: ToolContext[Any]) -> FunctionTool | None:
+    tools = () if context.agent is None else context.agent.tools
+    return next(
+        (one for one in tools if isinstance(one, FunctionTool) and one.name == context.tool_name), None
+    )
+
+
+def _shown(context: ToolContext[Any], result: Any) -> Json:
+    """The text of a result that a model sees, where that is not the one of what is recorded."""
+    if context.tool_call is None:
+        return {}
+    of_result, of_recorded = (
+        ItemHelpers.tool_call_output_item(context.tool_call, one)["output"]
+        for one in (result, result_of(response_of(result)))
+    )
+    return {_SHOWN: of_result} if isinstance(of_result, str) and of_result != of_recorded else {}
+
+
+def _read(log: ConversationLog, event_id: str, recorded: ToolCall) -> Any:
+    given = recorded.actions.get(_SHOWN, result_of(recorded.result))
+    log.recorded[event_id] = given, recorded.result
+    return given
+
+
+def report_error(args: ToolErrorFormatterArgs[Any]) -> None:
+    """The SDK's own hook for what a tool raised: the model is told as little as without it."""
+    reporter = current_reporter.get()
+    if reporter is not None and args.error is not None:
+        agent = getattr(getattr(args.run_context, "agent", None), "name", "")
+        reporter.event("error", agent=agent, data=describe_error(args.error), parent=nested_in.get() or "")
+
+
+def agent_in(tool: object) -> Any:
+    """The agent that a tool is made of, None for any other tool."""
+    return getattr(tool, "_agent_instance", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -24,17 +23,14 @@ from ..base import (
     AgentSession,
     Reporter,
     SessionSpec,
+    Steps,
     ToolInfo,
     call_of,
-    nested_in,
-    recording,
     source_places,
     state_after,
-    step_numbers,
 )
-from ..frameworks.deps import Deps
-from ..frameworks.outputs import output_fields
-from ..frameworks.tools import cancelled_in_calls, result_of
+from ..calls import output_fields, result_of
+from ..deps import Deps
 from .messages import messages_of, prompt_of
 from .runs import Turn, current_run, current_turn, watch_agents
 
@@ -123,12 +119,11 @@ class PydanticAISession:
 
     def __init__(self, agent: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
         self._agent = agent
-        self._reporter = reporter
         # Without `deps_type`, which is `object` from version 2 on, the agent takes none.
         kind = type(None) if agent.deps_type is object else agent.deps_type
         self._deps = Deps(kind, state_after(spec.state, past))
         self._history = messages_of(past)
-        self._step_numbers = step_numbers(past)
+        self._steps = Steps(reporter, past, self._deps.state)
         self._results_reported: set[tuple[str, Any]] = set()
         self._waiting, self._answers = _asked_in(past)
 
@@ -148,22 +143,20 @@ class PydanticAISession:
             self._waiting, self._answers = waiting, answers
             self._report_requests(waiting)
             return
-        turn = Turn(self._reporter, self._deps, self._step_numbers, set(self._results_reported))
-        tokens = current_turn.set(turn), current_run.set(None), nested_in.set(None)
+        turn = Turn(self._steps, self._deps, set(self._results_reported))
+        tokens = current_turn.set(turn), current_run.set(None)
         try:
-            with recording(self._reporter), cancelled_in_calls():
-                result = await self._agent.run(
-                    prompt,
-                    message_history=self._history or None,
-                    deferred_tool_results=answers if answers.calls or answers.approvals else None,
-                    deps=self._deps.value,
-                    infer_name=False,
-                )
-                self._waiting = self._end(turn, result)
+            result = await self._agent.run(
+                prompt,
+                message_history=self._history or None,
+                deferred_tool_results=answers if answers.calls or answers.approvals else None,
+                deps=self._deps.value,
+                infer_name=False,
+            )
+            self._waiting = self._end(turn, result)
         finally:
             current_turn.reset(tokens[0])
             current_run.reset(tokens[1])
-            nested_in.reset(tokens[2])
         self._answers = DeferredToolResults()
         self._history = result.all_messages()
         self._results_reported = turn.reported_results
@@ -179,9 +172,9 @@ class PydanticAISession:
         # A file is no text.
         value = None if hasattr(result.output, "media_type") else result.output
         if (returned := output_fields(value, run.said or "")) is not None:
-            turn.report(turn.step(name, usage=run.usage, **returned))
-        elif turn.deps.state() != turn.reported_state:
-            turn.report(turn.step(name, None))
+            self._steps.report(name, usage=run.usage, **returned)
+        else:
+            self._steps.report_late_changes(name)
         return {}
 
     def _ask(self, turn: Turn, requests: Any) -> dict[str, _Asked]:
@@ -208,15 +201,11 @@ class PydanticAISession:
     def _report_requests(self, waiting: Mapping[str, _Asked]) -> None:
         parts: list[Json] = [{"function_call": one.request} for one in waiting.values() if one.request]
         if parts:
-            self._reporter.step(
-                Step(
-                    author=self._agent.name or "agent",
-                    content={"role": "model", "parts": parts},
-                    final=True,
-                    id=f"step-{next(self._step_numbers)}",
-                    timestamp=time.time(),
-                    long_running=tuple(part["function_call"]["id"] for part in parts),
-                )
+            self._steps.report(
+                self._agent.name or "agent",
+                {"role": "model", "parts": parts},
+                final=True,
+                long_running=tuple(part["function_call"]["id"] for part in parts),
             )
 
     async def state(self) -> Json:

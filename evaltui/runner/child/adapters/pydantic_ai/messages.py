@@ -26,8 +26,7 @@ from pydantic_core import to_jsonable_python
 from .....core.conversation.waiting import REQUESTS
 from .....core.model.events import Json, Step
 from ..base import call_of, content_of
-from ..frameworks.models import Described, usage_of
-from ..frameworks.tools import response_of, result_of
+from ..calls import Described, response_of, result_of, usage_of
 
 _URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
 # What differs each time and no model is sent.

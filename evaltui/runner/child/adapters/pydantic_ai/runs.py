@@ -8,8 +8,7 @@ no agent is asked to stream or to run in another way than it does elsewhere.
 from __future__ import annotations
 
 import functools
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -21,14 +20,23 @@ from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_core import to_jsonable_python
 
-from .....core.model.events import Json, Step
+from .....core.model.events import Json
 from .....core.recordings.entry import JsonRequest, ToolCall
 from ....call_recorder import ToolOutcome
-from ..base import Reporter, nested_in, removed_keys, state_delta
-from ..frameworks.deps import Deps
-from ..frameworks.models import ResponseFormat, ask_model
-from ..frameworks.tools import call_tool, report_results, response_of, result_of
-from ..frameworks.wrapping import wrap_methods
+from ..base import Steps, nested_in
+from ..calls import (
+    ModelCall,
+    ResponseFormat,
+    ToolForm,
+    ask_model,
+    asking,
+    call_tool,
+    declaration,
+    response_of,
+    result_of,
+    wrap_methods,
+)
+from ..deps import Deps
 from .messages import (
     contents_of,
     described,
@@ -48,40 +56,14 @@ _FORMAT: ResponseFormat[Any] = ResponseFormat(response_to_json, response_from_js
 class Turn:
     """One message to the agent, and what came of it so far."""
 
-    reporter: Reporter
+    steps: Steps
     deps: Deps
-    step_numbers: Iterator[int]
     reported_results: set[tuple[str, Any]]
     """Of the whole conversation, since a request repeats those of earlier ones."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """How long each call took, by its id, until its result is reported."""
-    reported_state: Json = field(default_factory=dict)
     root: Run | None = None
     """The run of the agent itself, once it has begun."""
     long_running: set[str] = field(default_factory=set)
     """The ids of calls whose results come from outside."""
-
-    def __post_init__(self) -> None:
-        self.reported_state = self.deps.state()
-
-    def step(self, agent: str, content: Json | None, **more: Any) -> Step:
-        """A step with what has changed of the state since the one before; within a tool, the tool's own has
-        it."""
-        before = self.reported_state
-        if nested_in.get() is None:
-            self.reported_state = self.deps.state()
-        return Step(
-            author=agent,
-            content=content,
-            id=f"step-{next(self.step_numbers)}",
-            timestamp=time.time(),
-            state=state_delta(before, self.reported_state) or None,
-            removed=removed_keys(before, self.reported_state),
-            **more,
-        )
-
-    def report(self, step: Step) -> None:
-        report_results(self.reporter, step, self.seconds)
 
 
 @dataclass
@@ -115,7 +97,7 @@ class Run:
                 self.turn.reported_results.add(key)
                 results.append(result_part(part))
         if results and self.is_shown:
-            self.turn.report(self.turn.step(self.agent, {"role": "user", "parts": results}))
+            self.turn.steps.report(self.agent, {"role": "user", "parts": results})
 
     def report_response(self, response: Any, external: set[str]) -> None:
         """Report what a model said and called, but for calls that are its structured answer."""
@@ -129,15 +111,13 @@ class Run:
         if shown.content and self.is_shown:
             waiting = tuple(part.tool_call_id for part in own if part.tool_name in external)
             self.turn.long_running |= set(waiting)
-            self.turn.report(
-                self.turn.step(
-                    self.agent,
-                    shown.content,
-                    final=not calls,
-                    usage=shown.usage,
-                    model_version=response.model_name,
-                    long_running=waiting,
-                )
+            self.turn.steps.report(
+                self.agent,
+                shown.content,
+                final=not calls,
+                usage=shown.usage,
+                model_version=response.model_name,
+                long_running=waiting,
             )
 
 
@@ -153,10 +133,6 @@ def _since_response(messages: Sequence[Any]) -> list[Any]:
 current_turn: ContextVar[Turn | None] = ContextVar("evaltui_pydantic_ai_turn", default=None)
 # The innermost run that the current task works for; of a turn, the first one is that of the agent itself.
 current_run: ContextVar[Run | None] = ContextVar("evaltui_pydantic_ai_run", default=None)
-# Whether a model is being asked: one that hands a request on to another makes one request.
-_asking: ContextVar[bool] = ContextVar("evaltui_pydantic_ai_asking", default=False)
-# The call that is running: a toolset hands it on to those that it is made of.
-_calling: ContextVar[tuple[int, str | None] | None] = ContextVar("evaltui_pydantic_ai_call", default=None)
 
 
 @functools.cache
@@ -172,18 +148,18 @@ def _watched_iter(iterate: Callable[..., Any]) -> Any:
     @functools.wraps(iterate)
     @asynccontextmanager
     async def watched(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        turn, outer, asking = current_turn.get(), current_run.get(), _asking.get()
+        turn, outer, request = current_turn.get(), current_run.get(), asking.get()
         if turn is not None:
             run = Run(self.name or "agent", turn, is_root=outer is None)
             turn.root = turn.root or run
             current_run.set(run)
-            _asking.set(False)
+            asking.set(None)
         try:
             async with iterate(self, *args, **kwargs) as running:
                 yield running
         finally:
             current_run.set(outer)
-            _asking.set(asking)
+            asking.set(request)
 
     return watched
 
@@ -191,7 +167,7 @@ def _watched_iter(iterate: Callable[..., Any]) -> Any:
 def _watched_request(request: Callable[..., Awaitable[Any]]) -> Any:
     @functools.wraps(request)
     async def watched(self: Any, messages: Any, settings: Any, parameters: Any) -> Any:
-        if current_turn.get() is None or _asking.get():
+        if current_turn.get() is None or asking.get():
             return await request(self, messages, settings, parameters)
         return await _asked(self, messages, settings, parameters, request)
 
@@ -204,7 +180,7 @@ def _watched_stream(stream: Callable[..., Any]) -> Any:
     async def watched(
         self: Any, messages: Any, settings: Any, parameters: Any, *more: Any, **named: Any
     ) -> AsyncIterator[Any]:
-        if current_turn.get() is None or _asking.get():
+        if current_turn.get() is None or asking.get():
             async with stream(self, messages, settings, parameters, *more, **named) as streamed:
                 yield streamed
             return
@@ -241,17 +217,16 @@ async def _asked(
     if run is not None:
         run.output_tools |= {tool.name for tool in parameters.output_tools}
         run.report_results(messages)
-    token = _asking.set(True)
-    try:
-        response = await ask_model(
+    response = await ask_model(
+        ModelCall(
             model.model_name,
             run.agent if run else "",
             functools.partial(_request, model, messages, settings, parameters),
-            functools.partial(ask, model, messages, settings, parameters),
-            _FORMAT,
-        )
-    finally:
-        _asking.reset(token)
+            (model, messages),
+        ),
+        functools.partial(ask, model, messages, settings, parameters),
+        _FORMAT,
+    )
     if run is not None:
         external = {tool.name for tool in parameters.function_tools if tool.kind == "external"}
         run.report_response(response, external)
@@ -271,14 +246,7 @@ def _request(model: Any, messages: Any, settings: Any, parameters: Any) -> JsonR
     return JsonRequest(
         model=model.model_name,
         instruction=instruction_of(messages),
-        tools=[
-            {
-                "name": tool.name,
-                "description": tool.description or "",
-                "parameters_json_schema": tool.parameters_json_schema,
-            }
-            for tool in tools
-        ],
+        tools=[declaration(tool.name, tool.description, tool.parameters_json_schema) for tool in tools],
         contents=contents_of(messages),
         config={
             key: value
@@ -291,22 +259,19 @@ def _request(model: Any, messages: Any, settings: Any, parameters: Any) -> JsonR
 def _watched_call(call: Callable[..., Awaitable[Any]]) -> Any:
     @functools.wraps(call)
     async def watched(self: Any, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
-        run, this = current_run.get(), (id(ctx.messages), ctx.tool_call_id)
-        if run is None or _calling.get() == this or tool.tool_def.kind == "output":
-            return await call(self, name, tool_args, ctx, tool)
-        token = _calling.set(this)
-        try:
-            return await call_tool(
-                name,
-                _args(tool_args, ctx),
-                ctx.tool_call_id or "",
-                functools.partial(call, self, name, tool_args, ctx, tool),
-                write=functools.partial(_outcome, run.turn.deps, run.turn.deps.state()),
-                read=functools.partial(_recorded, run.turn.deps),
-                seconds=run.turn.seconds,
-            )
-        finally:
-            _calling.reset(token)
+        run, make = current_run.get(), functools.partial(call, self, name, tool_args, ctx, tool)
+        if run is None or tool.tool_def.kind == "output":
+            return await make()
+        return await call_tool(
+            # A toolset hands a call on to those that it is made of.
+            (id(ctx.messages), ctx.tool_call_id),
+            name,
+            functools.partial(_args, tool_args, ctx),
+            ctx.tool_call_id or "",
+            make,
+            ToolForm(_outcome, _recorded, run.turn.deps),
+            run.turn.steps.seconds,
+        )
 
     return watched
 
@@ -321,20 +286,15 @@ def _args(tool_args: Any, ctx: Any) -> Json:
     return plain
 
 
-def _outcome(deps: Deps, before: Json, *, result: Any = None, error: Exception | None = None) -> ToolOutcome:
-    after = deps.state()
-    removed = removed_keys(before, after)
-    changed = {key: value for key, value in state_delta(before, after).items() if key not in removed}
+def _outcome(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
     actions: Json = {}
     if isinstance(result, ToolReturn):
         actions = {"content": list(user_parts(result.content or []))}
         result = result.return_value
-    response = None if error is not None else response_of(result)
-    return ToolOutcome(result=response, error=error, state=changed, removed=removed, actions=actions)
+    return ToolOutcome(None if error is not None else response_of(result), error, actions=actions)
 
 
-def _recorded(deps: Deps, recorded: ToolCall) -> Any:
-    deps.apply(recorded.state, recorded.removed)
+def _recorded(recorded: ToolCall) -> Any:
     value = result_of(recorded.result)
     if "content" in recorded.actions:
         return ToolReturn(return_value=value, content=user_items(recorded.actions["content"]) or None)

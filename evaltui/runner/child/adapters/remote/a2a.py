@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import uuid
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
+from a2a.client.card_resolver import parse_agent_card
 from a2a.client.client import Client, ClientCallContext, ClientConfig
 from a2a.client.client_factory import ClientFactory
 from a2a.client.errors import A2AClientError
-from a2a.types import CancelTaskRequest, GetTaskRequest, SendMessageRequest
+from a2a.types import AgentCard, AgentInterface, CancelTaskRequest, GetTaskRequest, SendMessageRequest
 from a2a.utils.errors import A2AError
-from google.protobuf.json_format import Error, MessageToDict, ParseDict
+from google.protobuf.json_format import Error, MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 
 from .....core.model.events import Json, Step
-from ..base import TEXTS_AND_FILES, AgentInfo, AgentInput, Reporter, SessionSpec, step_numbers
-from .a2a_card import BINDINGS, find_card
+from ..base import TEXTS_AND_FILES, AgentInfo, AgentInput, AgentLoadError, Reporter, SessionSpec, step_numbers
 from .a2a_steps import FAILED, Heard, TurnSteps, a2a_part
-from .errors import (
+from .requests import (
+    UNRECORDED,
+    CancelledError,
     HttpStatusError,
     MalformedResponseError,
     RemoteError,
+    Server,
     UnreachableError,
+    again,
     excerpt,
     explained,
+    given_headers,
+    http_client,
+    is_loopback,
     may_pass,
     status_error,
     was_refused,
 )
-from .requests import UNRECORDED, CancelledError, again, given_headers, http_client
 
 # Seconds. How long a turn takes is the business of its case.
 _PATIENCE = httpx.Timeout(None, connect=10.0, pool=None)
@@ -61,11 +69,11 @@ class A2AAdapter:
     async def open(self) -> AgentInfo:
         """Raises AgentLoadError where there is no card that can be used, RemoteError for a server that does
         not answer."""
-        card = await find_card(self._url, self._headers)
+        card = await _find_card(self._url, self._headers)
         url = card.supported_interfaces[0].url
         self._http = http_client(url, given_headers(self._headers))
         self._http.timeout = _PATIENCE
-        config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=[*BINDINGS])
+        config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=[*_BINDINGS])
         variables = tuple(variable for _, variable in self._headers)
         self._agent = _Agent(card.name, ClientFactory(config).create(card), f"POST {url}", variables)
         return AgentInfo(name=card.name, framework="a2a", notes=(_NOTE,), unrecorded=UNRECORDED)
@@ -286,3 +294,114 @@ def _may_be_heard(error: RemoteError) -> bool:
     if isinstance(error, HttpStatusError):
         return error.status >= 500
     return not isinstance(error, UnreachableError)
+
+
+# The second is that of the protocol before 0.3.
+_PLACES = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+_BINDINGS = ("JSONRPC", "HTTP+JSON")
+_PORTS = {"http": 80, "https": 443}
+
+
+async def _find_card(url: str, headers: Sequence[tuple[str, str]]) -> AgentCard:
+    """The card of the agent at `url`, which may be that of the card itself, with the one interface to use.
+
+    Raises AgentLoadError where there is none, or none that can be used, RemoteError where the server does not
+    answer.
+    """
+    names_card = urlsplit(url).path.endswith(".json")
+    if names_card:
+        base, _, name = url.rpartition("/")
+        places: tuple[str, ...] = (f"/{name}",)
+    else:
+        base, places = url, _PLACES
+    server = Server(base, headers)
+    try:
+        place, found = await _found_card(server, places)
+    finally:
+        await server.close()
+    where = f"GET {base}{place}"
+    card = _parsed(found, where)
+    interface = _chosen(card, where)
+    interface.url = _url_of(interface.url, base + place, names_card=names_card, sends_headers=bool(headers))
+    del card.supported_interfaces[:]
+    card.supported_interfaces.append(interface)
+    return card
+
+
+async def _found_card(server: Server, places: Sequence[str]) -> tuple[str, Any]:
+    for place in places:
+        try:
+            return place, await server.ask("GET", place)
+        except HttpStatusError as error:
+            if error.status != 404:
+                raise
+    raise AgentLoadError(
+        f"{server.url} has no agent card at {' or '.join(places)}. Check the address; the agent may be below "
+        "a path of the server"
+    )
+
+
+def _parsed(found: Any, where: str) -> AgentCard:
+    try:
+        card: AgentCard = parse_agent_card(dict(found))
+    except (ParseError, TypeError, ValueError, AttributeError) as error:
+        said = f"the response is not an agent card ({excerpt(str(error))})"
+        raise MalformedResponseError(f"{said}: {excerpt(str(found))}. Check the address", where) from error
+    if not card.supported_interfaces:
+        said = f"the agent card names no address: {excerpt(str(found))}"
+        raise MalformedResponseError(f"{said}. Check the address", where)
+    return card
+
+
+def _chosen(card: AgentCard, where: str) -> AgentInterface:
+    """The first interface of the newest protocol up to 1, of those that evaltui takes."""
+    usable = [one for one in card.supported_interfaces if one.protocol_binding in _BINDINGS]
+    if not usable:
+        offered = ", ".join(dict.fromkeys(one.protocol_binding for one in card.supported_interfaces))
+        raise AgentLoadError(
+            f"{where}: the agent offers {offered}; evaltui takes {' and '.join(_BINDINGS)}. Have the agent "
+            "offer one of them"
+        )
+    chosen: AgentInterface = min(usable, key=lambda one: not one.protocol_version.startswith("1"))
+    return chosen
+
+
+def _url_of(named: str, card_url: str, *, names_card: bool, sends_headers: bool) -> str:
+    """Where messages go. Raises AgentLoadError where that is another host than the one that was named.
+
+    The user knows a card only where its own address was given, and credentials are for that host in any case.
+    """
+    asked, meant = urlsplit(card_url), urlsplit(named)
+    if meant.scheme not in _PORTS or not meant.hostname:
+        raise AgentLoadError(f"the agent card names the address {named!r}, which is no URL")
+    if _port(meant.scheme, meant.port) == _port(asked.scheme, asked.port) and _is_same_host(
+        asked.hostname or "", meant.hostname
+    ):
+        # Such as 0.0.0.0, which is where a server listens, or localhost, which may have two addresses.
+        return urlunsplit(meant._replace(netloc=asked.netloc))
+    host = f"{meant.scheme}://{meant.netloc}"
+    if sends_headers:
+        raise AgentLoadError(
+            f"the agent card at {card_url} names another host, {host}; --header-env is sent to the host of "
+            f"the address only. Use a2a:{named}, or correct the card"
+        )
+    if not names_card:
+        raise AgentLoadError(
+            f"the agent card at {card_url} names another host, {host}. Start the agent with its own host and "
+            f"port, or take the card at its word: a2a:{card_url}"
+        )
+    return named
+
+
+def _port(scheme: str, port: int | None) -> int | None:
+    return port or _PORTS.get(scheme)
+
+
+def _is_same_host(asked: str, meant: str) -> bool:
+    return asked == meant or _is_any(meant) or (is_loopback(asked) and is_loopback(meant))
+
+
+def _is_any(host: str) -> bool:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_unspecified
+    return False

@@ -31,8 +31,14 @@ from ..base import (
     plain_json,
     state_after,
 )
-from .errors import HttpStatusError, MalformedResponseError, RemoteError, excerpt
-from .requests import UNRECORDED, Server
+from .requests import (
+    UNRECORDED,
+    HttpStatusError,
+    MalformedResponseError,
+    RemoteError,
+    Server,
+    excerpt,
+)
 
 # Seconds after which whoever ends a session does not wait for the server any longer: a cancelled turn may
 # hold it up. The session is deleted once the server answers, if that is before the host ends.

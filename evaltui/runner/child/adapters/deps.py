@@ -11,8 +11,8 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from .....core.model.events import Json
-from ..base import AgentLoadError, copy_state
+from ....core.model.events import Json
+from .base import AgentLoadError, copy_state
 
 
 class Deps:

@@ -1,1 +1,0 @@
-"""What the adapters of agent frameworks share: results as JSON, requests and calls through the recorder."""

@@ -1,1 +1,0 @@
-"""The way in for our own small agent."""

@@ -1,0 +1,98 @@
+"""The desk with Pydantic AI."""
+
+from dataclasses import dataclass
+
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.usage import RequestUsage
+
+from . import script
+
+USAGE = {
+    "input_tokens": 100,
+    "output_tokens": 20,
+    "cache_read_tokens": 40,
+    "details": {"reasoning_tokens": 5},
+}
+
+
+@dataclass
+class Deps:
+    noted: str = ""
+    known: int = 0
+
+
+def rules(messages, info):
+    last = messages[-1].parts
+    results = [str(one.content) for one in last if one.part_kind in ("tool-return", "retry-prompt")]
+    prompts = [one for message in messages for one in message.parts if one.part_kind == "user-prompt"]
+    content = prompts[-1].content
+    items = [content] if isinstance(content, str) else content
+    said = " ".join(one for one in items if isinstance(one, str))
+    files = sum(not isinstance(one, str) for one in items)
+    text, calls = script.answer(said, results, len(prompts), files)
+    made = [
+        ToolCallPart(name, args, tool_call_id=f"{len(messages)}-{number}")
+        for number, (name, args) in enumerate(calls)
+    ]
+    parts = [ThinkingPart("hm"), TextPart(text), *made]
+    return ModelResponse(parts=parts, usage=RequestUsage(**USAGE), model_name="rules-1")
+
+
+def because(messages, info):
+    return ModelResponse(parts=[TextPart("because")])
+
+
+other = Agent(FunctionModel(because), name="ask_other")
+root_agent = Agent(
+    FunctionModel(rules, model_name="rules"),
+    name="desk",
+    deps_type=Deps,
+    instructions="Be short.",
+    output_type=[str, DeferredToolRequests],
+)
+
+
+@root_agent.tool_plain
+def price(order: int) -> dict[str, float]:
+    """The price of an order."""
+    return script.price(order)
+
+
+@root_agent.tool_plain
+async def meet(name: str) -> str:
+    """Meets another call."""
+    return await script.meet(name)
+
+
+@root_agent.tool
+def note(ctx: RunContext[Deps], item: str) -> str:
+    """Notes an item."""
+    ctx.deps.noted = item
+    return "noted"
+
+
+@root_agent.tool_plain
+def fail(order: int) -> str:
+    """Fails."""
+    return script.fail(order)
+
+
+@root_agent.tool_plain
+async def wait(order: int) -> str:
+    """Waits."""
+    return await script.wait(order)
+
+
+@root_agent.tool_plain(requires_approval=True)
+def remove(path: str) -> str:
+    """Removes a file."""
+    return script.remove(path)
+
+
+@root_agent.tool_plain
+async def ask_other(request: str) -> str:
+    """Asks another agent."""
+    return (await other.run(request)).output

@@ -1,0 +1,337 @@
+"""Every kind of agent is asked the same; how one differs is in the table, which is that of the guide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from desks import SOURCES, Desk, response
+from environments import IN_CI
+from kinds_of_agents import NO, QUESTIONS, YES, cell
+
+# One desk after the other: each has a host, some a server.
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fresh_hosts")]
+CONFIRMATION = "adk_request_confirmation"
+USAGE = {
+    "prompt_token_count": 100,
+    "cached_content_token_count": 40,
+    "candidates_token_count": 15,
+    "thoughts_token_count": 5,
+    "total_token_count": 120,
+}
+PACKAGES = {"adk": ("google.adk",), "api": ("google.adk", "fastapi"), "a2a": ("google.adk", "a2a")}
+
+
+@pytest.fixture(scope="module", params=SOURCES)
+def desk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    for package in () if IN_CI else PACKAGES.get(request.param, ()):
+        pytest.importorskip(package)
+    made = Desk(request.param, tmp_path_factory.mktemp(request.param))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def can(request: pytest.FixtureRequest, desk: Desk) -> str:
+    """What the table says of a kind; where it cannot at all, the question is turned round."""
+    return cell("adk" if desk.kind == "old_adk" else desk.kind, request.function.__name__[5:])
+
+
+def test_every_question_is_in_the_table() -> None:
+    asked = {name[5:] for name, value in globals().items() if name.startswith("test_") and callable(value)}
+    assert asked - {"every_question_is_in_the_table"} == set(QUESTIONS)
+
+
+def test_known(desk: Desk, can: str) -> None:
+    info = desk.info
+    assert info["name"] == "desk"
+    assert bool(info["unrecorded"]) == (desk.kind in ("function", "api", "a2a"))
+    tools = {tool["name"]: tool for tool in info["tools"]}
+    if can == NO:
+        assert tools == {}
+        return
+    assert {"price", "meet", "note", "fail", "wait"} <= tools.keys()
+    assert tools["price"]["description"] == "The price of an order."
+    assert tools["price"]["parameters"]["properties"]["order"]["type"].lower() == "integer"
+    assert "note" not in tools or list(tools["note"]["parameters"]["properties"]) == ["item"]
+    if can == YES:
+        assert info["places"]["price"][0].endswith("desk/agent.py")
+
+
+def test_trajectory(desk: Desk) -> None:
+    talk = desk.chat("price 7", "hello")
+    assert talk.error is None
+    assert talk.calls() == [("price", {"order": 7})]
+    assert talk.results() == [{"price": 7.5}]
+    assert talk.texts() == ["results: 7.5", "message 2"]
+    (call,), (result,) = talk.of("tool_call"), talk.of("tool_result")
+    assert result.parent == call.id != ""
+    assert {event.agent for event in talk.of("text")} == {"desk"}
+    assert [[event.turn for event in turn] for turn in talk.turns] == [
+        [0] * len(talk.turns[0]),
+        [1] * len(talk.turns[1]),
+    ]
+
+
+def test_parallel(desk: Desk, can: str) -> None:
+    talk = desk.chat("meet a b")
+    assert talk.calls() == [("meet", {"name": "a"}), ("meet", {"name": "b"})]
+    results = talk.results() if can == YES else sorted(talk.results(), key=str)
+    assert results == [{"result": "met a"}, {"result": "met b"}]
+    assert talk.texts() == ["results: met a, met b"]
+    by_call = {
+        event.parent: event.content["parts"][0]["function_response"] for event in talk.of("tool_result")
+    }
+    assert [by_call[event.id]["response"]["result"] for event in talk.of("tool_call")] == ["met a", "met b"]
+    # Cases at the same time share nothing.
+    ran = desk.run(*([f"price {number}", f"note {number}", "hello"] for number in range(6)), parallel=6)
+    for number in range(6):
+        talk = ran.talk(number)
+        assert talk.calls() == [("price", {"order": number}), ("note", {"item": str(number)})]
+        assert talk.texts() == [f"results: {number}.5", "results: done", "message 3"]
+
+
+def test_requests(desk: Desk, can: str) -> None:
+    talk = desk.chat("price 7", "hello")
+    if can == NO:
+        assert talk.of("model_request") == []
+        return
+    requests, responses = talk.of("model_request"), talk.of("model_response")
+    assert [one.parent for one in responses] == [one.id for one in requests]
+    assert all((one.duration or 0) > 0 for one in responses)
+    assert all(one.data["model"] == "rules" for one in requests)
+    assert "Be short." in requests[0].data["system_instruction"]
+    assert "price" in [tool["name"] for tool in requests[0].data["tools"]]
+    # What was sent before is not repeated.
+    sent = [one.data["contents_before"] + len(one.data["contents"]) for one in requests]
+    assert [one.data["contents_before"] for one in requests] == [0, *sent[:-1]]
+    assert requests[-1].data["contents"][-1] == {"role": "user", "parts": [{"text": "hello"}]}
+    (result,) = talk.of("tool_result")
+    assert (result.duration or 0) > 0
+
+
+def test_usage(desk: Desk, can: str) -> None:
+    (text,) = desk.chat("hello").of("text")
+    if can == NO:
+        assert text.usage is None
+        return
+    assert text.usage == USAGE
+    ran = desk.run(["hello"])
+    assert ran.cases[0].error is None
+    if ran.of("model_response"):
+        assert ran.of("model_response")[0].usage == USAGE
+
+
+def test_served(desk: Desk, can: str) -> None:
+    talk = desk.chat("hello")
+    told = {event.data.get("model_version") for event in [*talk.of("model_response"), *talk.of("text")]}
+    # A function that stands in for a model of Pydantic AI serves under the name that it has.
+    named = "rules" if desk.kind == "pydantic" else "rules-1"
+    assert told - {None} == ({named} if can == YES else set())
+
+
+def test_thoughts(desk: Desk, can: str) -> None:
+    talk = desk.chat("hello")
+    thoughts = [part["text"] for part in talk.parts("text") if part.get("thought")]
+    assert thoughts == (["hm"] if can == YES else [])
+    assert talk.texts() == ["message 1"]
+
+
+def test_streaming(desk: Desk, can: str) -> None:
+    events = [event for turn in desk.chat("hello").turns for event in turn if event.data.get("partial")]
+    assert bool(events) == (can == YES)
+
+
+def test_state(desk: Desk, can: str) -> None:
+    start = {"noted": "bread"}
+    if can != YES:
+        assert "the session state (noted) cannot be set" in desk.chat("hello", state=start).error.message
+        talk = desk.chat("note milk")
+        assert (talk.states[-1], talk.of("state")[0].data["delta"]) == (None, {"noted": "milk"})
+        return
+    talk = desk.chat("note milk", "hello", state=start)
+    assert [state and state["noted"] for state in talk.states] == ["bread", "milk", "milk"]
+    assert [event.data["delta"] for event in talk.of("state")] == [{"noted": "milk"}]
+    # Another conversation has none of it.
+    assert (desk.chat("hello").states[-1] or {}).get("noted", "") == ""
+
+
+def test_files(desk: Desk) -> None:
+    image = {"inline_data": {"mime_type": "image/png", "data": "aW1hZ2U_"}}
+    talk = desk.chat({"role": "user", "parts": [{"text": "look"}, image]}, "hello")
+    assert talk.texts() == ["message 1 with 1 files", "message 2"]
+
+
+CONVERSATION = ("note milk", "price 7", "hello", "price 8 9")
+
+
+def test_past(desk: Desk, can: str) -> None:
+    whole = desk.chat(*CONVERSATION)
+    if can != YES:
+        assert "keeps its conversation itself" in desk.chat("hello", after=whole.turns[:2]).error.message
+        assert desk.chat("hello", after=whole.turns).texts() == ["message 5"]
+        return
+    for cut in range(len(CONVERSATION)):
+        rest = desk.chat(*CONVERSATION[cut:], after=whole.turns[:cut])
+        assert (rest.error, rest.told()) == (None, whole.told()[cut:])
+        assert rest.states == whole.states[cut:]
+        ids = {event.id for turn in whole.turns[:cut] for event in turn if event.kind == "tool_call"}
+        assert not ids & {event.id for event in rest.of("tool_call")}
+
+
+def test_waiting(desk: Desk, can: str) -> None:
+    talk = desk.chat("remove a")
+    if can == NO:
+        assert CONFIRMATION not in [name for name, _ in talk.calls()]
+        return
+    name, args = talk.calls()[-1]
+    original = args["originalFunctionCall"]
+    assert (name, original["name"], original["args"]) == (CONFIRMATION, "remove", {"path": "a"})
+    assert talk.of("tool_call")[-1].data["long_running"] == [talk.of("tool_call")[-1].id]
+    for confirmed, expected in ((True, {"result": "removed a"}), (False, None)):
+        # In the same conversation, to the call that waits.
+        talk = desk.chat("remove a", _answering(confirmed))
+        assert talk.error is None
+        given = talk.results()[-1]
+        assert given == expected if confirmed else given != {"result": "removed a"}
+
+
+def _answering(confirmed: bool) -> Any:
+    part = {"function_response": {"id": "", "name": CONFIRMATION, "response": {"confirmed": confirmed}}}
+    return {"role": "user", "parts": [part]}
+
+
+def test_waiting_past(desk: Desk, can: str) -> None:
+    asked = desk.chat("remove a")
+    if cell("adk" if desk.kind == "old_adk" else desk.kind, "waiting") == NO:
+        assert can == NO
+        return
+    talk = desk.chat(response(asked, {"confirmed": True}), after=asked.turns)
+    if can == NO:
+        assert "end its turns again" in talk.error.message
+    else:
+        assert talk.results() == [{"result": "removed a"}]
+        assert talk.texts() == ["results: removed a"]
+
+
+def test_nested(desk: Desk, can: str) -> None:
+    talk = desk.chat("ask")
+    if can == NO:
+        assert talk.of("text", nested=True) == talk.of("model_request", nested=True) == []
+        return
+    (call,) = talk.of("tool_call")
+    assert talk.results() == [{"result": "because"}]
+    assert talk.texts() == ["results: because"]
+    (asked,) = talk.of("model_request", nested=True)
+    (said,) = talk.of("text", nested=True)
+    assert (asked.agent, asked.parent) == (said.agent, said.parent) == ("ask_other", call.id)
+
+
+def test_transfer(desk: Desk, can: str) -> None:
+    talk = desk.chat("transfer")
+    assert [event.data["to"] for event in talk.of("transfer")] == (["writer"] if can == YES else [])
+    if can == YES:
+        assert (talk.texts(), talk.of("text")[-1].agent) == (["written"], "writer")
+
+
+def test_tool_error(desk: Desk, can: str) -> None:
+    talk = desk.chat("fail", "hello")
+    assert talk.error is not None
+    assert "till" in talk.error.message
+    assert talk.calls() == [("fail", {"order": 7})]
+    if can != "text":
+        assert "KeyError" in talk.error.traceback or talk.error.type == "KeyError"
+    if can == YES:
+        assert talk.error.where.endswith("in fail")
+        assert 'raise KeyError("till")' in talk.error.traceback
+    # The turn is forgotten.
+    assert desk.chat("hello").texts() == ["message 1"]
+
+
+def test_model_error(desk: Desk, can: str) -> None:
+    talk = desk.chat("out")
+    assert "the model is out" in talk.error.message
+    assert talk.error.type == ("OutError" if can == YES else "TaskFailedError")
+    (case,) = desk.run(["hello", "out"]).cases
+    assert case.error is not None
+    assert "the model is out" in case.error.message
+    if talk.of("model_request"):
+        error = talk.of("error")[0]
+        assert (error.data["type"], error.parent) == ("OutError", talk.of("model_request")[0].id)
+
+
+def test_cancel(desk: Desk) -> None:
+    talk = desk.chat("hello", "wait", cancel_at="tool_call")
+    assert talk.calls() == [("wait", {"order": 7})]
+    again = desk.chat("hello", "hello")
+    assert again.texts() == ["message 1", "message 2"]
+
+
+def test_timeout(desk: Desk, can: str) -> None:
+    (case,) = desk.run(["wait"], timeout=4.0).cases
+    assert case.error is not None
+    assert case.error.message.startswith("no response within 4 s")
+    assert ("in wait" if can == YES else "POST") in case.error.where, case.error
+
+
+TALK = ("price 7", "note milk", "hello")
+CONFIG = {"criteria": {"tool_trajectory_avg_score": 0.0}}
+
+
+def _without_ids(desk: Desk, ran: Any) -> Any:
+    talk = ran.talk()
+    return talk.texts(), talk.calls(), talk.results(), ran.cases[0].error
+
+
+def test_replay(desk: Desk, can: str) -> None:
+    if can == NO:
+        (case,) = desk.run(["hello"], record="replay").cases
+        assert case.error is not None
+        assert "evaltui cannot replay or stub them. Run it with --record off" in case.error.message
+        return
+    recorded = desk.run(TALK, record="record")
+    assert all("replayed" not in event.data for event in recorded.of("model_request"))
+    with desk.broken("answer"):
+        replayed = desk.run(TALK, record="replay")
+    assert _without_ids(desk, replayed) == _without_ids(desk, recorded)
+    assert all(event.data["replayed"] for event in replayed.of("model_request"))
+    assert [one.usage for one in replayed.of("model_response")] == [
+        one.usage for one in recorded.of("model_response")
+    ]
+    (case,) = desk.run(["price 8"], record="replay").cases
+    assert case.error is not None
+    assert case.error.type == "NotRecordedError"
+
+
+def test_stubs(desk: Desk, can: str) -> None:
+    if can == NO:
+        (case,) = desk.run(["hello"], tools="stub").cases
+        assert case.error is not None
+        assert "evaltui cannot replay or stub them. Run it with --record off" in case.error.message
+        return
+    recorded = desk.run(["price 7"], record="record", tools="record")
+    with desk.broken("price"):
+        stubbed = desk.run(["price 7"], record="replay", tools="stub")
+    assert _without_ids(desk, stubbed) == _without_ids(desk, recorded)
+    assert [event.data.get("stubbed") for event in stubbed.of("tool_result")] == ["recording"]
+    assert stubbed.of("tool_result")[0].duration is not None
+
+
+def test_stubbed_state(desk: Desk, can: str) -> None:
+    if can == NO:
+        return
+    desk.run(["note milk"], record="record", tools="record")
+    stubbed = desk.run(["note milk"], record="replay", tools="stub")
+    assert [event.data.get("stubbed") for event in stubbed.of("tool_result")] == ["recording"]
+    assert [event.data["delta"] for event in stubbed.of("state")] == [{"noted": "milk"}]
+
+
+def test_limits(desk: Desk, can: str) -> None:
+    ran = desk.run(["busy"], limits={"rules": {"rpm": 600}})
+    (case,) = ran.cases
+    if can == NO:
+        assert not case.repeats[0].throttled
+        return
+    assert (case.error, ran.talk().texts()[-1]) == (None, "message 1")
+    assert case.repeats[0].throttled > 0
