@@ -136,6 +136,7 @@ class ModelCall:
     waits: Waits = field(default_factory=Waits)
     is_gated: bool = True
     is_recorded: bool = True
+    reports_errors: bool = True
     id: str = ""
     """Of its event; made up where it is empty."""
 
@@ -195,14 +196,15 @@ async def model_responses(
             except StopAsyncIteration:
                 break
             except Exception as error:
-                failed = {"type": type(error).__name__, "message": message_of(error)}
-                reporter.event(
-                    "error",
-                    agent=call.agent,
-                    data=failed | mark | call.waits.mark,
-                    duration=spent + time.perf_counter() - started - call.waits.seconds,
-                    parent=request_id,
-                )
+                if call.reports_errors:
+                    failed = {"type": type(error).__name__, "message": message_of(error)}
+                    reporter.event(
+                        "error",
+                        agent=call.agent,
+                        data=failed | mark | call.waits.mark,
+                        duration=spent + time.perf_counter() - started - call.waits.seconds,
+                        parent=request_id,
+                    )
                 raise
             finally:
                 asking.reset(token)

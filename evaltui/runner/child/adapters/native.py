@@ -195,6 +195,8 @@ class NativeSession:
             # One of google-genai goes through the gate with each attempt.
             is_gated=not is_scripted and gemini is None,
             is_recorded=not is_scripted,
+            # Its failed attempts are reported one by one, and the last one ends the turn.
+            reports_errors=False,
             id=made_event_id(),
         )
         pieces: list[str] = []
