@@ -10,10 +10,13 @@ import asyncio
 import contextlib
 import ctypes
 import faulthandler
+import fcntl
 import gc
 import json
 import os
+import queue
 import signal
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -23,11 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...core.conversation.waiting import WaitingCalls
-from ...core.model.events import Event, Step
+from ...core.model.events import Event, Json, Step
 from ..errors import describe_error
 from ..own_code import own_modules
-from ..protocol import Message, places_of
-from .adapters.applied_changes import AppliedChanges
+from ..protocol import LineBuffer, Message, encode, encode_event, places_of
 from .adapters.base import (
     AgentLoadError,
     AgentSession,
@@ -35,8 +37,8 @@ from .adapters.base import (
     SessionSpec,
     addressed,
 )
+from .adapters.changes import AppliedChanges
 from .case_run import EventLine, LoadedAgent, take_turn
-from .channel import Channel
 from .loading import load_agent, make_adapter
 from .opened_files import OpenedFiles
 from .preloading import BroughtIn, Environment, Preloaded
@@ -45,8 +47,62 @@ from .variants import begin_variant, sets_environment
 if TYPE_CHECKING:
     from ..model_gate import ModelGate
 
+# Out of the way of programs that close or count low descriptors.
+_CHANNEL_FD = 230
+# The agent may replace it.
+_exit = os._exit
 # New objects after which garbage is looked for: a turn of a framework makes thousands that are soon gone.
 _GARBAGE = 10_000
+
+
+class Channel:
+    """The socket to the parent. Any thread may send; one thread receives into a queue."""
+
+    def __init__(self, fd: int) -> None:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _CHANNEL_FD)
+        os.close(fd)
+        self._socket = socket.socket(fileno=high)
+        self._lock = threading.Lock()
+        self._seal = b""
+        self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.on_message: Callable[[Message], object] = self.inbox.put
+        # A forked child that keeps the socket open would hide this process's end from the parent.
+        os.register_at_fork(after_in_child=self._socket.close)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def first(self) -> Message:
+        """The first message, waited for; it has the seal of those that are sent."""
+        return self.begin(self.inbox.get())
+
+    def begin(self, first: Message) -> Message:
+        self._seal = first["seal"].encode("ascii")
+        return first
+
+    def send(self, message: Message) -> None:
+        self._send(encode(message))
+
+    def send_event(self, request: int, event: Json) -> int:
+        """How many bytes went out."""
+        line = encode_event(request, event)
+        self._send(line)
+        return len(line)
+
+    def _send(self, line: bytes) -> None:
+        with self._lock:
+            self._socket.sendall(self._seal + line)
+
+    def receive_forever(self) -> NoReturn:
+        """End the process when the parent is gone, or can no longer be understood, whatever the agent is
+        doing."""
+        lines = LineBuffer()
+        try:
+            while chunk := self._socket.recv(1 << 18):
+                for message in lines.feed(chunk):
+                    self.on_message(message)
+        finally:
+            _exit(1)
 
 
 def main() -> None:

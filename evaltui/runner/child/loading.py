@@ -15,8 +15,8 @@ from ...files.folders import agent_folder
 from ...files.packages import install_command
 from ...text.values import did_you_mean
 from ..protocol import Message
-from .adapters.applied_changes import AppliedChanges
 from .adapters.base import AgentAdapter, AgentLoadError
+from .adapters.changes import AppliedChanges
 from .own_modules import load_env_file, name_of, use_own_modules
 from .variants import finish_variant
 

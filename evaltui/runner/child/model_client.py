@@ -43,7 +43,7 @@ async def ask(
 
         return await through_gate(name, lambda: len(prompt), called, lambda _: None, at_gate)
     # A function may do without google-genai, which takes its time to be imported.
-    from .native.asking import ask_gemini
+    from .native.gemini import ask_gemini
 
     return await ask_gemini(name, prompt, config, agent_folder, at_gate, setting)
 

@@ -11,7 +11,7 @@ from ...core.model.variants import Change, Variant
 from ...core.secrets import is_secret
 from ...text.values import did_you_mean
 from ..protocol import Message
-from .adapters.applied_changes import AppliedChanges, VariantError
+from .adapters.changes import AppliedChanges, VariantError
 from .own_modules import load_env_file
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def finish_variant(applied: AppliedChanges, found: Any, framework: str) -> None:
     """Changes the agent object that was imported. Raises VariantError where it cannot be."""
     of_object = [one for one in applied.variant.changes if one.kind in ("model", "config", "instruction")]
     if of_object and framework == "adk":
-        from .adapters.adk.variants import change_agents
+        from .adapters.adk.agents import change_agents
 
         change_agents(found, of_object, applied)
     elif of_object and framework == "native":
@@ -69,7 +69,7 @@ def finish_variant(applied: AppliedChanges, found: Any, framework: str) -> None:
 
 def _change_native_agent(agent: Agent, changes: Sequence[Change], applied: AppliedChanges) -> None:
     """Raises VariantError for another agent's name, and a field that there is not."""
-    from .adapters.generation_config import field_of, with_field
+    from .adapters.changes import field_of, with_field
 
     for change in changes:
         if change.kind != "config" and change.name not in ("", agent.name):

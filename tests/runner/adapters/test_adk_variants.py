@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaltui.core.model.variants import Change, Variant
-from evaltui.runner.child.adapters.applied_changes import AppliedChanges, VariantError
+from evaltui.runner.child.adapters.changes import AppliedChanges, VariantError
 from evaltui.runner.child.variants import finish_variant
 
 pytest.importorskip("google.adk")

@@ -7,18 +7,20 @@ import functools
 import inspect
 import random
 import re
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
 
-from ....core.conversation.waiting import CallPlace, NotWaitingError, WaitingCalls
+from ....core.conversation.waiting import CONFIRMATION, CallPlace, NotWaitingError, WaitingCalls
 from ....core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
 from ....core.model.problems import JsonPath, format_path
 from ...call_recorder import current_call_recorder
+from ...errors import message_of
 
 DEFAULT_APP_NAME = "evaltui"
 DEFAULT_USER_ID = "test_user_id"
@@ -336,6 +338,20 @@ class AgentAdapter(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+async def close_quietly(name: str, close: Callable[[], Awaitable[object]]) -> None:
+    """An error is written to stderr: the results are in by then."""
+    try:
+        await close()
+    except Exception as error:
+        sys.stderr.write(f"{name} could not be closed: {type(error).__name__}: {message_of(error)}\n")
+
+
+def confirmation(call_id: str, original: Json, hint: str = "") -> Json:
+    """A call that asks a person to confirm another call, as in ADK."""
+    args = {"originalFunctionCall": original, "toolConfirmation": {"hint": hint, "confirmed": False}}
+    return {"id": call_id, "name": CONFIRMATION, "args": args}
 
 
 def plain_json(value: Any) -> Json:

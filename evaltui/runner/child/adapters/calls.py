@@ -21,7 +21,7 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -29,7 +29,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic_core import to_jsonable_python
 
-from ....core.model.events import Json, is_output, output_content
+from ....core.model.events import Json, Kind, is_output, output_content
 from ....core.recordings.entry import JsonRequest, ToolCall
 from ...call_recorder import ModelExchange, NotRecordedError, ToolOutcome, current_call_recorder
 from ...errors import error_from_json, message_of
@@ -169,53 +169,72 @@ async def model_responses(
         return
     asked = _asked(call)
     exchange = _exchange(call, asked)
-    mark = exchange.mark if exchange else {}
-    data = _request_data(reporter, call, asked) | mark
-    request_id = reporter.event("model_request", agent=call.agent, data=data, id=call.id)
+    told = _Told(reporter, call, asked, exchange.mark if exchange else {})
     responses = _exchanged(exchange, call, asked, ask, form)
-    spent, chunk = 0.0, None
-
-    def report(described: Described) -> None:
-        reporter.event(
-            "model_response",
-            described.content,
-            agent=call.agent,
-            data=described.data | mark | call.waits.mark,
-            usage=described.usage,
-            duration=spent - call.waits.seconds,
-            parent=request_id,
-        )
-
+    piece: Described | None = None
     async with aclosing(responses):
         while True:
-            started = time.perf_counter()
             # Only while the model works: between two responses, other code runs in this context.
             token = asking.set(call.asking)
             try:
-                response = await anext(responses)
+                with told.timed():
+                    response = await anext(responses)
             except StopAsyncIteration:
                 break
             except Exception as error:
-                if call.reports_errors:
-                    failed = {"type": type(error).__name__, "message": message_of(error)}
-                    reporter.event(
-                        "error",
-                        agent=call.agent,
-                        data=failed | mark | call.waits.mark,
-                        duration=spent + time.perf_counter() - started - call.waits.seconds,
-                        parent=request_id,
-                    )
+                told.failure(error)
                 raise
             finally:
                 asking.reset(token)
-            spent += time.perf_counter() - started
             described = form.describe(response)
-            chunk = described if described.is_partial else None
-            if chunk is None:
-                report(described)
+            piece = described if described.is_partial else None
+            if piece is None:
+                told.response(described)
             yield response
-        if chunk is not None:
-            report(chunk)
+        if piece is not None:
+            told.response(piece)
+
+
+class _Told:
+    """Reports a request, and what came of it."""
+
+    def __init__(
+        self, reporter: Reporter, call: ModelCall, asked: JsonRequest | Exception, mark: Json
+    ) -> None:
+        self._reporter = reporter
+        self._call = call
+        self._mark = mark
+        self._spent = 0.0
+        data = _request_data(reporter, call, asked) | mark
+        self._request = reporter.event("model_request", agent=call.agent, data=data, id=call.id)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Meanwhile the model works."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent += time.perf_counter() - started
+
+    def response(self, described: Described) -> None:
+        self._event("model_response", described.data, described.content, described.usage)
+
+    def failure(self, error: Exception) -> None:
+        if self._call.reports_errors:
+            self._event("error", {"type": type(error).__name__, "message": message_of(error)})
+
+    def _event(self, kind: Kind, data: Json, content: Json | None = None, usage: Json | None = None) -> None:
+        waits = self._call.waits
+        self._reporter.event(
+            kind,
+            content,
+            agent=self._call.agent,
+            data=data | self._mark | waits.mark,
+            usage=usage,
+            duration=self._spent - waits.seconds,
+            parent=self._request,
+        )
 
 
 def _asked(call: ModelCall) -> JsonRequest | Exception:

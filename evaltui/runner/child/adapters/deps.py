@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -13,6 +14,15 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from ....core.model.events import Json
 from .base import AgentLoadError, copy_state
+
+
+def jsonable(items: Iterable[tuple[Any, Any]]) -> Json:
+    """Those that JSON can hold."""
+    plain: Json = {}
+    for name, value in items:
+        with suppress(PydanticSerializationError, ValueError):
+            plain[str(name)] = to_jsonable_python(value)
+    return plain
 
 
 class Deps:
@@ -94,17 +104,11 @@ class Deps:
 
     def state(self) -> Json:
         """What of it JSON can hold."""
-        if self.value is None:
-            return {}
-        plain: Json = {}
-        for name, value in self._items():
-            try:
-                plain[str(name)] = to_jsonable_python(value)
-            except (PydanticSerializationError, ValueError):
-                continue
-        return plain
+        return jsonable(self._items())
 
     def _items(self) -> Iterable[tuple[Any, Any]]:
+        if self.value is None:
+            return ()
         if isinstance(self.value, dict):
             return list(self.value.items())
         if isinstance(self.value, BaseModel):

@@ -1,12 +1,14 @@
-"""Gemini as the model of an agent."""
+"""Gemini as the model of an agent, and as one that is asked a single question."""
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from google import genai
@@ -19,11 +21,13 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from ....core.model.content import Part, UsageMetadata
+from ....core.model.content import Content, Part, UsageMetadata
 from ....core.model.events import Json
 from ....text.figures import counted, show_duration
 from ...model_gate import Waits, gate_for, through_gate
+from ...protocol import Reply
 from ...refusals import asked_wait, refusal_of
+from ..own_modules import load_env_file
 from .gemini_errors import (
     KNOWN_ERRORS,
     LONGEST_WAIT,
@@ -285,3 +289,54 @@ def join_texts(parts: Sequence[Part]) -> list[Part]:
 
 def _is_plain_text(part: Part) -> bool:
     return bool(part.text) and not part.thought_signature
+
+
+_TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
+
+
+async def ask_gemini(
+    name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits, setting: str
+) -> Reply:
+    """See `model_client.ask`. Raises ValueError or ModelError."""
+    # Not JSON any more: bytes are base64 there.
+    options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
+    content = Content(role="user", parts=[Part(text=prompt)])
+    # Another event loop may ask next in a process that is somebody else's.
+    model = GeminiModel(name, setting) if agent_folder is None else _model_of(name, agent_folder, setting)
+    request = ModelRequest("", [content], (), options)
+    failed: list[FailedAttempt] = []
+    try:
+        response = await model.generate(request, lambda _: None, failed.append, waits)
+        return _reply_of(name, response, failed)
+    except ModelError as error:
+        error.usages = _usages_of_attempts(failed) + error.usages
+        raise
+    finally:
+        if agent_folder is None:
+            await model.close()
+
+
+@cache
+def _model_of(name: str, agent_folder: Path, setting: str) -> GeminiModel:
+    """One model by name: its connections are used again."""
+    load_env_file(agent_folder)
+    return GeminiModel(name, setting)
+
+
+def _usages_of_attempts(failed: Sequence[FailedAttempt]) -> tuple[Json, ...]:
+    return usages_of(attempt.usage for attempt in failed)
+
+
+def _reply_of(name: str, response: ModelResponse, failed: Sequence[FailedAttempt]) -> Reply:
+    text = "".join(part.text for part in response.parts if part.text and not part.thought)
+    if text:
+        reason = response.finish_reason or ""
+        cut_off = "" if reason in _TO_ITS_END else reason
+        return Reply(text, cut_off, (*_usages_of_attempts(failed), *usages_of([response.usage])))
+    said = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
+    error = ModelError(
+        f"model {name!r} responded without text ({said or 'no reason given'}). If it was cut off, "
+        "raise max_output_tokens or lower the thinking budget; if it was refused, use another model"
+    )
+    error.usages = usages_of([response.usage])
+    raise error

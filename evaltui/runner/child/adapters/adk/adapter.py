@@ -37,12 +37,12 @@ from ..base import (
     AgentLoadError,
     Reporter,
     SessionSpec,
+    close_quietly,
     source_places,
 )
 from .agents import (
     Toolsets,
     agents_below,
-    close_quietly,
     find_agent,
     model_name,
 )

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.apps import App
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.registry import LLMRegistry
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.workflow import BaseNode
 
 from .....core.model.events import Json
+from .....core.model.variants import Change
 from .....text.values import did_you_mean
 from ....errors import message_of
-from ..base import AgentLoadError, ToolInfo, plain_json
+from ..base import AgentLoadError, ToolInfo, close_quietly, plain_json
+from ..changes import AppliedChanges, VariantError, field_of, with_field
 
 
 def find_agent(root: BaseNode, name: str) -> BaseNode:
@@ -36,7 +40,7 @@ def agents_below(root: BaseNode) -> list[BaseAgent]:
     return [node for node in _walk(root, _parts) if isinstance(node, BaseAgent) and node is not root]
 
 
-def llm_agents(root: BaseNode) -> list[LlmAgent]:
+def _llm_agents(root: BaseNode) -> list[LlmAgent]:
     """The agents with a model at or below `root`, in depth-first order, those that are tools too."""
     found: list[LlmAgent] = [node for node in _walk(root, _parts_and_tools) if isinstance(node, LlmAgent)]
     return found
@@ -144,13 +148,6 @@ class Toolsets:
             await close_quietly(type(toolset).__name__, toolset.close)
 
 
-async def close_quietly(name: str, close: Callable[[], Awaitable[None]]) -> None:
-    try:
-        await close()
-    except Exception as error:
-        sys.stderr.write(f"{name} could not be closed: {type(error).__name__}: {message_of(error)}\n")
-
-
 async def _stay_open() -> None:
     pass
 
@@ -168,3 +165,80 @@ def _parameters(tool: BaseTool) -> Json | None:
     except Exception:
         # A tool that cannot be declared is still listed by its name; the first turn says what is wrong.
         return None
+
+
+def change_agents(found: Any, changes: Sequence[Change], applied: AppliedChanges) -> None:
+    """Changes the LLM agents of a tree, those of agent tools too. Raises VariantError."""
+    root: Any = found.root_agent if isinstance(found, App) else found
+    agents = _llm_agents(root)
+    if not agents:
+        raise VariantError(f"{changes[0].key}: {root.name} has no LLM agent")
+    for change in changes:
+        match change.kind:
+            case "model":
+                _check_model(change, agents)
+                for agent in _meant(change, agents):
+                    _set_model(agent, str(change.value), applied)
+            case "config":
+                for agent in agents:
+                    _set_field(agent, change, applied)
+            case _:
+                _set_instruction(_one(root, change, agents), str(change.value), applied)
+
+
+def _meant(change: Change, agents: Sequence[LlmAgent]) -> list[LlmAgent]:
+    """The agents of the name that a change has, all without one. Raises VariantError."""
+    if not change.name:
+        return list(agents)
+    if found := [agent for agent in agents if agent.name == change.name]:
+        return found
+    names = list(dict.fromkeys(agent.name for agent in agents))
+    hint = did_you_mean(change.name, names) or f". LLM agents: {', '.join(names)}"
+    raise VariantError(f"{change.key}: no LLM agent {change.name!r}{hint}")
+
+
+def _one(root: Any, change: Change, agents: Sequence[LlmAgent]) -> LlmAgent:
+    """The agent whose instruction is meant. Raises VariantError where it has to be named."""
+    first, *others = found = _meant(change, agents)
+    if change.name or not others or root is first:
+        return first
+    names = ", ".join(agent.name for agent in found)
+    raise VariantError(
+        f"{root.name} has no instruction. Name the agent: instruction.AGENT=FILE. Known: {names}"
+    )
+
+
+def _check_model(change: Change, agents: Sequence[LlmAgent]) -> None:
+    """Raises VariantError for a model that google-adk does not know."""
+    if all(isinstance(agent.model, BaseLlm) for agent in _meant(change, agents)):
+        return
+    try:
+        LLMRegistry.resolve(str(change.value))
+    except (ValueError, ImportError) as error:
+        first = str(error).partition("\n")[0]
+        raise VariantError(f"{change.key}={change.value}: google-adk: {first}") from error
+
+
+def _set_model(agent: LlmAgent, name: str, applied: AppliedChanges) -> None:
+    before = agent.model
+    is_new = applied.set(f"{agent.name}.model", model_name(agent) or None, name)
+    if is_new and isinstance(before, BaseLlm):
+        # LiteLlm and others hold more than a name: keys, addresses, retries.
+        agent.model = before.model_copy(update={"model": name})
+    else:
+        agent.model = before if isinstance(before, BaseLlm) else name
+
+
+def _set_field(agent: LlmAgent, change: Change, applied: AppliedChanges) -> None:
+    config = with_field(agent.generate_content_config, change.name, change.value)
+    before, after = (field_of(one, change.name) for one in (agent.generate_content_config, config))
+    if applied.set(f"{agent.name}.{change.key}", before, after):
+        try:
+            agent.generate_content_config = LlmAgent.validate_generate_content_config(config)
+        except ValueError as error:
+            raise VariantError(f"{change.key}: google-adk: {error}") from error
+
+
+def _set_instruction(agent: LlmAgent, text: str, applied: AppliedChanges) -> None:
+    if applied.set(f"{agent.name}.instruction", agent.instruction, text):
+        agent.instruction = text

@@ -18,7 +18,7 @@ from langgraph.types import Command
 from langsmith.run_helpers import tracing_context
 from pydantic_core import to_jsonable_python
 
-from .....core.conversation.waiting import CONFIRMATION, INPUT, responses_in
+from .....core.conversation.waiting import INPUT, responses_in
 from .....core.model.events import Json, Step
 from ....call_recorder import current_call_recorder
 from ..base import (
@@ -32,6 +32,7 @@ from ..base import (
     SessionSpec,
     Steps,
     ToolInfo,
+    confirmation,
     source_places,
     state_after,
 )
@@ -259,7 +260,7 @@ class _Waiting:
         requests = [request for one in interrupts for request in _requests(one)]
         if not interrupts and snapshot.next:
             message = f"The graph stopped before {', '.join(snapshot.next)}. Continue?"
-            requests.append(_Request("", _call(f"before-{snapshot.next[0]}", INPUT, {"message": message})))
+            requests.append(_Request("", _input(f"before-{snapshot.next[0]}", {"message": message})))
         return cls({request.call["id"]: request for request in requests})
 
     def requests(self) -> list[Json]:
@@ -292,21 +293,20 @@ def _requests(interrupt: Any) -> list[_Request]:
             args["payload"] = value
         if isinstance(schema := getattr(interrupt, "response_schema", None), dict):
             args["response_schema"] = schema
-        return [_Request(interrupt.id, _call(interrupt.id, INPUT, args))]
+        return [_Request(interrupt.id, _input(interrupt.id, args))]
     requests = []
     for number, action in enumerate(actions):
         original = {"id": "", "name": action["name"], "args": action.get("args") or {}}
         hint = str(action.get("description") or "")
         # LangChain's own words say what the call itself says.
-        confirmation = {"hint": "" if hint.startswith(_OWN_WORDS) else hint, "confirmed": False}
-        args = {"originalFunctionCall": original, "toolConfirmation": confirmation}
-        call = _call(f"{interrupt.id}-{number}", CONFIRMATION, args)
+        hint = "" if hint.startswith(_OWN_WORDS) else hint
+        call = confirmation(f"{interrupt.id}-{number}", original, hint)
         requests.append(_Request(interrupt.id, call, action))
     return requests
 
 
-def _call(call_id: str, name: str, args: Json) -> Json:
-    return {"id": call_id, "name": name, "args": args}
+def _input(call_id: str, args: Json) -> Json:
+    return {"id": call_id, "name": INPUT, "args": args}
 
 
 def _decision(action: Json, response: Json) -> Json:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from .....core.model.events import Json
 from ..base import Steps, nested_in
 from ..calls import output_fields
+from ..deps import jsonable
 from .calls import Calls, agent_of
 from .messages import content_of_message, usage_of_message
 
@@ -22,15 +22,7 @@ _STRUCTURED = "structured_response"
 def state_json(values: Any) -> Json:
     """What of a graph's state JSON can hold, without its messages."""
     items = values.items() if isinstance(values, dict) else vars(values).items()
-    state: Json = {}
-    for name, value in items:
-        if name == MESSAGES or name.startswith("__"):
-            continue
-        try:
-            state[name] = to_jsonable_python(value)
-        except (PydanticSerializationError, ValueError):
-            continue
-    return state
+    return jsonable((name, one) for name, one in items if name != MESSAGES and not name.startswith("__"))
 
 
 @dataclass

@@ -14,7 +14,6 @@ from agents.models import get_default_model
 from agents.tool_context import ToolContext
 from agents.tracing.processors import default_exporter, default_processor
 
-from .....core.conversation.waiting import CONFIRMATION
 from .....core.model.events import Json, Step
 from ....errors import message_of
 from ..base import (
@@ -27,6 +26,7 @@ from ..base import (
     SessionSpec,
     ToolInfo,
     call_of,
+    confirmation,
     source_places,
     state_after,
 )
@@ -247,9 +247,7 @@ def _request_id(item: Any) -> str:
 
 def _request(item: Any, log: ConversationLog) -> Json:
     call = {"id": log.event_id(item.call_id), "name": item.name, "args": arguments_of(item.arguments)}
-    asked = {"hint": f"Approve {item.name}?", "confirmed": False}
-    args = {"originalFunctionCall": call, "toolConfirmation": asked}
-    return {"id": _request_id(item), "name": CONFIRMATION, "args": args}
+    return confirmation(_request_id(item), call, f"Approve {item.name}?")
 
 
 def _decide(state: RunState[Any], item: Any, response: Json) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from pydantic_ai import __version__
@@ -26,6 +26,8 @@ from ..base import (
     Steps,
     ToolInfo,
     call_of,
+    close_quietly,
+    confirmation,
     source_places,
     state_after,
 )
@@ -81,12 +83,7 @@ class PydanticAIAdapter:
 
     async def close(self) -> None:
         if self._is_open:
-            try:
-                await self._agent.__aexit__(None, None, None)
-            except Exception as error:
-                sys.stderr.write(
-                    f"toolsets could not be closed: {type(error).__name__}: {message_of(error)}\n"
-                )
+            await close_quietly("toolsets", partial(self._agent.__aexit__, None, None, None))
 
 
 def _model_name(model: Any) -> str:
@@ -181,17 +178,15 @@ class PydanticAISession:
         waiting: dict[str, _Asked] = {}
         for call in requests.approvals:
             original = {"id": call.tool_call_id, "name": call.tool_name, "args": call.args_as_dict()}
-            confirmation = {"hint": "", "confirmed": False}
-            args: Json = {"originalFunctionCall": original, "toolConfirmation": confirmation}
             request_id = f"confirm-{call.tool_call_id}"
-            request = {"id": request_id, "name": CONFIRMATION, "args": args}
+            request = confirmation(request_id, original)
             waiting[request_id] = _Asked("approvals", call.tool_call_id, request)
         for call in requests.calls:
             if call.tool_call_id in turn.long_running:
                 waiting[call.tool_call_id] = _Asked("calls", call.tool_call_id)
                 continue
             shown = show_value(call.args_as_dict(), _LONGEST_ARGS)
-            args = {"message": f"Result of {call.tool_name} {shown}", "callId": call.tool_call_id}
+            args: Json = {"message": f"Result of {call.tool_name} {shown}", "callId": call.tool_call_id}
             request_id = f"result-{call.tool_call_id}"
             request = {"id": request_id, "name": INPUT, "args": args}
             waiting[request_id] = _Asked("calls", call.tool_call_id, request)

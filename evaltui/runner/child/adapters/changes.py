@@ -1,16 +1,63 @@
-"""One field of a generation config changed, by the name that a variant gives it."""
+"""Changes of an agent by a variant: those that were made, and fields of a generation config."""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args
 
-from google.genai import types
-from pydantic import BaseModel, ValidationError
-from pydantic.alias_generators import to_snake
-
+from ....core.model.variants import Variant
 from ....text.figures import some_of
 from ....text.values import did_you_mean, show_value
-from .applied_changes import VariantError
+from ...protocol import Message
+from .base import AgentLoadError
+
+if TYPE_CHECKING:
+    from google.genai import types
+    from pydantic import BaseModel
+
+_LONGEST = 60
+
+
+class VariantError(AgentLoadError):
+    """A variant that the agent does not fit, or that changes nothing."""
+
+
+@dataclass
+class AppliedChanges:
+    """What of a variant has been changed, and what was as it wants it before."""
+
+    variant: Variant
+    done: list[Message] = field(default_factory=list)
+    """Each with `what`, and `old` and `new` as text."""
+    same: list[str] = field(default_factory=list)
+    """What has the wanted value already."""
+
+    def set(self, what: str, old: Any, new: Any) -> bool:
+        """Note a change; whether it is one."""
+        if old == new:
+            self.same.append(f"{what} is {_shown(new)} already")
+            return False
+        self.done.append({"what": what, "old": _shown(old), "new": _shown(new)})
+        return True
+
+    def require_some(self) -> None:
+        """Raises VariantError where the agent is as it was."""
+        if self.variant.changes and not self.done:
+            raise VariantError(f"changes nothing: {'; '.join(self.same)}")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if callable(value):
+        return f"{getattr(value, '__name__', type(value).__name__)}()"
+    return show_value(value, _LONGEST) if not isinstance(value, str) else _one_line(value)
+
+
+def _one_line(text: str) -> str:
+    first, *others = text.strip().splitlines() or [""]
+    return f"{first[:_LONGEST]}…" if others or len(first) > _LONGEST else first
+
 
 _MOST_NAMED = 8
 _OF_THE_AGENT = {
@@ -24,6 +71,9 @@ def with_field(config: types.GenerateContentConfig | None, name: str, value: Any
 
     Raises VariantError for a field that there is not, and a value that it does not take.
     """
+    from google.genai import types
+    from pydantic.alias_generators import to_snake
+
     if why := _OF_THE_AGENT.get(to_snake(name.partition(".")[0])):
         raise VariantError(f"config.{name}: {why}")
     return _with(config or types.GenerateContentConfig(), name.split("."), value, name)
@@ -31,13 +81,18 @@ def with_field(config: types.GenerateContentConfig | None, name: str, value: Any
 
 def field_of(config: types.GenerateContentConfig | None, name: str) -> Any:
     """The value of a field as JSON; None where it is not set."""
+    from pydantic.alias_generators import to_snake
+
     found: Any = config
     for part in name.split("."):
         found = getattr(found, to_snake(part), None)
-    return found.model_dump(mode="json", exclude_none=True) if isinstance(found, BaseModel) else found
+    return found.model_dump(mode="json", exclude_none=True) if hasattr(found, "model_dump") else found
 
 
 def _with(config: BaseModel, path: list[str], value: Any, name: str) -> Any:
+    from pydantic import BaseModel, ValidationError
+    from pydantic.alias_generators import to_snake
+
     first, *inner = map(to_snake, path)
     fields = type(config).model_fields
     if first not in fields:
