@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import psutil
@@ -133,49 +132,7 @@ NATIVE = """
     root_agent = Agent("bot", model=Counting(), tools=[count])
 """
 
-ADK = """
-    import os
-    from google.adk.agents import LlmAgent
-    from google.adk.models.base_llm import BaseLlm
-    from google.adk.models.llm_response import LlmResponse
-    from google.adk.tools import ToolContext
-    from google.genai import types
-
-    class Counting(BaseLlm):
-        model: str = "counting"
-
-        async def generate_content_async(self, request, stream=False):
-            part = request.contents[-1].parts[-1]
-            if part.text == "fail":
-                raise RuntimeError("no luck")
-            if part.text == "exit":
-                os._exit(7)
-            if part.text:
-                call = types.FunctionCall(name="count", args={"word": part.text})
-                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(function_call=call)]))
-                return
-            said = [p.text for content in request.contents for p in content.parts if p.text]
-            text = f"{said[-1]} {part.function_response.response['n']} {len(request.contents)} {os.getpid()}"
-            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
-
-    def count(word: str, tool_context: ToolContext) -> dict:
-        tool_context.state["n"] = tool_context.state.get("n", 0) + 1
-        return {"n": tool_context.state["n"]}
-
-    root_agent = LlmAgent(name="bot", model=Counting(), tools=[count])
-"""
-
-needs_adk = (
-    [
-        pytest.mark.adk,
-        pytest.mark.skipif(not find_spec("google.adk"), reason="google-adk is not installed"),
-    ]
-    if find_spec("google")
-    else []
-)
-EVERY = pytest.mark.parametrize(
-    "source", [FUNCTION, NATIVE, pytest.param(ADK, marks=needs_adk)], ids=["function", "native", "adk"]
-)
+EVERY = pytest.mark.parametrize("source", [FUNCTION, NATIVE], ids=["function", "native"])
 
 
 def without_pid(answers):
@@ -188,7 +145,7 @@ async def test_turns_are_told_as_they_happen_and_the_state_is_kept_between_them(
         first, second = await talk.say("one"), await talk.say("two")
     assert [answer.split()[:2] for answer in (first, second)] == [["one", "6"], ["two", "7"]]
     assert [state["n"] for state in talk.states] == [6, 7]
-    assert talk.conversation.info["framework"] in ("function", "native", "adk")
+    assert talk.conversation.info["framework"] in ("function", "native")
     for number, events in enumerate(talk.turns):
         assert events[0].kind == "user"
         assert {event.turn for event in events} == {number}

@@ -15,7 +15,6 @@ from framework_loops import Loop, example
 from openai_server import OpenAIServer
 
 DESK = Path(__file__).with_name("openai_desk") / "agent.py"
-IMAGE = {"inline_data": {"mime_type": "image/png", "data": "aW1hZ2U_"}}
 
 
 def confirms(talk: Any, **response: Any) -> dict[str, Any]:
@@ -28,12 +27,9 @@ async def talks(folder: Path) -> SimpleNamespace:
     made = SimpleNamespace()
     async with talker(folder, DESK.read_text()) as desk:
         made.info = desk.info
-        made.two = await desk.talk("order", "hello", state={"known": 1})
-        made.on = await desk.talk("order", state={"known": 1}, past=made.two.past())
         made.thought = await desk.talk("think")
         made.thought_on = await desk.talk("hello", past=made.thought.past())
         made.boom = await desk.talk("boom")
-        made.fail = await desk.talk("fail")
         made.nested = await desk.talk("translate")
         made.guarded = await desk.talk("weather")
         made.loop = await desk.talk("loop")
@@ -49,17 +45,11 @@ async def talks(folder: Path) -> SimpleNamespace:
         made.put_aside = await desk.talk("never mind", past=made.asked.past())
         unknown = [{**step, "framework": None} for step in made.asked.past()]
         made.unknown = await desk.talk(confirms(made.asked), past=unknown)
-        made.image = await desk.talk({"role": "user", "parts": [{"text": "see"}, IMAGE]})
         made.traces = await desk.talk("traces")
-        made.late = await desk.talk("wait", timeout=0.5)
-        made.others = await asyncio.gather(
-            *(desk.talk(f"order {n}", "both", state={"n": n}) for n in range(8))
-        )
         said = ("both", "boom", "translate", "think", "stamp")
         made.recorded = await desk.talk(*said, recorded=recording("record", "record"))
         kept = json.loads(json.dumps(made.recorded.lines))
         made.replayed = await desk.talk(*said, recorded=recording("replay", "stub", kept))
-        made.missed = await desk.talk("order", recorded=recording("replay", "stub", kept))
         made.again = await desk.talk(*said, "order", recorded=recording("auto", "live", kept))
     return made
 
@@ -103,13 +93,10 @@ def test_an_exception_of_a_tool_that_the_model_is_told_of_is_an_event(made):
     assert made.boom.error is None
 
 
-def test_an_exception_that_ends_the_run_has_its_own_traceback(made):
-    error = made.fail.error
-    assert (error.type, error.message) == ("UserError", "Error running tool fail: 'order 7'")
-    assert error.where.endswith("in fail")
-    assert "KeyError: 'order 7'" in error.traceback
-    assert made.fail.calls() == [("remember", {"note": "before"}), ("fail", {"order_id": 7})]
-    assert made.fail.results() == [{"result": "kept"}]
+def test_state_that_an_agent_in_a_tool_changed_is_the_change_of_the_call(made):
+    (change,) = made.nested.of("state")
+    assert (change.agent, change.data["delta"]) == ("desk", {"notes": ["hello"]})
+    assert made.nested.of("state", nested=True) == []
 
 
 def test_a_guardrail_that_trips_is_the_error_of_the_sdk(made):

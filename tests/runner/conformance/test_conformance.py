@@ -56,7 +56,7 @@ def test_known(desk: Desk, can: str) -> None:
     assert tools["price"]["parameters"]["properties"]["order"]["type"].lower() == "integer"
     assert "note" not in tools or list(tools["note"]["parameters"]["properties"]) == ["item"]
     if can == YES:
-        assert info["places"]["price"][0].endswith("desk/agent.py")
+        assert info["places"]["price"][0].endswith("desk/script.py")
 
 
 def test_trajectory(desk: Desk) -> None:
@@ -312,7 +312,7 @@ def test_stubs(desk: Desk, can: str) -> None:
         assert "evaltui cannot replay or stub them. Run it with --record off" in case.error.message
         return
     recorded = desk.run(["price 7"], record="record", tools="record")
-    with desk.broken("price"):
+    with desk.broken("priced"):
         stubbed = desk.run(["price 7"], record="replay", tools="stub")
     assert _without_ids(desk, stubbed) == _without_ids(desk, recorded)
     assert [event.data.get("stubbed") for event in stubbed.of("tool_result")] == ["recording"]

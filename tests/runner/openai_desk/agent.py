@@ -1,6 +1,5 @@
 """A desk that does a bit of everything that the OpenAI Agents SDK has, with a scripted model of its own."""
 
-import asyncio
 import functools
 import json
 import os
@@ -104,19 +103,6 @@ def boom(order_id: int) -> str:
     raise KeyError(f"order {order_id}")
 
 
-@function_tool(failure_error_function=None)
-def fail(order_id: int) -> str:
-    """Fails, and the run with it."""
-    raise KeyError(f"order {order_id}")
-
-
-@function_tool
-async def wait() -> str:
-    """Takes for ever."""
-    await asyncio.sleep(60)
-    return "waited"
-
-
 async def by_hand(mark, context, arguments):
     return f"{mark} {arguments}"
 
@@ -172,12 +158,6 @@ def send_traces() -> str:
         socket.getaddrinfo = look_up
         del os.environ["OPENAI_API_KEY"]
     return f"{reached} {'function' in kept.spans}"
-
-
-@function_tool
-def leave() -> str:
-    """Ends the process."""
-    os._exit(7)
 
 
 @function_tool
@@ -237,12 +217,9 @@ CALLS = {
     "order": lambda: call("find_order", order_id=7),
     "both": lambda: [call("find_order", order_id=7), call("remember", note="both")],
     "boom": lambda: call("boom", order_id=7),
-    "fail": lambda: [call("remember", note="before"), call("fail", order_id=7)],
     "loop": lambda: call("remember", note="again"),
     "stamp": lambda: [call("stamp"), call("spend", euros=5)],
-    "wait": lambda: call("wait"),
     "traces": lambda: call("send_traces"),
-    "leave": lambda: call("leave"),
     "refund": lambda: call("transfer_to_refunds"),
     "bulk": lambda: call("transfer_to_bulk"),
     "receipt": lambda: call("transfer_to_receipts"),
@@ -272,9 +249,6 @@ root_agent = Agent(
     tools=[
         find_order,
         boom,
-        fail,
-        wait,
-        leave,
         send_traces,
         spend,
         stamp,

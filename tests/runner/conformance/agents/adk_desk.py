@@ -44,35 +44,10 @@ class Says(Rules):
         yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=self.text)]))
 
 
-def price(order: int) -> dict:
-    """The price of an order."""
-    return script.price(order)
-
-
-async def meet(name: str) -> str:
-    """Meets another call."""
-    return await script.meet(name)
-
-
 def note(item: str, tool_context: ToolContext) -> str:
     """Notes an item."""
     tool_context.state["noted"] = item
     return "noted"
-
-
-def fail(order: int) -> str:
-    """Fails."""
-    return script.fail(order)
-
-
-async def wait(order: int) -> str:
-    """Waits."""
-    return await script.wait(order)
-
-
-def remove(path: str) -> str:
-    """Removes a file."""
-    return script.remove(path)
 
 
 root_agent = LlmAgent(
@@ -80,12 +55,12 @@ root_agent = LlmAgent(
     model=Rules(),
     instruction="Be short.",
     tools=[
-        price,
-        meet,
+        script.price,
+        script.meet,
         note,
-        fail,
-        wait,
-        FunctionTool(remove, require_confirmation=True),
+        script.fail,
+        script.wait,
+        FunctionTool(script.remove, require_confirmation=True),
         AgentTool(LlmAgent(name="ask_other", description="Knows why.", model=Says(text="because"))),
     ],
     sub_agents=[LlmAgent(name="writer", description="Writes.", model=Says(text="written"))],

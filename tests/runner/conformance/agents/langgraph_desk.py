@@ -61,40 +61,10 @@ other = create_agent(Because(), [], name="ask_other")
 
 
 @tool
-def price(order: int) -> dict:
-    """The price of an order."""
-    return script.price(order)
-
-
-@tool
-async def meet(name: str) -> str:
-    """Meets another call."""
-    return await script.meet(name)
-
-
-@tool
 def note(item: str, call_id: Annotated[str, InjectedToolCallId]) -> Command:
     """Notes an item."""
     message = ToolMessage("noted", tool_call_id=call_id, name="note")
     return Command(update={"noted": item, "messages": [message]})
-
-
-@tool
-def fail(order: int) -> str:
-    """Fails."""
-    return script.fail(order)
-
-
-@tool
-async def wait(order: int) -> str:
-    """Waits."""
-    return await script.wait(order)
-
-
-@tool
-def remove(path: str) -> str:
-    """Removes a file."""
-    return script.remove(path)
 
 
 @tool
@@ -110,6 +80,9 @@ def to_writer(call_id: Annotated[str, InjectedToolCallId]) -> Command:
     return Command(goto="writer", graph=Command.PARENT, update={"messages": [message]})
 
 
+PLAIN = (script.price, script.meet, script.fail, script.wait, script.remove)
+
+
 class Desk(AgentState):
     noted: str
 
@@ -120,7 +93,12 @@ class Whole(MessagesState):
 
 desk = create_agent(
     Rules(),
-    [price, meet, note, fail, wait, remove, ask_other, to_writer],
+    [
+        *map(tool, (script.price, script.meet, script.fail, script.wait, script.remove)),
+        note,
+        ask_other,
+        to_writer,
+    ],
     system_prompt="Be short.",
     name="desk",
     state_schema=Desk,

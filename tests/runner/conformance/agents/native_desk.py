@@ -32,30 +32,11 @@ class Rules:
         return ModelResponse(parts, usage=USAGE, model_version="rules-1")
 
 
-def price(order: int) -> dict:
-    """The price of an order."""
-    return script.price(order)
-
-
-async def meet(name: str) -> str:
-    """Meets another call."""
-    return await script.meet(name)
-
-
 def note(item: str, context: ToolContext) -> str:
     """Notes an item."""
     context.state["noted"] = item
     return "noted"
 
 
-def fail(order: int) -> str:
-    """Fails."""
-    return script.fail(order)
-
-
-async def wait(order: int) -> str:
-    """Waits."""
-    return await script.wait(order)
-
-
-root_agent = Agent("desk", model=Rules(), instruction="Be short.", tools=[price, meet, note, fail, wait])
+tools = [script.price, script.meet, note, script.fail, script.wait]
+root_agent = Agent("desk", model=Rules(), instruction="Be short.", tools=tools)

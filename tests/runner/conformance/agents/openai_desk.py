@@ -76,40 +76,10 @@ class Says(Rules):
 
 
 @function_tool
-def price(order: int) -> dict[str, float]:
-    """The price of an order."""
-    return script.price(order)
-
-
-@function_tool
-async def meet(name: str) -> str:
-    """Meets another call."""
-    return await script.meet(name)
-
-
-@function_tool
 def note(context: RunContextWrapper[dict], item: str) -> str:
     """Notes an item."""
     context.context["noted"] = item
     return "noted"
-
-
-@function_tool(failure_error_function=None)
-def fail(order: int) -> str:
-    """Fails."""
-    return script.fail(order)
-
-
-@function_tool
-async def wait(order: int) -> str:
-    """Waits."""
-    return await script.wait(order)
-
-
-@function_tool(needs_approval=True)
-def remove(path: str) -> str:
-    """Removes a file."""
-    return script.remove(path)
 
 
 writer = Agent(name="writer", model=Says("written"))
@@ -119,12 +89,12 @@ root_agent = Agent(
     model=Rules(),
     instructions="Be short.",
     tools=[
-        price,
-        meet,
+        function_tool(script.price),
+        function_tool(script.meet),
         note,
-        fail,
-        wait,
-        remove,
+        function_tool(script.fail, failure_error_function=None),
+        function_tool(script.wait),
+        function_tool(script.remove, needs_approval=True),
         other.as_tool(tool_name="ask_other", tool_description="Knows why."),
     ],
     handoffs=[writer],

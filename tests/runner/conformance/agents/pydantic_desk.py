@@ -53,18 +53,9 @@ root_agent = Agent(
     instructions="Be short.",
     output_type=[str, DeferredToolRequests],
 )
-
-
-@root_agent.tool_plain
-def price(order: int) -> dict[str, float]:
-    """The price of an order."""
-    return script.price(order)
-
-
-@root_agent.tool_plain
-async def meet(name: str) -> str:
-    """Meets another call."""
-    return await script.meet(name)
+for function in (script.price, script.meet, script.fail, script.wait):
+    root_agent.tool_plain(function)
+root_agent.tool_plain(requires_approval=True)(script.remove)
 
 
 @root_agent.tool
@@ -72,24 +63,6 @@ def note(ctx: RunContext[Deps], item: str) -> str:
     """Notes an item."""
     ctx.deps.noted = item
     return "noted"
-
-
-@root_agent.tool_plain
-def fail(order: int) -> str:
-    """Fails."""
-    return script.fail(order)
-
-
-@root_agent.tool_plain
-async def wait(order: int) -> str:
-    """Waits."""
-    return await script.wait(order)
-
-
-@root_agent.tool_plain(requires_approval=True)
-def remove(path: str) -> str:
-    """Removes a file."""
-    return script.remove(path)
 
 
 @root_agent.tool_plain

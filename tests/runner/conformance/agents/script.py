@@ -48,14 +48,19 @@ def answer(said, results, messages, files=0):
     return f"message {messages}" + (f" with {files} files" if files else ""), []
 
 
-def price(order):
+def priced(order):
     return {"price": order + 0.5}
+
+
+def price(order: int) -> dict[str, float]:
+    """The price of an order."""
+    return priced(order)
 
 
 _here = []
 
 
-async def meet(name):
+async def meet(name: str) -> str:
     """Returns when another call is running, too."""
     _here.append(name)
     async with asyncio.timeout(10):
@@ -64,13 +69,16 @@ async def meet(name):
     return f"met {name}"
 
 
-def fail(order):
+def fail(order: int) -> str:
+    """Fails."""
     raise KeyError("till")
 
 
-async def wait(order):
+async def wait(order: int) -> str:
+    """Waits."""
     await asyncio.sleep(1000)
 
 
-def remove(path):
+def remove(path: str) -> str:
+    """Removes a file."""
     return f"removed {path}"

@@ -165,28 +165,14 @@ def _is_done(event: Any) -> bool:
 
 def _streamed_usage(response: Response) -> Usage:
     counted = response.usage
-    if counted is None:
-        return Usage()
-    return Usage(
-        requests=1,
-        input_tokens=counted.input_tokens,
-        output_tokens=counted.output_tokens,
-        total_tokens=counted.total_tokens,
-        input_tokens_details=counted.input_tokens_details,
-        output_tokens_details=counted.output_tokens_details,
-    )
+    return Usage() if counted is None else _USAGE.validate_python({"requests": 1, **dict(counted)})
 
 
 def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
     """The only event of a stream that is replayed."""
     usage = response.usage
-    counted = {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-        "input_tokens_details": usage.input_tokens_details,
-        "output_tokens_details": usage.output_tokens_details,
-    }
+    names = ("input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
+    counted = {name: getattr(usage, name) for name in names}
     whole = Response.model_validate(
         {
             "id": response.response_id or "",
