@@ -11,7 +11,6 @@ from gemini_server import KEY, Answer, Drop, chunk, drops, fails, malformed, say
 
 from evaltui.core.metrics.judges.judge import RATING
 from evaltui.runner.child.model_client import ask
-from evaltui.runner.child.native import asking
 from evaltui.runner.child.native import gemini as gemini_model
 from evaltui.runner.child.native.gemini_errors import ModelError
 
@@ -23,7 +22,7 @@ async def fresh(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
     yield
-    asking._model.cache_clear()
+    gemini_model._model_of.cache_clear()
     for name in set(sys.modules) - known:
         if name.split(".")[0] in ("my_agent", "agent"):
             del sys.modules[name]
@@ -133,7 +132,7 @@ async def test_the_key_is_that_of_the_agents_own_environment_file(gemini, tmp_pa
     monkeypatch.delenv("GOOGLE_API_KEY")
     with pytest.raises(ValueError, match="Set GOOGLE_API_KEY or GEMINI_API_KEY"):
         await ask("judge-1", "?", None, tmp_path)
-    asking._model.cache_clear()
+    gemini_model._model_of.cache_clear()
     (tmp_path / ".env").write_text(f"GOOGLE_API_KEY={KEY}\n")
     gemini.script(says("valid"))
     assert (await ask("judge-1", "?", None, tmp_path)).text == "valid"
@@ -143,7 +142,7 @@ async def test_questions_to_one_model_share_their_connections(gemini, tmp_path):
     gemini.respond = lambda request: says(request.said)
     said = await asyncio.gather(*(ask("judge-1", str(n), None, tmp_path) for n in range(4)))
     assert [one.text for one in said] == ["0", "1", "2", "3"]
-    assert asking._model.cache_info().misses == 1
+    assert gemini_model._model_of.cache_info().misses == 1
 
 
 JUDGES = """
