@@ -27,7 +27,6 @@ from evaltui.runner.parent.starting import HostSettings, spawn_host, start_host
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job
-    from evaltui.runner.cluster.own_cluster import OwnCluster
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,16 +68,14 @@ async def _run(
         return await _resume(options, targets, agent, settings)
     with with_variant(options, agent, variants[0] if variants else None) as agent:
         host_settings = _host_settings(agent, settings)
-        host, workers = spawn_host(host_settings), _begin_workers(settings)
+        host = spawn_host(host_settings)
         # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
         gc.disable()
         try:
             job = await asyncio.to_thread(_prepare, options, targets, agent, settings)
-            return await job.run(lambda: start_host(host_settings, host, workers))
+            return await job.run(lambda: start_host(host_settings, host))
         finally:
             await host.kill()
-            if workers is not None:
-                await workers.close()
 
 
 async def _resume(
@@ -98,21 +95,11 @@ async def _resume(
     with with_variant(options, agent, variant_of_resumed(options, store)) as agent:
         # Nothing is started before it is known that agent and sets are what they were.
         job = _prepare(options, targets, agent, settings)
-        return await job.run(
-            lambda: start_host(_host_settings(job.agent, settings), workers=_begin_workers(settings))
-        )
+        return await job.run(lambda: start_host(_host_settings(job.agent, settings)))
 
 
 def _host_settings(agent: AgentAddress, settings: RunSettings) -> HostSettings:
     return HostSettings(agent, settings.timeout)
-
-
-def _begin_workers(settings: RunSettings) -> OwnCluster | None:
-    if not settings.scheduler:
-        return None
-    from evaltui.runner.executors import begin_workers
-
-    return begin_workers(settings.scheduler, min(settings.workers or 1, settings.parallel))
 
 
 def _prepare(
@@ -122,8 +109,6 @@ def _prepare(
     settings: RunSettings,
 ) -> Job:
     from evaltui.commands.job import prepare
-    from evaltui.runner.executors import import_executor
     from evaltui.runs.selection import RunRequest
 
-    import_executor(settings.scheduler or "")
     return prepare(options, targets, RunRequest(agent, settings=settings))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
-from evaltui.files.schedulers import OFF, local_workers
 from evaltui.runner.parent.executor import Executor, ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.held_pool import HeldPool
@@ -16,9 +13,6 @@ from evaltui.runner.parent.pool import HostPool, Listener, LoadingHost
 from evaltui.runner.parent.scoring_hosts import LocalScoring, ScoringHosts
 from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
-
-if TYPE_CHECKING:
-    from evaltui.runner.cluster.own_cluster import OwnCluster
 
 
 def executor_of(
@@ -46,30 +40,11 @@ def executor_of(
         return HostPool(settings, listener, plan.settings.parallel, plan.settings.workers, first, gate), local
     if why := missing():
         raise ExecutorError(why)
-    from evaltui.runner.cluster.executor import DaskExecutor
+    from evaltui.runner.dask.executor import DaskExecutor
 
     executor = DaskExecutor(plan, settings, listener, first, gate, on_update)
     # The files of an agent behind a network are on this machine alone.
     return executor, local if plan.agent.url else executor.scoring
-
-
-def begin_workers(scheduler: str, hosts: int) -> OwnCluster | None:
-    """Start the workers of `local:N`, each for so many hosts, before it is known what they run; None where
-    none are meant, or Dask is not installed."""
-    count = local_workers(scheduler)
-    if count is None or missing():
-        return None
-    from evaltui.runner.cluster.forking import begin_forking
-    from evaltui.runner.cluster.own_cluster import OwnCluster
-
-    begin_forking()
-    return OwnCluster(count, hosts)
-
-
-def import_executor(scheduler: str) -> None:
-    """Import what a run on a scheduler needs, where it is installed; "" and `off` are none."""
-    if scheduler not in ("", OFF) and not missing():
-        import_module("evaltui.runner.cluster.executor")
 
 
 def missing() -> str:

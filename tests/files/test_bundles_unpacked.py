@@ -151,7 +151,7 @@ def test_a_full_disk_leaves_nothing(desk, below, monkeypatch, is_used):
 
 
 async def test_a_worker_that_cannot_begin_holds_no_files(desk, tmp_path, monkeypatch):
-    on_worker = pytest.importorskip("evaltui.runner.cluster.worker")
+    on_worker = pytest.importorskip("evaltui.runner.dask.worker")
 
     def differs(*given: object) -> tuple[str, ...]:
         raise InterpreterError("/usr/bin/python: cannot be started")

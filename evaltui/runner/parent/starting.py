@@ -7,16 +7,12 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.variants import VARIANT_ERROR
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.supervisor import Host, import_limit
-
-if TYPE_CHECKING:
-    from evaltui.runner.cluster.own_cluster import OwnCluster
 
 
 @dataclass(frozen=True)
@@ -47,21 +43,14 @@ class StartedHost:
     host: Host
     loading: asyncio.Task[Json]
     close: Callable[[Host], Awaitable[None]] = Host.close
-    workers: OwnCluster | None = None
-    """The workers of `local:N`, which start meanwhile."""
 
     async def end(self) -> None:
-        """End the host and whatever it has left behind, and the workers; nothing happens where that was
-        done."""
+        """End the host and whatever it has left behind; nothing happens where that was done."""
         await self.close(self.host)
-        if self.workers is not None:
-            await self.workers.close()
 
     async def kill(self) -> None:
         """The same, by force."""
         await self.host.kill()
-        if self.workers is not None:
-            await self.workers.close()
 
 
 def spawn_host(settings: HostSettings) -> Host:
@@ -75,12 +64,10 @@ def spawn_host(settings: HostSettings) -> Host:
     )
 
 
-def start_host(
-    settings: HostSettings, host: Host | None = None, workers: OwnCluster | None = None
-) -> StartedHost:
+def start_host(settings: HostSettings, host: Host | None = None) -> StartedHost:
     """Have a host import the agent, a new one or one that was spawned for these settings."""
     host = host or spawn_host(settings)
-    return StartedHost(settings, host, begin_loading(host, settings), workers=workers)
+    return StartedHost(settings, host, begin_loading(host, settings))
 
 
 class VariantError(ValueError):

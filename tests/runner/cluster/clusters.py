@@ -102,11 +102,9 @@ class Run:
         return Counter((row.case.eval_id, row.data["status"]) for row in RunFile(self.log).repeats)
 
     def own_workers(self) -> list[psutil.Process]:
-        """The processes of `local:N`, which are forked from one that is none."""
-        for child in psutil.Process(self.process.pid).children():
-            if any("forkserver" in word for word in child.cmdline()):
-                return child.children()
-        return []
+        """The processes of `local:N`."""
+        children = psutil.Process(self.process.pid).children()
+        return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
 
     def interrupt(self) -> None:
         """As ctrl+c does in a terminal: every process of it."""

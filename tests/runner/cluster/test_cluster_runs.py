@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import socketserver
 import subprocess
 import sys
@@ -15,11 +14,7 @@ from pathlib import Path
 import pytest
 from commands.command_line import call
 
-from evaltui.runner.cluster import connecting
-from evaltui.runner.cluster.messages import FromWorker, Give, HostReady, ToWorker
-from evaltui.runner.cluster.remote_worker import RemoteWorker
 from evaltui.runs.run_file import RunFile
-from tests.numbered_cases import one_case
 
 AGENT = """
     import os
@@ -105,37 +100,8 @@ def test_verdicts_and_log_are_those_of_this_machine(shop, scheduler):
     assert len(list(RunFile(log).repeats)) == len(list(RunFile(log).cases)) == len(cases())
 
 
-def test_a_worker_takes_one_ticket_and_tells_four_things_of_a_case(write_agent, scheduler, monkeypatch):
-    """It began, what was said on both sides, it ended; and a ticket is for one chunk after the other."""
-    folder = write_agent("root_agent = lambda message, session: 'right'", name="quick")
-    data = {"eval_set_id": "quick", "eval_cases": [one_case(number) for number in range(150)]}
-    (folder / "quick.evalset.json").write_text(json.dumps(data))
-    heard: list[tuple[str, FromWorker]] = []
-    chunks: list[tuple[str, int]] = []
-    on_batch, send = RemoteWorker.on_batch, RemoteWorker.send
-
-    def hear(worker: RemoteWorker, number: int, batch: bytes) -> None:
-        heard.extend((worker.address, message) for message in pickle.loads(batch))
-        on_batch(worker, number, batch)
-
-    def tell(worker: RemoteWorker, message: ToWorker) -> None:
-        if isinstance(message, Give) and message.requests is not None:
-            chunks.append((worker.address, message.number))
-        send(worker, message)
-
-    monkeypatch.setattr(RemoteWorker, "on_batch", hear)
-    monkeypatch.setattr(RemoteWorker, "send", tell)
-    assert report(folder, "--scheduler", scheduler)[0] == 0
-    tickets = {(who, one.number): one.ticket for who, one in heard if isinstance(one, HostReady)}
-    workers = {who for who, _ in heard}
-    assert len({tickets[chunk] for chunk in chunks}) <= len(workers)
-    assert len(chunks) > 5 * len(workers)
-    of_cases = [one for _, one in heard if getattr(one, "item", None) is not None]
-    assert len(of_cases) == 4 * 150
-
-
 def test_a_scheduler_that_does_not_answer_is_said(shop, capsys, monkeypatch):
-    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr("evaltui.runner.dask.cluster._CONNECT_TIMEOUT", 0.5)
     assert call("run", shop, "--record", "off", "--scheduler", "tcp://127.0.0.1:9") == 3
     assert "tcp://127.0.0.1:9: no Dask scheduler answers" in capsys.readouterr().err
 
@@ -176,7 +142,7 @@ def answering() -> Iterator[Callable[[bytes | None], str]]:
     ],
 )
 def test_what_answers_and_is_no_scheduler_is_said(shop, capsys, monkeypatch, answering, said, told):
-    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT", 1.0)
+    monkeypatch.setattr("evaltui.runner.dask.cluster._CONNECT_TIMEOUT", 1.0)
     address = answering(said)
     assert call("run", shop, "--record", "off", "--scheduler", address) == 3
     errors = " ".join(capsys.readouterr().err.split())
@@ -230,22 +196,3 @@ def test_workers_have_the_files_of_the_agent_and_no_secret_but_those_named(write
 def test_a_variable_that_is_not_set_cannot_be_sent(shop, capsys):
     assert call("run", shop, "--scheduler", "local:1", "--ship-env", "NOWHERE_SET") == 2
     assert "NOWHERE_SET is not set" in capsys.readouterr().err
-
-
-@pytest.mark.thorough
-def test_a_worker_that_was_not_heard_for_a_while_comes_back(shop, scheduler, monkeypatch):
-    """Each of them loses what it said once: a chunk, or that a host waits for one."""
-    lost: dict[str, int] = {}
-    on_batch = RemoteWorker.on_batch
-
-    def hear(worker: RemoteWorker, number: int, batch: bytes) -> None:
-        if number > 1 and len(pickle.loads(batch)) and worker.address not in lost:
-            lost[worker.address] = number
-        else:
-            on_batch(worker, number, batch)
-
-    monkeypatch.setattr(RemoteWorker, "on_batch", hear)
-    _, there = report(shop, "--scheduler", scheduler)
-    statuses = {name: case["status"] for name, case in there.items() if case["status"] != "PASSED"}
-    assert statuses == {"other_answer": "FAILED", "other_call": "FAILED", "exits": "ERROR", "raises": "ERROR"}
-    assert lost

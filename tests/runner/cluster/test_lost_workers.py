@@ -13,6 +13,7 @@ import pytest
 from distributed.security import Security
 from runner.cluster.clusters import Run, cluster
 
+from evaltui.runs.run_file import RunFile
 from tests.numbered_cases import one_case
 from tests.waiting import wait_until
 
@@ -29,7 +30,7 @@ AGENT = """
         await asyncio.sleep(0.05)
         if message.endswith(" 17") and os.environ.get("KILLS"):
             one = psutil.Process()
-            while not any("forkserver" in word for word in one.cmdline()):
+            while not any("spawn_main" in word for word in one.cmdline()):
                 one = one.parent()
             one.kill()
         return "right"
@@ -80,6 +81,8 @@ def test_a_case_that_kills_its_worker_is_the_only_error(write_agent):
     )
     assert run.end()[0] == 3
     assert run.results() == passed_once(100, besides=17) | {("case_17", "ERROR"): 1}
+    errors = [row.data["error"]["type"] for row in RunFile(run.log).repeats if row.data.get("error")]
+    assert errors == ["WorkerLostError"]
 
 
 def test_a_stopped_worker_costs_no_case_and_may_come_back(write_agent):

@@ -6,8 +6,8 @@ import json
 import pickle
 
 from evaltui.core.model.errors import ErrorInfo
-from evaltui.runner.cluster.messages import Ended, Printed, Scored, Started, Told
-from evaltui.runner.cluster.own_texts import OwnTexts
+from evaltui.runner.dask.masking import OwnTexts
+from evaltui.runner.dask.messages import Ended, Happened, Printed, Scored, Started
 from evaltui.runner.errors import RequestFailedError
 from evaltui.runner.parent.pool import ExecutionResult
 from evaltui.runner.protocol import FilesOpened
@@ -41,7 +41,7 @@ def test_secrets_and_the_folder_are_replaced_in_every_message(tmp_path):
         "content": [f"<ORDERS_TOKEN> and <OTHER_KEY> and {KEY}", str(there / "shared" / "tools.py")],
     }
     for escaped in (True, False):
-        message = own.replaced(Told(1, 2, json.dumps(event, ensure_ascii=escaped)))
+        message = own.replaced(Happened(1, 2, json.dumps(event, ensure_ascii=escaped)))
         assert json.loads(message.text) == clean
     assert own.replaced(Printed(1, None, "stderr", "token-of-a-worker")).line == "<ORDERS_TOKEN>"
     ended = own.replaced(Ended(1, 2, ExecutionResult(error=error, state={"file": str(place)}), FilesOpened()))
@@ -63,5 +63,5 @@ def test_messages_without_any_are_not_looked_through(tmp_path):
     ):
         assert own.are_in(pickle.dumps([Started(1, 2), Printed(1, 2, "stdout", text)])) is is_there
     for escaped in (True, False):
-        assert own.are_in(pickle.dumps([Told(1, 2, json.dumps({"text": QUOTED}, ensure_ascii=escaped))]))
+        assert own.are_in(pickle.dumps([Happened(1, 2, json.dumps({"text": QUOTED}, ensure_ascii=escaped))]))
     assert own.are_in(pickle.dumps([Printed(1, 2, "stdout", QUOTED)]))

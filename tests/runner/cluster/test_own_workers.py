@@ -1,4 +1,4 @@
-"""Workers of `local:N` that Dask gives up are started again."""
+"""The scheduler and the workers of `local:N`."""
 
 from __future__ import annotations
 
@@ -6,61 +6,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator
-from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import pytest
-from distributed import Security, Status
+from distributed import Security
 from distributed.comm import connect
 
-from evaltui.runner.cluster import own_cluster
-from evaltui.runner.cluster.own_cluster import OwnCluster, OwnWorkers
+from evaltui.runner.dask.cluster import OwnCluster
 from evaltui.runner.orphans import MARK
-from evaltui.runner.parent.executor import ExecutorError
 from tests.numbered_cases import one_case
-
-
-@dataclass
-class Cluster:
-    """As much of Dask's as is asked for: it starts what it is asked to at once."""
-
-    worker_spec: dict[int, None] = field(default_factory=dict)
-    workers: dict[int, SimpleNamespace] = field(default_factory=dict)
-    started: list[int] = field(default_factory=list)
-
-    def new_worker_spec(self) -> dict[int, None]:
-        return {len(self.worker_spec): None}
-
-    def __await__(self) -> Generator[None, None, None]:
-        self.scale(len(self.worker_spec))
-        yield from ()
-
-    def scale(self, count: int) -> None:
-        missing = [name for name in range(count) if name not in self.workers]
-        self.started += missing
-        self.workers |= {name: SimpleNamespace(status=Status.running) for name in missing}
-
-
-async def test_each_that_was_given_up_or_cannot_start_is_replaced():
-    cluster = Cluster()
-    looking = OwnWorkers(cluster, 3)
-    looking.look(have_some=False)
-    assert cluster.started == []
-    await looking.start()
-    assert cluster.started == [0, 1, 2]
-    looking.look(have_some=True)
-    del cluster.workers[1]
-    cluster.workers[2].status = Status.failed
-    looking.look(have_some=True)
-    assert cluster.started == [0, 1, 2, 1, 2]
 
 
 async def test_only_the_run_itself_can_connect():
     """Anybody who can connect to a scheduler can run code in its process."""
     own = OwnCluster(1, 1)
     try:
-        cluster = (await own.opened()).cluster
+        cluster = await own.started()
         address = cluster.scheduler_address
         stranger = Security.temporary().get_connection_args("client")
         for other, arguments in ((address, stranger), (address.replace("tls:", "tcp:"), {})):
@@ -70,49 +30,6 @@ async def test_only_the_run_itself_can_connect():
         await comm.close()
     finally:
         await own.close()
-
-
-def test_a_run_to_which_no_worker_comes_back_ends(monkeypatch):
-    looking = OwnWorkers(Cluster(), 3)
-    looking.look(have_some=False)
-    monkeypatch.setattr(own_cluster, "_MOST_WAITING", -1.0)
-    looking.look(have_some=True)
-    with pytest.raises(ExecutorError, match="has come back"):
-        looking.look(have_some=False)
-
-
-SCRIPT = """
-import asyncio, multiprocessing, sys
-from evaltui.runner.cluster.forking import begin_forking
-from evaltui.runner.cluster.own_cluster import OwnCluster
-
-async def main(until):
-    begin_forking()
-    own = OwnCluster(2, 1)
-    if until == "opened":
-        await own.opened()
-    elif until == "starting":
-        await own.opened()
-        await asyncio.sleep(0.2)
-    elif until == "started":
-        await own.started()
-    await own.close()
-    await own.close()
-    while multiprocessing.active_children():
-        await asyncio.sleep(0.05)
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
-"""
-
-
-@pytest.mark.parametrize("until", ["at once", "opened", "starting", "started"])
-def test_workers_that_nothing_needs_are_ended_whenever_that_is_known(tmp_path, until):
-    """Whatever is left open is told of on standard error when the process ends."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    done = subprocess.run([sys.executable, script, until], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 TELLS_ENVIRONMENT = f"""

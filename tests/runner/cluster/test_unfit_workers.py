@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from importlib.metadata import version
@@ -13,12 +14,10 @@ from typing import Any
 
 import pytest
 from commands.command_line import call
-from runner.cluster.clusters import cluster_here
+from runner.cluster.clusters import Run, cluster_here
 
 from evaltui.files.versions import differing, versions_of
-from evaltui.runner.cluster import worker as on_worker
-from evaltui.runner.cluster.scale import ScaleOfRun
-from evaltui.runner.plan import Noted, Scaled
+from evaltui.runner.dask import worker as on_worker
 from tests.numbered_cases import one_case
 from tests.stored_runs import count
 
@@ -155,13 +154,16 @@ def test_another_python_is_another_version():
     assert differing({"Python": "2.7"}, None) == (f"Python {here} instead of 2.7",)
 
 
-def test_a_run_without_any_worker_says_once_that_it_waits(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    told: list[Noted | Scaled] = []
-    scale = ScaleOfRun("tcp://head:8786", told.append)
-    for _ in range(60):
-        scale.tell([])
-        now[0] += 0.5
-    waits = "tcp://head:8786 has no worker: the run waits for one. Start one with `dask worker`"
-    assert told == [Scaled(0, 0, 0), Noted(waits, at_once=True)]
+@pytest.mark.thorough
+def test_a_run_without_any_worker_says_once_that_it_waits(agent, monkeypatch):
+    monkeypatch.setenv("LACKING", "")
+    with cluster_here(0) as scheduler:
+        run = Run(agent, "--record", "off", "--scheduler", scheduler.scheduler_address)
+        time.sleep(15)
+        scheduler.scale(1)
+        code, said = run.end()
+    assert code == 0
+    waits = (
+        f"{scheduler.scheduler_address} has no worker: the run waits for one. Start one with `dask worker`"
+    )
+    assert said.count(waits) == 1

@@ -1,0 +1,128 @@
+"""Model calls of workers at the run's gate. It stays with the run: an actor would be lost with its worker."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from evaltui.core.model.events import Json
+from evaltui.runner.dask.messages import CallTold, Go, StopCalls, Wait
+from evaltui.runner.parent.gate.gate import Gate, GatedCall
+
+# Seconds for which a call of a worker that is lost still counts as one at a time: its model was not told.
+_STILL_ASKED = 1.0
+
+
+class WorkerCalls:
+    """The calls of one worker, where the run is. `send` passes on to the worker what the gate says."""
+
+    def __init__(self, gate: Gate | None, send: Callable[[Go | Wait | StopCalls], None]) -> None:
+        self._gate = gate
+        self._send = send
+        self._calls: dict[int, GatedCall] = {}
+
+    def on_told(self, told: CallTold) -> None:
+        gate = self._gate
+        if gate is None:
+            return
+        if told.step == "ask":
+            on_go = partial(self._send, Go(told.number))
+            on_stop = partial(self._send, StopCalls())
+            self._calls[told.number] = gate.ask(told.model, told.size, on_go, on_stop, is_first=told.is_first)
+            return
+        if (gated := self._calls.pop(told.number, None)) is None:
+            return
+        match told.step:
+            case "end":
+                gate.end(gated, told.usage)
+            case "refused":
+                gate.refused(gated, told.retry_after)
+                model = gated.call.model
+                self._send(Wait(model, gate.refused_until(model) - gate.clock()))
+            case "withdraw":
+                gate.withdraw(gated)
+
+    def close(self) -> None:
+        """The worker is lost, and its calls with it: those that models may be at work on a little later."""
+        calls, self._calls = self._calls, {}
+        loop = asyncio.get_running_loop()
+        for gated in calls.values():
+            if self._gate is None:
+                continue
+            if gated.call.began is None:
+                self._gate.withdraw(gated)
+            else:
+                loop.call_later(_STILL_ASKED, self._gate.withdraw, gated)
+
+
+class _Put(Protocol):
+    def __call__(self, message: CallTold, *, now: bool) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteCall:
+    """A model call that the run's gate knows by its number."""
+
+    number: int
+
+
+class RemoteGate:
+    """A `CallGate` on a worker. `put` passes a message on to the run."""
+
+    def __init__(self, patterns: tuple[str, ...], put: _Put) -> None:
+        self.clock: Callable[[], float] = time.monotonic
+        self.patterns = patterns
+        self._put = put
+        self._numbers = itertools.count(1)
+        self.stopped: object | None = None
+        """Set once the run makes no more calls."""
+        # Of a call that waits, what lets it go and what ends its request.
+        self._waiting: dict[int, tuple[Callable[[], None], Callable[[], None]]] = {}
+        self._refused_until: dict[str, float] = {}
+
+    def ask(
+        self,
+        model: str,
+        size: int,
+        on_go: Callable[[], None],
+        on_stop: Callable[[], None] = lambda: None,
+        *,
+        is_first: bool = False,
+    ) -> RemoteCall:
+        number = next(self._numbers)
+        self._waiting[number] = on_go, on_stop
+        self._put(CallTold(number, "ask", model, size, is_first), now=True)
+        return RemoteCall(number)
+
+    def on_message(self, message: Go | Wait | StopCalls) -> None:
+        """What the run's gate says."""
+        match message:
+            case Go(number):
+                if waiting := self._waiting.pop(number, None):
+                    waiting[0]()
+            case Wait(model, seconds):
+                self._refused_until[model] = self.clock() + seconds
+            case StopCalls():
+                self.stopped = True
+                calls, self._waiting = self._waiting, {}
+                for _, on_stop in calls.values():
+                    on_stop()
+
+    def refused_until(self, model: str) -> float:
+        return self._refused_until.get(model, -math.inf)
+
+    def end(self, gated: RemoteCall, usage: Json | None) -> None:
+        self._put(CallTold(gated.number, "end", usage=usage), now=False)
+
+    def refused(self, gated: RemoteCall, retry_after: float | None) -> None:
+        self._put(CallTold(gated.number, "refused", retry_after=retry_after), now=True)
+
+    def withdraw(self, gated: RemoteCall) -> None:
+        self._waiting.pop(gated.number, None)
+        self._put(CallTold(gated.number, "withdraw"), now=False)

@@ -1,0 +1,365 @@
+"""A run on a worker: its hosts stay for the whole run, and what they tell is passed on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from distributed import WorkerPlugin, get_worker
+
+from evaltui.core.metrics.gemini_access import GeminiAccess
+from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.events import Event, Json
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.agent_environment import environment_of, gemini_here
+from evaltui.files.bundles import Bundle
+from evaltui.files.folders import agent_folder
+from evaltui.files.interpreters import OWN, InterpreterError
+from evaltui.files.packages import own_version
+from evaltui.files.unpacking import UnpackedFiles
+from evaltui.files.versions import differing
+from evaltui.runner.dask.calls import RemoteGate
+from evaltui.runner.dask.masking import OwnTexts
+from evaltui.runner.dask.messages import (
+    Arrived,
+    Broken,
+    Ended,
+    FromWorker,
+    Go,
+    Happened,
+    LeaveScore,
+    Printed,
+    Recorded,
+    Score,
+    Scored,
+    Started,
+    StopCalls,
+    ToWorker,
+    Variables,
+    Wait,
+)
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
+from evaltui.runner.parent.pool import ExecutionResult, HostPool
+from evaltui.runner.parent.scoring_hosts import LocalScoring
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.protocol import FilesOpened, decode_event
+
+# Seconds for which events are gathered, and the characters that are sent at once.
+_GATHERED = 0.25
+_BATCH = 64_000
+
+
+@dataclass(frozen=True)
+class ClusterRun:
+    """The run, as every worker has it."""
+
+    topic: str
+    """Name of the client and the plugin, and of the topic of the events that workers log."""
+    agent: AgentAddress
+    timeout: float
+    began: float
+    """A `time.time()`."""
+    hosts: int
+    """At most so many hosts on a worker."""
+    parallel: int
+    """So many cases at once on a worker."""
+    bundle: Bundle | None = None
+    """The agent's files, for workers on other machines; None where they have the folder."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the packages that the agent imports, by name."""
+    patterns: tuple[str, ...] = ()
+    """Of the models whose calls ask the run's gate."""
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
+    """That of the run, for workers of its own."""
+
+    @property
+    def at_once(self) -> int:
+        """So many cases at once on a host."""
+        return max(1, self.parallel // self.hosts)
+
+    def settings(self, files: UnpackedFiles | None) -> HostSettings:
+        """On the clock of this machine, which has the agent's files."""
+        started = time.monotonic() - max(time.time() - self.began, 0.0)
+        settings = HostSettings(self.agent, self.timeout, started)
+        if self.bundle is None or files is None:
+            return settings
+        agent = _unpacked(self.agent, files.folder / self.bundle.agent)
+        folder = None if self.bundle.folder is None else files.folder / self.bundle.folder
+        return replace(settings, agent=agent, folder=folder)
+
+
+def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
+    """The agent as it is here: in its own Python where this machine has that, too."""
+    variant = agent.variant and replace(agent.variant, code=None)
+    has_python = agent.python is not None and agent.python.exists()
+    interpreter = agent.interpreter if has_python else OWN
+    return replace(agent, folder=folder, variant=variant, interpreter=interpreter)
+
+
+async def run_chunk(topic: str, number: int, requests: Mapping[int, Json]) -> None:
+    """A task of Dask's: a host of this worker runs the items of a chunk, each with its request."""
+    await _here(get_worker(), topic).run_chunk(number, requests)
+
+
+async def prepare(topic: str, variables: Variables, dask_worker: Any) -> GeminiAccess:
+    """Before the first chunk; returns how judges reach Gemini from here."""
+    return _here(dask_worker, topic).prepare(variables.values)
+
+
+async def hear(topic: str, messages: Sequence[ToWorker], dask_worker: Any) -> None:
+    """Messages of the run."""
+    _here(dask_worker, topic).hear(messages)
+
+
+def _here(worker: Any, topic: str) -> WorkerRun:
+    plugin = worker.plugins.get(topic)
+    if plugin is None or plugin.here is None:
+        raise RuntimeError("the run is over on this worker")
+    here: WorkerRun = plugin.here
+    return here
+
+
+class RunOnWorker(WorkerPlugin):
+    """Brings a run to every worker, those that come later included."""
+
+    def __init__(self, run: ClusterRun) -> None:
+        self.name = run.topic
+        self._run = run
+        self.here: WorkerRun | None = None
+        """Set on the worker."""
+        self._files: UnpackedFiles | None = None
+
+    async def setup(self, worker: Any) -> None:
+        if self._run.environment is not None:
+            # Dask changes it for its workers, and agents would see that.
+            os.environ.clear()
+            os.environ.update(self._run.environment)
+        try:
+            if self._run.bundle is not None:
+                below = Path(worker.local_directory, "evaltui")
+                self._files = await asyncio.to_thread(self._run.bundle.unpack, below)
+            settings = self._run.settings(self._files)
+            differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
+        except (OSError, InterpreterError) as error:
+            self._release()
+            raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
+        self.here = WorkerRun(self._run, settings, worker)
+        self.here.put(Arrived(own_version(), differences, worker.state.nthreads), now=True)
+
+    async def teardown(self, worker: Any) -> None:
+        if self.here is not None:
+            await self.here.close()
+        self._release()
+
+    def _release(self) -> None:
+        files, self._files = self._files, None
+        if files is not None:
+            files.release()
+
+
+class WorkerRun:
+    """A run on this worker."""
+
+    def __init__(self, run: ClusterRun, settings: HostSettings, worker: Any) -> None:
+        self._run = run
+        self._worker = worker
+        self._settings = settings
+        self._gate = RemoteGate(run.patterns, self.put) if run.patterns else None
+        self._scoring: LocalScoring | None = None
+        self._scores: dict[int, asyncio.Task[None]] = {}
+        self._free: list[StartedHost] = []
+        # Of a worker with more threads than hosts; a further chunk may wait here.
+        self._hosts = asyncio.Semaphore(run.hosts)
+        self._chunks: set[asyncio.Task[None]] = set()
+        # None where the run is on the same machine: nothing is masked.
+        self._masked: OwnTexts | None = None
+        self._messages: list[FromWorker] = []
+        self._size = 0
+        self._soon: asyncio.TimerHandle | None = None
+
+    def put(self, message: FromWorker, size: int = 100, *, now: bool = False) -> None:
+        """Tell the run, in batches; `size` in characters, about."""
+        self._messages.append(message)
+        self._size += size
+        if now or self._size > _BATCH:
+            self._send()
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_GATHERED, self._send)
+
+    def _send(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+        messages, self._messages, self._size, self._soon = self._messages, [], 0, None
+        batch = pickle.dumps(messages)
+        if self._masked is not None and self._masked.are_in(batch):
+            batch = pickle.dumps([self._masked.replaced(message) for message in messages])
+        self._worker.log_event(self._run.topic, {"worker": self._worker.address, "batch": batch})
+
+    def prepare(self, variables: Mapping[str, str]) -> GeminiAccess:
+        settings = self._settings = replace(self._settings, variables=variables)
+        # How many are judged at once is known to the run.
+        self._scoring = LocalScoring(
+            settings.agent,
+            1,
+            settings.timeout,
+            lambda source, line: self.put(Printed(None, None, source, line), len(line)),
+            self._gate,
+            variables,
+            settings.folder,
+        )
+        environment = environment_of(settings.agent.folder)
+        if self._run.bundle is not None:
+            of_worker = {name: value for name, value in environment.items() if variables.get(name) != value}
+            self._masked = OwnTexts(of_worker, settings.agent.code, self._run.agent.code)
+        return gemini_here({**environment, **variables})
+
+    def hear(self, messages: Sequence[ToWorker]) -> None:
+        for message in messages:
+            match message:
+                case Score():
+                    self._scores[message.number] = asyncio.create_task(self._score(message))
+                case LeaveScore(number):
+                    if task := self._scores.get(number):
+                        task.cancel()
+                case Go() | Wait() | StopCalls():
+                    if self._gate is not None:
+                        self._gate.on_message(message)
+
+    async def _score(self, message: Score) -> None:
+        answer: Json | Exception
+        assert self._scoring is not None
+        folder = str(agent_folder(self._settings.agent.folder).resolve())
+        try:
+            answer = await self._scoring.answer(message.kind, {**message.request, "agent_folder": folder})
+        except (AgentBrokenError, RequestFailedError, HostLostError, RunStoppedError) as failed:
+            answer = failed
+        finally:
+            del self._scores[message.number]
+        opened = self._scoring.opened if self._run.bundle is None else FilesOpened()
+        self.put(Scored(message.number, answer, opened), len(str(answer)), now=True)
+
+    async def run_chunk(self, number: int, requests: Mapping[int, Json]) -> None:
+        task = asyncio.create_task(self._run_chunk(number, requests))
+        self._chunks.add(task)
+        try:
+            # It is cancelled when the run is over, which Dask would take for a worker that closes.
+            await asyncio.wait([task])
+        finally:
+            self._chunks.discard(task)
+            task.cancel()
+        if not task.cancelled():
+            task.result()
+
+    async def _run_chunk(self, number: int, requests: Mapping[int, Json]) -> None:
+        async with self._hosts:
+            listener = _ChunkListener(self, number, requests, str(agent_folder(self._settings.agent.folder)))
+            pool = HostPool(self._settings, listener, self._run.at_once, 1, self._host(), self._gate)
+            if self._run.bundle is None:
+                # On another machine, files of these names are others.
+                listener.opened = lambda: pool.opened
+            try:
+                work = WorkQueue[int](len(requests))
+                work.add(requests)
+                work.close()
+                await pool.run(work)
+            finally:
+                await pool.close()
+                self._send()
+
+    def _host(self) -> StartedHost:
+        """One that has served before, else a new one; it comes back when its chunk is over."""
+        while self._free:
+            if (free := self._free.pop()).host.alive:
+                return free
+        return replace(start_host(self._settings), close=self._give_back)
+
+    async def _give_back(self, host: Host) -> None:
+        if host.alive and host.loaded.done() and host.loaded.exception() is None and not host.busy:
+            loading = asyncio.create_task(_already(host.loaded.result()))
+            self._free.append(StartedHost(self._settings, host, loading, self._give_back))
+        else:
+            await host.close()
+
+    async def close(self) -> None:
+        """The run is over."""
+        tasks = [*self._chunks, *self._scores.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._scoring is not None:
+            await self._scoring.close()
+        free, self._free = self._free, []
+        await asyncio.gather(*(started.host.close() for started in free))
+        if self._soon is not None:
+            self._soon.cancel()
+
+
+async def _already(info: Json) -> Json:
+    return info
+
+
+@dataclass
+class _ChunkListener:
+    """Passes on what a host tells of the items of a chunk, which are numbers here."""
+
+    run: WorkerRun
+    chunk: int
+    requests: Mapping[int, Json]
+    agent_folder: str
+    error: ErrorInfo | None = None
+    """Why the agent cannot be imported here."""
+    opened: Callable[[], FilesOpened] = FilesOpened
+    """The files that its hosts have opened so far."""
+
+    def message(self, item: int) -> Json:
+        request = self.requests[item]
+        if user := request.get("simulated_user"):
+            # The function that plays it is in the agent's folder, which may be another one here.
+            return {**request, "simulated_user": {**user, "agent_folder": self.agent_folder}}
+        return request
+
+    def started(self, item: int) -> None:
+        self.run.put(Started(self.chunk, item))
+
+    def happened(self, item: int, text: str) -> Event:
+        event = Event.from_json(decode_event(text))
+        self.run.put(Happened(self.chunk, item, text), len(text))
+        return event
+
+    def recorded(self, item: int, line: Json) -> None:
+        self.run.put(Recorded(self.chunk, item, line), len(str(line)))
+
+    def printed(self, item: int | None, source: str, line: str) -> None:
+        self.run.put(Printed(self.chunk, item, source, line), len(line))
+
+    def loaded(self, info: Json) -> None:
+        """It was told by the host that the run began with."""
+
+    def broken(self, error: ErrorInfo) -> None:
+        self.error = error
+        self.run.put(Broken(self.chunk, error))
+
+    async def done(self, item: int, ran: ExecutionResult) -> None:
+        if self.error is not None and ran.error is self.error:
+            # It is run elsewhere.
+            return
+        self.run.put(Ended(self.chunk, item, replace(ran, events=()), self.opened()), len(str(ran.state)))
+
+
+def dask_setup(worker: Any) -> None:
+    """What Dask does first in a worker of `local:N`, whose terminal is that of the run.
+
+    Ctrl-C goes to every process of a terminal, and the run ends its workers by itself. Not ignored: hosts
+    would inherit that.
+    """
+    signal.signal(signal.SIGINT, lambda number, frame: None)

@@ -1,0 +1,177 @@
+"""The workers of a run as the run sees them, and those that cannot be used for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from evaltui.core.metrics.gemini_access import GeminiAccess
+from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.events import Json
+from evaltui.runner.dask.calls import WorkerCalls
+from evaltui.runner.dask.chunks import Chunk
+from evaltui.runner.dask.messages import Arrived, Score, ToWorker, Variables
+from evaltui.runner.dask.worker import hear, prepare
+from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.pool import Listener
+from evaltui.runner.plan import Noted, WorkItem
+
+# Seconds after which a worker that has said nothing is one of those that could not begin. The first run on a
+# worker imports evaltui there.
+_PATIENCE = 30.0
+
+
+@dataclass(eq=False)
+class ScoreRequest:
+    message: Score
+    answer: asyncio.Future[Json] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    worker: RemoteWorker | None = None
+    """The worker that has it; None while it waits."""
+    is_alone: bool = False
+    """Whether it may have ended a worker: no other is computed beside it."""
+    deaths: int = 0
+
+
+class RemoteWorker:
+    """One worker, from its first word until it is lost or the run is over."""
+
+    def __init__(
+        self, address: str, arrived: Arrived, hosts: int, client: Any, topic: str, gate: Gate | None
+    ) -> None:
+        """It has at most so many `hosts`, and one for each of its threads."""
+        self.address = address
+        self.arrived = arrived
+        self.hosts = min(hosts, arrived.threads)
+        self.calls = WorkerCalls(gate, self.send)
+        """Its model calls at the gate."""
+        self.chunks: dict[int, Chunk] = {}
+        """Those that it was given, by number."""
+        self.requests: set[ScoreRequest] = set()
+        """What it computes metrics or asks judges for."""
+        self.gemini: GeminiAccess | None = None
+        """How judges reach Gemini from there; None until it has its variables and can be used."""
+        self._client = client
+        self._topic = topic
+        self._outbox: list[ToWorker] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    @property
+    def machine(self) -> str:
+        """The host name or address of its machine."""
+        return urlsplit(self.address).hostname or self.address
+
+    @property
+    def in_flight(self) -> int:
+        """How many items are running."""
+        return sum(len(chunk.events) for chunk in self.chunks.values())
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether it runs an item that may end it."""
+        return any(chunk.is_alone for chunk in self.chunks.values())
+
+    async def prepare(self, variables: Variables) -> None:
+        """Give it the variables of its hosts. A worker that is lost meanwhile is told of by the scheduler."""
+        answers = await self._run(prepare, variables)
+        gemini = answers.get(self.address)
+        self.gemini = gemini if isinstance(gemini, GeminiAccess) else None
+
+    def send(self, message: ToWorker) -> None:
+        self._outbox.append(message)
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send())
+
+    async def _send(self) -> None:
+        while self._outbox:
+            messages, self._outbox = self._outbox, []
+            await self._run(hear, messages)
+
+    async def _run(self, function: Callable[..., Any], argument: Any) -> dict[str, Any]:
+        answers: dict[str, Any] = await self._client.run(
+            function, self._topic, argument, workers=[self.address], on_error="return"
+        )
+        return answers
+
+    def close(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+
+
+@dataclass(frozen=True)
+class _Unfit:
+    reason: str
+    """A sentence."""
+    error: ErrorInfo | None
+    """Why the agent cannot be imported there."""
+
+
+class UnfitWorkers:
+    """By address. The user is told of each, once for what is the same on one machine."""
+
+    def __init__(self, listener: Listener[WorkItem], on_update: Callable[[Noted], None]) -> None:
+        self._listener = listener
+        self._on_update = on_update
+        self._workers: dict[str, _Unfit] = {}
+        self._notes: set[str] = set()
+        # Why some worker did not begin, and a `time.monotonic()`.
+        self._failed: tuple[str, float] | None = None
+
+    def __contains__(self, address: str) -> bool:
+        return address in self._workers
+
+    def __bool__(self) -> bool:
+        return bool(self._workers) or self._failed is not None
+
+    def __str__(self) -> str:
+        """Why, in sentences."""
+        reasons = [unfit.reason for unfit in self._workers.values()]
+        return ". ".join(dict.fromkeys([*reasons, *([self._failed[0]] if self._failed else [])]))
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """Of the first on which the agent cannot be imported; None where it is something else on all."""
+        return next((unfit.error for unfit in self._workers.values() if unfit.error is not None), None)
+
+    def are_all(self, addresses: Collection[str]) -> bool:
+        """Whether none but these is there; where some did not begin, those that are silent are such."""
+        others = [address for address in addresses if address not in self._workers]
+        if self._failed is not None and time.monotonic() - self._failed[1] > _PATIENCE:
+            others = []
+        return bool(addresses) and not others
+
+    def add(self, worker: RemoteWorker, why: ErrorInfo | str) -> None:
+        """`why` is a clause, or an error of the agent's import."""
+        if worker.address in self._workers:
+            return
+        error = why if isinstance(why, ErrorInfo) else None
+        reason = f"worker {worker.machine} is not used: {why}"
+        if error is not None and worker.arrived.differences:
+            reason += f". Its versions differ: {', '.join(worker.arrived.differences)}"
+        self._workers[worker.address] = _Unfit(reason, error)
+        if self._note(reason) and error is not None:
+            for line in error.traceback.splitlines():
+                self._listener.printed(None, "stderr", f"{worker.machine}: {line}")
+
+    def warn(self, worker: RemoteWorker) -> None:
+        """Its versions differ, and it is used all the same."""
+        self._note(f"versions on worker {worker.machine} differ: {', '.join(worker.arrived.differences)}")
+
+    def begin_failed(self, error: Exception) -> None:
+        """Some worker raised when the run was brought to it."""
+        # Dask wraps what it cannot send.
+        what = str(error) if type(error) is Exception else f"{type(error).__name__}: {error}"
+        reason = f"a worker cannot begin: {what}"
+        self._failed = reason, time.monotonic()
+        self._note(reason)
+
+    def _note(self, text: str) -> bool:
+        """Whether it is new."""
+        is_new = text not in self._notes
+        self._notes.add(text)
+        if is_new:
+            self._on_update(Noted(text))
+        return is_new
