@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -15,7 +16,6 @@ from pathlib import Path, PurePosixPath
 from evaltui.files.bundled_files import files_to_send
 from evaltui.files.folders import agent_folder, project_root
 from evaltui.files.import_names import import_root
-from evaltui.files.unpacking import UnpackedFiles, unpacked
 from evaltui.text.figures import show_size, some_of
 
 # Bytes of a file: such are models and data, which machines have by other ways; and of all files.
@@ -42,9 +42,16 @@ class Bundle:
     def fingerprint(self) -> str:
         return hashlib.sha256(self.archive).hexdigest()
 
-    def unpack(self, below: Path) -> UnpackedFiles:
-        """Its files in a folder that is named by the fingerprint. Raises OSError."""
-        return unpacked(self.archive, below, self.fingerprint[:32])
+    def unpack(self, folder: Path) -> None:
+        """Write its files, unless the folder is there. Raises OSError; then nothing is left."""
+        with tempfile.TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as temporary:
+            whole = Path(temporary, folder.name)
+            with zipfile.ZipFile(io.BytesIO(self.archive)) as source:
+                for entry in source.infolist():
+                    Path(source.extract(entry, whole)).chmod(entry.external_attr >> 16)
+            # Another run may have written it meanwhile.
+            if not folder.exists():
+                whole.rename(folder)
 
 
 def bundle_of(agent_dir: Path, imported: Collection[Path]) -> Bundle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import textwrap
@@ -173,8 +174,26 @@ def test_what_can_be_executed_can_be_so_on_a_worker(project, tmp_path):
     script = project / "agents" / "desk" / "count.sh"
     write(script, "#!/bin/sh\necho 3\n")
     script.chmod(0o755)
-    files = bundle_of(project / "agents" / "desk", []).unpack(tmp_path / "worker")
-    folder = files.folder / "agents" / "desk"
+    bundle_of(project / "agents" / "desk", []).unpack(tmp_path / "worker")
+    folder = tmp_path / "worker" / "agents" / "desk"
     assert subprocess.run([folder / "count.sh"], capture_output=True, check=True).stdout == b"3\n"
     assert not os.access(folder / "agent.py", os.X_OK)
-    files.release()
+
+
+def test_files_are_unpacked_whole_or_not_at_all(project, tmp_path, monkeypatch):
+    bundle = bundle_of(project / "agents" / "desk", [])
+    folder = tmp_path / "scratch" / "one"
+    folder.parent.mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            bundle.unpack(folder)
+    assert list(folder.parent.iterdir()) == []
+    bundle.unpack(folder)
+    bundle.unpack(folder)
+    assert list(folder.parent.iterdir()) == [folder]
+    assert (folder / "agents" / "desk" / "data" / "prices.csv").read_text() == "tea,3\n"
+
+
+def full_disk(path: Path, target: Path) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ _MOST_ITEMS = 120
 _MOST_AT_FIRST = 50
 # Chunks that each host still gets, at least: they become small, so that all hosts end together.
 _CHUNKS_LEFT = 3
+# Seconds within which a worker begins with a chunk, unless others compute there.
+_STUCK = 3.0
 # Deaths of workers that had nothing but one case, until that case is to blame.
 _DEATHS = 2
 
@@ -35,9 +38,17 @@ class Chunk:
     """Of the items that are running, what happened so far."""
     future: Any = None
     """Dask's, once a worker was given it."""
+    made: float = field(default_factory=time.monotonic)
+    has_begun: bool = False
+    """Whether its worker has begun with it."""
 
     def __post_init__(self) -> None:
         self.left = set(self.items)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it waits for long."""
+        return not self.has_begun and time.monotonic() - self.made > _STUCK
 
     @property
     def items_left(self) -> Sequence[int]:

@@ -26,6 +26,7 @@ from evaltui.runner.dask.chunks import Chunk, ChunkQueue
 from evaltui.runner.dask.cluster import OwnCluster, connected, kill_workers
 from evaltui.runner.dask.messages import (
     Arrived,
+    Begun,
     Broken,
     CallTold,
     Ended,
@@ -285,6 +286,7 @@ class DaskExecutor:
             for number in self._queue.clear():
                 await self._done(number, ExecutionResult(is_left=True))
         await self._end_if_none_is_fit()
+        await self._take_back()
         self._hand_out()
         self._tell_scale()
 
@@ -331,12 +333,25 @@ class DaskExecutor:
 
     # Chunks
 
+    def _ready_workers(self) -> list[RemoteWorker]:
+        return [worker for worker in self._fit_workers() if worker.gemini is not None]
+
+    async def _take_back(self) -> None:
+        """Chunks that do not begin, since others compute on their workers, go to workers without any."""
+        if len(self._queue) or all(worker.chunks for worker in self._ready_workers()):
+            return
+        for worker in self._workers.values():
+            for chunk in [chunk for chunk in worker.chunks.values() if chunk.is_stuck]:
+                worker.is_busy = True
+                await self._on_over(worker, chunk, is_well=True)
+                await self._client.cancel([chunk.future])
+
     def _hand_out(self) -> None:
         """Give chunks to the workers that have room for them, first to those that have the fewest."""
-        ready = [worker for worker in self._fit_workers() if worker.gemini is not None]
+        ready = self._ready_workers()
         hosts = max(self.host_count(len(self._items)), sum(worker.hosts for worker in ready))
         is_plenty = len(self._queue) > _PLENTY * hosts * self._run.at_once
-        for worker in sorted(ready, key=lambda worker: len(worker.chunks)):
+        for worker in sorted(ready, key=lambda worker: (worker.is_busy, len(worker.chunks))):
             while len(worker.chunks) < worker.hosts + is_plenty and not worker.is_reserved:
                 chunk = self._queue.take(hosts, self._run.at_once, alone=not worker.chunks)
                 if chunk is None:
@@ -410,7 +425,9 @@ class DaskExecutor:
             worker = self._workers.get(address)
             if worker is None:
                 return
-            if isinstance(message, CallTold):
+            if isinstance(message, Begun):
+                worker.on_begun(message.chunk)
+            elif isinstance(message, CallTold):
                 worker.calls.on_told(message)
             elif isinstance(message, Scored):
                 self.scoring.on_scored(worker, message)

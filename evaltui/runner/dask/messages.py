@@ -25,6 +25,13 @@ class Arrived:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A worker has begun with a chunk."""
+
+    chunk: int
+
+
+@dataclass(frozen=True)
 class Started:
     """An item was handed to a host."""
 
@@ -148,5 +155,5 @@ class StopCalls:
 
 
 OfItems = Started | Happened | Recorded | Ended
-FromWorker = Arrived | OfItems | Printed | Broken | CallTold | Scored
+FromWorker = Arrived | Begun | OfItems | Printed | Broken | CallTold | Scored
 ToWorker = Score | LeaveScore | Go | Wait | StopCalls

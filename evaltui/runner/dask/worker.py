@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +25,12 @@ from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN, InterpreterError
 from evaltui.files.packages import own_version
-from evaltui.files.unpacking import UnpackedFiles
 from evaltui.files.versions import differing
 from evaltui.runner.dask.calls import RemoteGate
 from evaltui.runner.dask.masking import OwnTexts
 from evaltui.runner.dask.messages import (
     Arrived,
+    Begun,
     Broken,
     Ended,
     FromWorker,
@@ -87,14 +88,15 @@ class ClusterRun:
         """So many cases at once on a host."""
         return max(1, self.parallel // self.hosts)
 
-    def settings(self, files: UnpackedFiles | None) -> HostSettings:
-        """On the clock of this machine, which has the agent's files."""
+    def settings(self, files: Path | None) -> HostSettings:
+        """On the clock of this machine, which has the agent's files in this folder; None where they are in
+        their own."""
         started = time.monotonic() - max(time.time() - self.began, 0.0)
         settings = HostSettings(self.agent, self.timeout, started)
         if self.bundle is None or files is None:
             return settings
-        agent = _unpacked(self.agent, files.folder / self.bundle.agent)
-        folder = None if self.bundle.folder is None else files.folder / self.bundle.folder
+        agent = _unpacked(self.agent, files / self.bundle.agent)
+        folder = None if self.bundle.folder is None else files / self.bundle.folder
         return replace(settings, agent=agent, folder=folder)
 
 
@@ -137,7 +139,8 @@ class RunOnWorker(WorkerPlugin):
         self._run = run
         self.here: WorkerRun | None = None
         """Set on the worker."""
-        self._files: UnpackedFiles | None = None
+        self.files: Path | None = None
+        """The folder of the files that were sent."""
 
     async def setup(self, worker: Any) -> None:
         if self._run.environment is not None:
@@ -145,13 +148,15 @@ class RunOnWorker(WorkerPlugin):
             os.environ.clear()
             os.environ.update(self._run.environment)
         try:
-            if self._run.bundle is not None:
-                below = Path(worker.local_directory, "evaltui")
-                self._files = await asyncio.to_thread(self._run.bundle.unpack, below)
-            settings = self._run.settings(self._files)
+            if (bundle := self._run.bundle) is not None:
+                self.files = Path(worker.local_directory, "evaltui", bundle.fingerprint[:32])
+                self.files.parent.mkdir(exist_ok=True, mode=0o700)
+                if not self.files.exists():
+                    await asyncio.to_thread(bundle.unpack, self.files)
+            settings = self._run.settings(self.files)
             differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
         except (OSError, InterpreterError) as error:
-            self._release()
+            self._remove_files(worker)
             raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
         self.here = WorkerRun(self._run, settings, worker)
         self.here.put(Arrived(own_version(), differences, worker.state.nthreads), now=True)
@@ -159,12 +164,14 @@ class RunOnWorker(WorkerPlugin):
     async def teardown(self, worker: Any) -> None:
         if self.here is not None:
             await self.here.close()
-        self._release()
+        self._remove_files(worker)
 
-    def _release(self) -> None:
-        files, self._files = self._files, None
-        if files is not None:
-            files.release()
+    def _remove_files(self, worker: Any) -> None:
+        """With all that agents have written there, unless another run uses them."""
+        files, self.files = self.files, None
+        others = [getattr(plugin, "files", None) for plugin in worker.plugins.values()]
+        if files is not None and files not in others:
+            shutil.rmtree(files, ignore_errors=True)
 
 
 class WorkerRun:
@@ -249,6 +256,7 @@ class WorkerRun:
         self.put(Scored(message.number, answer, opened), len(str(answer)), now=True)
 
     async def run_chunk(self, number: int, requests: Mapping[int, Json]) -> None:
+        self.put(Begun(number), now=True)
         task = asyncio.create_task(self._run_chunk(number, requests))
         self._chunks.add(task)
         try:

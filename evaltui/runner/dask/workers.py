@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,8 @@ from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.pool import Listener
 from evaltui.runner.plan import Noted, WorkItem
 
+# Seconds.
+_AGAIN = 0.5
 # Seconds after which a worker that has said nothing is one of those that could not begin. The first run on a
 # worker imports evaltui there.
 _PATIENCE = 30.0
@@ -50,14 +53,23 @@ class RemoteWorker:
         """Its model calls at the gate."""
         self.chunks: dict[int, Chunk] = {}
         """Those that it was given, by number."""
+        self.is_busy = False
+        """Whether others compute there: a chunk did not begin, and none has since."""
         self.requests: set[ScoreRequest] = set()
         """What it computes metrics or asks judges for."""
         self.gemini: GeminiAccess | None = None
         """How judges reach Gemini from there; None until it has its variables and can be used."""
         self._client = client
         self._topic = topic
+        self._is_closed = False
         self._outbox: list[ToWorker] = []
         self._sending: asyncio.Task[None] | None = None
+
+    def on_begun(self, number: int) -> None:
+        """It has begun with a chunk."""
+        self.is_busy = False
+        if chunk := self.chunks.get(number):
+            chunk.has_begun = True
 
     @property
     def machine(self) -> str:
@@ -75,10 +87,8 @@ class RemoteWorker:
         return any(chunk.is_alone for chunk in self.chunks.values())
 
     async def prepare(self, variables: Variables) -> None:
-        """Give it the variables of its hosts. A worker that is lost meanwhile is told of by the scheduler."""
-        answers = await self._run(prepare, variables)
-        gemini = answers.get(self.address)
-        self.gemini = gemini if isinstance(gemini, GeminiAccess) else None
+        """Give it the variables of its hosts."""
+        self.gemini = await self._run(prepare, variables)
 
     def send(self, message: ToWorker) -> None:
         self._outbox.append(message)
@@ -90,13 +100,20 @@ class RemoteWorker:
             messages, self._outbox = self._outbox, []
             await self._run(hear, messages)
 
-    async def _run(self, function: Callable[..., Any], argument: Any) -> dict[str, Any]:
-        answers: dict[str, Any] = await self._client.run(
-            function, self._topic, argument, workers=[self.address], on_error="return"
-        )
-        return answers
+    async def _run(self, function: Callable[..., Any], argument: Any) -> Any:
+        """Again until it succeeds: of a worker that is lost, the scheduler tells."""
+        while not self._is_closed:
+            with suppress(OSError, TimeoutError):
+                answers = await self._client.run(
+                    function, self._topic, argument, workers=[self.address], on_error="return"
+                )
+                if not isinstance(answer := answers[self.address], Exception):
+                    return answer
+            await asyncio.sleep(_AGAIN)
+        return None
 
     def close(self) -> None:
+        self._is_closed = True
         if self._sending is not None:
             self._sending.cancel()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,34 +60,23 @@ def test_a_budget_that_is_used_up_stops_every_worker(parrot, scheduler, gemini: 
     assert len(gemini.requests) == 40
 
 
-def throttled(run: Run) -> Iterator[float]:
-    """Of each result in the file of a run, the seconds that its calls waited."""
-    return (row.data.get("throttled", 0.0) for row in RunFile(run.log).repeats)
-
-
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("fresh_hosts")
-def test_five_thousand_calls_of_four_workers_stay_within_the_limits(parrot, gemini: GeminiServer, capsys):
+def test_many_calls_of_all_workers_stay_within_the_limits(parrot, gemini: GeminiServer):
     gemini.respond = counted = Counted(0.05)
-    write_cases(parrot, 500, turns=10)
-    limits = ("--limit", "gemini-*:rpm=2500,concurrent=20")
-    run = Run(parrot, "--record", "off", "--scheduler", "local:4", "--parallel", "8", *limits)
+    write_cases(parrot, 100, turns=5)
+    limits = ("--limit", "gemini-*:rpm=400,concurrent=10")
+    run = Run(parrot, "--record", "off", "--scheduler", "local:2", "--parallel", "8", *limits)
 
     code, said = run.end()
 
     assert code == 0, said
-    assert run.results() == {(f"case_{number}", "PASSED"): 1 for number in range(500)}
-    assert len(gemini.requests) == 5000
-    assert counted.most_within(60.0) <= 2500
-    assert counted.most_at_once <= 20
-    waits = list(throttled(run))
-    assert sum(waits) > 0.0
-    with capsys.disabled():
-        print(
-            f"{counted.most_within(60.0)} calls in a minute at most, {counted.most_at_once} at once, "
-            f"throttled {sum(waits):.0f} s in {sum(map(bool, waits))} cases"
-        )
+    assert run.results() == {(f"case_{number}", "PASSED"): 1 for number in range(100)}
+    assert len(gemini.requests) == 500
+    assert counted.most_within(60.0) <= 400
+    assert counted.most_at_once <= 10
+    assert sum(row.data.get("throttled", 0.0) for row in RunFile(run.log).repeats) > 0.0
 
 
 @pytest.mark.thorough

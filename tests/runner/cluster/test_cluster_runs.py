@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from commands.command_line import call
+from distributed import Client, Event
+from runner.cluster.clusters import cluster_here
 
 from evaltui.runs.run_file import RunFile
 
@@ -196,3 +198,14 @@ def test_workers_have_the_files_of_the_agent_and_no_secret_but_those_named(write
 def test_a_variable_that_is_not_set_cannot_be_sent(shop, capsys):
     assert call("run", shop, "--scheduler", "local:1", "--ship-env", "NOWHERE_SET") == 2
     assert "NOWHERE_SET is not set" in capsys.readouterr().err
+
+
+def test_a_worker_that_computes_for_others_holds_up_no_case(shop):
+    with cluster_here(2) as cluster, Client(cluster, set_as_default=False) as other:
+        is_over = Event(client=other)
+        worker = next(iter(cluster.workers.values())).address
+        computing = other.submit(is_over.wait, 200, workers=[worker], pure=False)
+        assert report(shop, "--scheduler", cluster.scheduler_address) == report(shop)
+        assert not computing.done()
+        is_over.set()
+        computing.result()

@@ -24,13 +24,15 @@ AGENT = """
 
     async def root_agent(message, session):
         if message == "secrets":
+            print(os.environ["ORDERS_TOKEN"])
+            session.state["file"] = __file__
             return f"{os.environ['ORDERS_TOKEN']} {os.environ['SHIPPED_TOKEN']}"
         if message == "raise":
             raise KeyError(message)
         await asyncio.sleep(0.02)
         return "right"
 """
-SECRETS = {"ORDERS_TOKEN": "token-of-the-worker", "SHIPPED_TOKEN": "token-of-the-run"}
+SECRETS = {"ORDERS_TOKEN": 'tok"en\\väl-of-the-worker', "SHIPPED_TOKEN": "token-of-the-run"}
 
 
 @pytest.fixture
@@ -88,10 +90,11 @@ def test_nothing_of_a_worker_is_in_the_report_and_nothing_of_the_run_on_the_sche
     report = json.loads(path.read_text())
     written = path.read_text() + Path(report["log"]).read_text(errors="replace")
     assert "<ORDERS_TOKEN> <SHIPPED_TOKEN>" in written
-    for secret in SECRETS.values():
+    assert str(agent / "agent.py") in written
+    for secret in (*SECRETS.values(), "of-the-worker", "scratch"):
         assert secret not in written
         assert secret not in kept(elsewhere.address)
-    assert f'File "{agent / "agent.py"}", line 8' in report["cases"][1]["error"]["traceback"]
+    assert f'File "{agent / "agent.py"}", line 10' in report["cases"][1]["error"]["traceback"]
     assert plugins(elsewhere.address) == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,13 +48,13 @@ def passed_once(count: int, besides: int | None = None) -> dict[tuple[str, str],
 
 
 def test_a_killed_worker_costs_no_case(write_agent):
-    run = Run(agent_of(write_agent, 600), "--record", "off", "--scheduler", "local:3")
+    run = Run(agent_of(write_agent, 300), "--record", "off", "--scheduler", "local:2")
     run.wait_for_results(20)
     run.own_workers()[0].kill()
-    run.wait_for_results(120)
+    run.wait_for_results(100)
     run.own_workers()[-1].kill()
     assert run.end()[0] == 0
-    assert run.results() == passed_once(600)
+    assert run.results() == passed_once(300)
 
 
 def test_workers_that_dask_gives_up_come_back(write_agent):
@@ -85,15 +84,13 @@ def test_a_case_that_kills_its_worker_is_the_only_error(write_agent):
     assert errors == ["WorkerLostError"]
 
 
-def test_a_stopped_worker_costs_no_case_and_may_come_back(write_agent):
-    with cluster(2) as started:
-        run = Run(agent_of(write_agent, 900), "--record", "off", "--scheduler", started.address)
+def test_a_silent_worker_costs_no_case(write_agent):
+    with cluster(2, environ={"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}) as started:
+        run = Run(agent_of(write_agent, 300), "--record", "off", "--scheduler", started.address)
         run.wait_for_results(20)
         started.workers[0].send_signal(signal.SIGSTOP)
-        time.sleep(40)
-        started.workers[0].send_signal(signal.SIGCONT)
         assert run.end()[0] == 0
-    assert run.results() == passed_once(900)
+    assert run.results() == passed_once(300)
 
 
 def test_a_lost_scheduler_is_said_and_the_rest_is_resumed(write_agent):
@@ -148,7 +145,7 @@ def test_tls_with_a_certificate_of_its_own(write_agent, tmp_path):
     assert run.results() == passed_once(40)
 
 
-def test_ten_thousand_cases_come_to_what_they_come_to_here(write_agent, capsys):
+def test_two_thousand_cases_come_to_what_they_come_to_here(write_agent):
     folder = write_agent(
         """
         def root_agent(message, session):
@@ -156,16 +153,12 @@ def test_ten_thousand_cases_come_to_what_they_come_to_here(write_agent, capsys):
         """,
         name="quick",
     )
-    data = {"eval_set_id": "quick", "eval_cases": [one_case(number) for number in range(10_000)]}
+    data = {"eval_set_id": "quick", "eval_cases": [one_case(number) for number in range(2000)]}
     (folder / "quick.evalset.json").write_text(json.dumps(data))
-    seconds = {}
     results = {}
-    for scheduler in ("off", "local:4"):
-        began = time.monotonic()
+    for scheduler in ("off", "local:2"):
         run = Run(folder, "--record", "off", "--workers", "1", "--scheduler", scheduler)
         assert run.end()[0] == 1
-        seconds[scheduler], results[scheduler] = time.monotonic() - began, run.results()
-    assert results["local:4"] == results["off"]
+        results[scheduler] = run.results()
+    assert results["local:2"] == results["off"]
     assert set(results["off"].values()) == {1}
-    with capsys.disabled():
-        print({scheduler: round(taken, 1) for scheduler, taken in seconds.items()})
