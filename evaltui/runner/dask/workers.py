@@ -118,57 +118,48 @@ class RemoteWorker:
             self._sending.cancel()
 
 
-@dataclass(frozen=True)
-class _Unfit:
-    reason: str
-    """A sentence."""
-    error: ErrorInfo | None
-    """Why the agent cannot be imported there."""
-
-
 class UnfitWorkers:
-    """By address. The user is told of each, once for what is the same on one machine."""
+    """The user is told of each, once for what is the same on one machine."""
 
     def __init__(self, listener: Listener[WorkItem], on_update: Callable[[Noted], None]) -> None:
         self._listener = listener
         self._on_update = on_update
-        self._workers: dict[str, _Unfit] = {}
+        # By address, why: a sentence.
+        self._reasons: dict[str, str] = {}
         self._notes: set[str] = set()
         # Why some worker did not begin, and a `time.monotonic()`.
         self._failed: tuple[str, float] | None = None
+        self.error: ErrorInfo | None = None
+        """Why the agent cannot be imported on the first on which it cannot."""
 
     def __contains__(self, address: str) -> bool:
-        return address in self._workers
+        return address in self._reasons
 
     def __bool__(self) -> bool:
-        return bool(self._workers) or self._failed is not None
+        return bool(self._reasons) or self._failed is not None
 
     def __str__(self) -> str:
         """Why, in sentences."""
-        reasons = [unfit.reason for unfit in self._workers.values()]
-        return ". ".join(dict.fromkeys([*reasons, *([self._failed[0]] if self._failed else [])]))
-
-    @property
-    def error(self) -> ErrorInfo | None:
-        """Of the first on which the agent cannot be imported; None where it is something else on all."""
-        return next((unfit.error for unfit in self._workers.values() if unfit.error is not None), None)
+        failed = [self._failed[0]] if self._failed else []
+        return ". ".join(dict.fromkeys([*self._reasons.values(), *failed]))
 
     def are_all(self, addresses: Collection[str]) -> bool:
         """Whether none but these is there; where some did not begin, those that are silent are such."""
-        others = [address for address in addresses if address not in self._workers]
+        others = [address for address in addresses if address not in self._reasons]
         if self._failed is not None and time.monotonic() - self._failed[1] > _PATIENCE:
             others = []
         return bool(addresses) and not others
 
     def add(self, worker: RemoteWorker, why: ErrorInfo | str) -> None:
         """`why` is a clause, or an error of the agent's import."""
-        if worker.address in self._workers:
+        if worker.address in self._reasons:
             return
         error = why if isinstance(why, ErrorInfo) else None
         reason = f"worker {worker.machine} is not used: {why}"
         if error is not None and worker.arrived.differences:
             reason += f". Its versions differ: {', '.join(worker.arrived.differences)}"
-        self._workers[worker.address] = _Unfit(reason, error)
+        self._reasons[worker.address] = reason
+        self.error = self.error or error
         if self._note(reason) and error is not None:
             for line in error.traceback.splitlines():
                 self._listener.printed(None, "stderr", f"{worker.machine}: {line}")
