@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, redirect_stderr, suppress
 from multiprocessing import resource_tracker
+from platform import python_version_tuple
 from typing import Any
 
 import dask
@@ -145,9 +146,10 @@ async def connected(scheduler: str, own: OwnCluster | None, topic: str) -> Async
         except Exception as error:
             # What is no scheduler may answer anything, and Dask raises whatever comes of reading it.
             raise ExecutorError(_unreachable(scheduler, error)) from error
-        # Where code of this Python cannot be read, the scheduler stores what it stores.
-        with suppress(Exception):
-            await client.run_on_scheduler(_tidying(topic))
+        # Another Python could not run code of this one.
+        with suppress(OSError):
+            if (await client.run_on_scheduler(python_version_tuple))[:2] == python_version_tuple()[:2]:
+                await client.run_on_scheduler(_tidying(topic))
         yield client
     finally:
         # A scheduler that is gone does not say goodbye.

@@ -7,7 +7,7 @@ import os
 import pickle
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +120,7 @@ class DaskExecutor:
         self._tasks: dict[str, tuple[RemoteWorker, Chunk]] = {}
         self._submitted = asyncio.Event()
         self._has_subscribed = asyncio.Event()
+        self._helpers: list[asyncio.Task[None]] = []
         self._inbox: asyncio.Queue[tuple[RemoteWorker, FromWorker | _Over | None]] = asyncio.Queue()
         self._workers: dict[str, RemoteWorker] = {}
         self._unfit = UnfitWorkers(listener, on_update)
@@ -218,7 +219,8 @@ class DaskExecutor:
         try:
             async with asyncio.TaskGroup() as self._group:
                 feeding = self._group.create_task(self._feed(work))
-                helpers = [self._group.create_task(task) for task in (self._follow(), self._read_all())]
+                self._start(self._follow())
+                self._start(self._read_all())
                 await self._begin()
                 while self._left or not feeding.done():
                     await self._look()
@@ -227,7 +229,7 @@ class DaskExecutor:
                 while not self.scoring.room.empty.is_set():
                     await self._look()
                     await self._wait_for(self.scoring.room.empty)
-                for task in helpers:
+                for task in self._helpers:
                     task.cancel()
         except* ExecutorError as errors:
             raise errors.exceptions[0] from None
@@ -238,12 +240,17 @@ class DaskExecutor:
                 worker.close()
             await self._end()
 
+    def _start(self, helper: Coroutine[Any, Any, None]) -> None:
+        """Run something until all items have ended."""
+        self._helpers.append(self._group.create_task(helper))
+
     async def _begin(self) -> None:
         self._client.subscribe_topic("all", self._on_scheduler)
         self._client.subscribe_topic(self._run.topic, self._on_batch)
-        while not self._has_subscribed.is_set():
+        while not self._has_subscribed.is_set() and self._client.status == "running":
             # Subscribing goes another way than calls do, which may overtake it.
-            await self._client.log_event(self._run.topic, {})
+            with suppress(OSError):
+                await self._client.log_event(self._run.topic, {})
             await self._wait_for(self._has_subscribed, _SOON)
         try:
             await self._client.register_plugin(RunOnWorker(self._run), name=self._run.topic)
@@ -340,11 +347,11 @@ class DaskExecutor:
         """Chunks that do not begin, since others compute on their workers, go to workers without any."""
         if len(self._queue) or all(worker.chunks for worker in self._ready_workers()):
             return
-        for worker in self._workers.values():
+        for worker in [*self._workers.values()]:
             for chunk in [chunk for chunk in worker.chunks.values() if chunk.is_stuck]:
                 worker.is_busy = True
+                await self._cancel([chunk])
                 await self._on_over(worker, chunk, is_well=True)
-                await self._client.cancel([chunk.future])
 
     def _hand_out(self) -> None:
         """Give chunks to the workers that have room for them, first to those that have the fewest."""
@@ -374,6 +381,11 @@ class DaskExecutor:
         self._completed.add(chunk.future)
         self._submitted.set()
 
+    async def _cancel(self, chunks: Sequence[Chunk]) -> None:
+        # Of a scheduler that is lost, no task goes on.
+        with suppress(OSError):
+            await self._client.cancel([chunk.future for chunk in chunks])
+
     async def _follow(self) -> None:
         """Dask's tasks as they complete: by then, whatever they told is in the inbox."""
         while True:
@@ -386,7 +398,7 @@ class DaskExecutor:
     async def _on_over(self, worker: RemoteWorker, chunk: Chunk, *, is_well: bool) -> None:
         """Dask's task is over. What has not ended of its chunk was not run to its end."""
         if worker.chunks.pop(chunk.number, None) is None:
-            # The worker was lost.
+            # It was cancelled.
             return
         if not is_well:
             await self._lose(chunk)
@@ -444,7 +456,7 @@ class DaskExecutor:
         elif arrived.differences:
             self._unfit.warn(worker)
         if address not in self._unfit:
-            self._group.create_task(self._prepare(worker))
+            self._start(self._prepare(worker))
         self._changed.set()
 
     async def _prepare(self, worker: RemoteWorker) -> None:
@@ -466,12 +478,10 @@ class DaskExecutor:
             worker, message = await self._inbox.get()
             match message:
                 case None:
-                    futures = [chunk.future for chunk in worker.chunks.values()]
-                    chunks, worker.chunks = worker.chunks, {}
-                    for chunk in chunks.values():
-                        await self._lose(chunk)
-                    await self._client.cancel(futures)
-                    self._changed.set()
+                    chunks = [*worker.chunks.values()]
+                    await self._cancel(chunks)
+                    for chunk in chunks:
+                        await self._on_over(worker, chunk, is_well=False)
                 case (Chunk() as chunk, bool() as is_well):
                     await self._on_over(worker, chunk, is_well=is_well)
                 case Started() | Happened() | Recorded() | Ended():
