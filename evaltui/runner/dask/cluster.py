@@ -36,6 +36,8 @@ _CONFIG = {
     "distributed.worker.http.routes": [],
     # Every process of Dask measures itself a hundred times a second, and nobody sees it.
     "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
     "distributed.scheduler.worker-ttl": "30s",
 }
 

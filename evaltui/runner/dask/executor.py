@@ -371,7 +371,8 @@ class DaskExecutor:
             run_chunk,
             self._run.topic,
             chunk.number,
-            requests,
+            # Dask looks for futures in whatever else it is given.
+            pickle.dumps(requests),
             key=f"{self._run.topic}-{chunk.number}",
             workers=[worker.address],
             pure=False,

@@ -108,9 +108,9 @@ def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
     return replace(agent, folder=folder, variant=variant, interpreter=interpreter)
 
 
-async def run_chunk(topic: str, number: int, requests: Mapping[int, Json]) -> None:
-    """A task of Dask's: a host of this worker runs the items of a chunk, each with its request."""
-    await _here(get_worker(), topic).run_chunk(number, requests)
+async def run_chunk(topic: str, number: int, requests: bytes) -> None:
+    """A task of Dask's: a host of this worker runs the items of a chunk; each has its request, pickled."""
+    await _here(get_worker(), topic).run_chunk(number, pickle.loads(requests))
 
 
 async def prepare(topic: str, variables: Variables, dask_worker: Any) -> GeminiAccess:
