@@ -275,7 +275,7 @@ def _request_lines(call: WaitingCall, count: int) -> Iterator[Line]:
     if request.payload is not None:
         yield [("  payload  ", "muted"), (show_value(request.payload, _MAX_PAYLOAD), "")]
     others = "" if count == 1 else f"; {count - 1} more to respond to"
-    yield [("  takes  ", "muted"), (f"{visible(request.takes)}{others}", "muted")]
+    yield [("  takes  ", "muted"), (f"{visible(request.accepts)}{others}", "muted")]
 
 
 def _file(part: Json) -> str:

@@ -1,1 +1,1 @@
-"""What eval data means: pure functions and plain data, no file, no process, no screen."""
+"""Pure functions and plain data for eval sets, metrics and results; no file, no process, no screen."""

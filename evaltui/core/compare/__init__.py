@@ -1,1 +1,1 @@
-"""What differs between expected and actual, and between one run and another."""
+"""Differences between expected and actual, and between one run and another."""

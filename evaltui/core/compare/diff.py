@@ -1,4 +1,4 @@
-"""What differs between what a turn was expected to do and what it did: calls, arguments and state."""
+"""Differences between the expected and the actual side of a turn: calls, arguments and state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Side:
 
 
 def expectation_of(invocation: Invocation) -> Literal["these calls", "no calls", "unspecified"]:
-    """What the expected side of a turn says of tool calls."""
+    """The kind of expectation that a turn has of its tool calls."""
     if invocation.intermediate_data is None:
         return "unspecified"
     return "these calls" if tool_calls(invocation.intermediate_data) else "no calls"
@@ -113,18 +113,18 @@ def align_calls(
     my_keys, their_keys = numbered(mine, theirs)
     side_of = dict(zip([*their_keys, *my_keys], [*theirs, *mine], strict=True))
     left, right = (
-        Side(keys, [call_keys(one.name, one.call.args, rules)[0] for one in side] if rules else keys)
+        Side(keys, [call_keys(item.name, item.call.args, rules)[0] for item in side] if rules else keys)
         for keys, side in ((my_keys, mine), (their_keys, theirs))
     )
 
-    def cost(one: int, other: int) -> float:
-        return 0.0 if one == other else _change_cost(side_of[one], side_of[other], rules)
+    def cost(item: int, other: int) -> float:
+        return 0.0 if item == other else _change_cost(side_of[item], side_of[other], rules)
 
     # Of equally good alignments the choice must not depend on which side is called expected.
     if repr(expected) <= repr(actual):
         pairs = align(left, right, cost)
     else:
-        pairs = [(i, j) for j, i in align(right, left, lambda one, other: cost(other, one))]
+        pairs = [(i, j) for j, i in align(right, left, lambda item, other: cost(other, item))]
     elsewhere = _moved(mine, theirs, pairs, rules)
     moved_from = set(elsewhere.values())
 
@@ -187,13 +187,13 @@ def _moved(
     moved = {j: waiting[actual[j]].popleft() for j in left_actual if waiting.get(actual[j])}
     if not rules:
         return moved
-    taken = set(moved.values())
-    left_expected = [i for i in left_expected if i not in taken]
+    moved_from = set(moved.values())
+    left_expected = [i for i in left_expected if i not in moved_from]
     left_actual = [j for j in left_actual if j not in moved]
     by_rule = most_pairs(
         [expected[i] for i in left_expected],
         [actual[j] for j in left_actual],
-        lambda one, other: same_args(one.name, one.call.args, other.call.args, rules),
+        lambda side, other: same_args(side.name, side.call.args, other.call.args, rules),
         lambda side: call_keys(side.name, side.call.args, rules),
     )
     return moved | {left_actual[j]: left_expected[i] for i, j in by_rule.items()}

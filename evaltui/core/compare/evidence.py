@@ -27,7 +27,7 @@ class Paired:
     @computed_field
     @property
     def p(self) -> float:
-        """Of McNemar's exact test, two-sided: how likely so much or more differs by chance."""
+        """p-value of McNemar's exact test, two-sided: the chance of a difference this large or larger."""
         return mcnemar_exact(self.better, self.worse)
 
     def is_worse(self, alpha: float) -> bool:

@@ -49,7 +49,7 @@ class Reason:
 
 
 def sentence(result: CaseResult | RepeatResult) -> str:
-    """As `why`, as text."""
+    """The reasons of `why` as plain text."""
     return draw(why(result), color=False)
 
 
@@ -74,7 +74,7 @@ def why(result: CaseResult | RepeatResult) -> Line:
 
 
 def policy_in_words(case: CaseResult) -> str:
-    """What decides over the repeats: `policy majority met`, or the words of a sequential test."""
+    """The rule that decides over the repeats: `policy majority met`, or the words of a sequential test."""
     if case.decision is not None:
         return case.decision.in_words
     return f"policy {case.policy} {'met' if case.policy_met else 'not met'}"
@@ -192,14 +192,14 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
         *(about_state if result.state else ()),
         *(metric for metric in about_findings if judged[metric.name]),
     ]
-    found = [reason for reasons in judged.values() for reason in reasons]
+    findings = [reason for reasons in judged.values() for reason in reasons]
 
     if result.error:
         turn = result.error.turn
         yield _same(crash_text(result.error), None if turn is None else turn + 1)
-    of_turns = [*calls, *answers, *(reason for reason in found if reason.turn)]
+    of_turns = [*calls, *answers, *(reason for reason in findings if reason.turn)]
     yield from sorted(of_turns, key=lambda reason: reason.turn or 0)
-    yield from (reason for reason in found if not reason.turn)
+    yield from (reason for reason in findings if not reason.turn)
     yield from map(_state_reason, result.state)
     yield from (_metric_reason(metric) for metric in failed if metric not in explained)
     yield from _error_reasons([metric for metric in result.metrics if metric.status is Status.ERROR])
@@ -207,14 +207,14 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
         # An agent that raised is the reason why nothing could be evaluated.
         missing = [metric for metric in result.metrics if metric.status is Status.NOT_EVALUATED]
         # Without any verdict, those that may be left out are the reason, too.
-        is_undecided = result.status is Status.NOT_EVALUATED and all(one.is_optional for one in missing)
+        is_undecided = result.status is Status.NOT_EVALUATED and all(metric.is_optional for metric in missing)
         yield from (_metric_reason(metric) for metric in missing if is_undecided or not metric.is_optional)
         if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
             yield _same("no metric evaluated")
 
 
 def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[Reason]:
-    """Those of a turn beyond what is ever shown of it are only counted: they have no text."""
+    """Reasons in the calls of each turn; those beyond MAX_REASONS are only counted and have no text."""
     for index, turn in enumerate(turns):
         if not turn.checks_calls:
             continue
@@ -244,16 +244,16 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
 
 
 def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
-    """What the judge found to be wrong in the turns that failed."""
+    """The faults that the judge found in the turns that failed."""
     whole = info_of(metric.name).whole_conversation
     failed = [number for number, turn in enumerate(metric.per_invocation) if turn.status is Status.FAILED]
     for number in failed or range(len(metric.per_invocation)):
         at = None if whole else number + 1
-        found = findings_in(metric, number)
-        if number in failed and not found:
+        findings = findings_in(metric, number)
+        if number in failed and not findings:
             name, why = visible(metric.name), _why(metric.per_invocation[number].reason)
             yield Reason([(f"{name} failed{why}", "")], f"{name}{why}", at)
-        for finding in found:
+        for finding in findings:
             if finding.good is False:
                 what, votes = _finding_text(finding, metric), _votes(finding)
                 yield Reason([(f"{what}{votes}{_why(finding.why)}", "")], what, at)
@@ -270,7 +270,7 @@ def _votes(finding: Finding) -> str:
 
 
 def _finding_text(finding: Finding, metric: MetricResult) -> str:
-    """What a judge found: `rubric polite: no`."""
+    """A judge's finding in words: `rubric polite: no`."""
     match finding.subject:
         case "rubric":
             return f"rubric {finding.name}: no"
@@ -357,7 +357,8 @@ def _state_reason(diff: StateDiff) -> Reason:
 
 
 def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[Reason]:
-    """What keeps several metrics from being judged is told once: it is one judge that does not answer."""
+    """Reasons of metrics with an error; metrics that one judge could not judge for one cause share a
+    reason."""
     unjudged: dict[tuple[str, str], list[str]] = {}
     for metric in metrics:
         if metric.judge is None:
@@ -371,7 +372,7 @@ def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[Reason]:
 
 
 def _judge_error(metric: MetricResult) -> str:
-    """What the first turn without a verdict says of it."""
+    """The error of a judged metric in words: that of its first turn without a verdict, else its own."""
     if any(turn.status is Status.ERROR and turn.reason for turn in metric.per_invocation):
         return metric_reason(replace(metric, reason=""))
     return error_text(metric.error) if metric.error else metric_reason(metric)
@@ -391,7 +392,7 @@ def _metric_reason(metric: MetricResult) -> Reason:
 
 
 def metric_reason(metric: MetricResult) -> str:
-    """What a metric says of its verdict, on one line: of the case, else of the first turn that shares it."""
+    """The reason of a metric's verdict on one line: the case's, else that of the first turn of that status."""
     per_turn = (turn.reason for turn in metric.per_invocation if turn.status is metric.status and turn.reason)
     return cut(visible((metric.reason or next(per_turn, "")).strip()), MAX_MESSAGE)
 
@@ -404,7 +405,8 @@ def error_text(error: ErrorInfo) -> str:
 
 
 def crash_text(error: ErrorInfo) -> str:
-    """What ended a case: `no response within 30 s (tools.py:41 in wait). Raise --timeout or fix the tool`."""
+    """The error that ended a case: `no response within 30 s (tools.py:41 in wait). Raise --timeout or fix
+    the tool`."""
     message = error.message.partition("\n")[0]
     if error.type != "TimeoutError" or not message.startswith("no response within"):
         return error_text(error)

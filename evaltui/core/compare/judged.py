@@ -1,4 +1,4 @@
-"""What judges found: verdicts, votes, reasons."""
+"""Findings of judges: verdicts, votes and rationales."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ class Finding:
         """The rationale of the vote that decided; of what was not judged, why it was not. As it was given."""
         deciding = deciding_vote(self.judgement)
         problems = (vote.problem for vote in self.judgement.votes if vote.problem)
-        given = self.judgement.rationale or (deciding.rationale if deciding else "")
-        return given or (next(problems, "") if self.judgement.score is None else "")
+        rationale = self.judgement.rationale or (deciding.rationale if deciding else "")
+        return rationale or (next(problems, "") if self.judgement.score is None else "")
 
 
 def deciding_vote(judgement: Judgement) -> Vote | None:
@@ -124,7 +124,7 @@ def findings(metric: MetricResult) -> Iterator[Finding]:
 
 
 def findings_in(metric: MetricResult, turn: int) -> list[Finding]:
-    """What was found in a turn, counted from 0; nothing where it was not judged, or is not there."""
+    """The findings on a turn, counted from 0; empty where the turn was not judged or does not exist."""
     judgements = metric.per_invocation[turn].judgements if turn < len(metric.per_invocation) else ()
     if not judgements:
         return []

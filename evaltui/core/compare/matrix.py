@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def cost(self) -> Cost | None:
-        """What the agent costs in one run of it; None where nobody knows."""
+        """Cost of the agent in one run of the case; None where it is unknown."""
         cost = self.case.costs.get("agent") if self.case else None
         return cost.shared_by(self.case.runs) if cost and self.case else None
 
@@ -83,10 +83,10 @@ class Matrix:
     @cached_property
     def sets(self) -> Mapping[str, tuple[Row, ...]]:
         """The rows by the path of their set."""
-        found: dict[str, list[Row]] = {}
+        rows_by_path: dict[str, list[Row]] = {}
         for row in self.rows:
-            found.setdefault(row.case.path, []).append(row)
-        return {path: tuple(rows) for path, rows in found.items()}
+            rows_by_path.setdefault(row.case.path, []).append(row)
+        return {path: tuple(rows) for path, rows in rows_by_path.items()}
 
     @property
     def is_complete(self) -> bool:
@@ -111,19 +111,20 @@ def matrix_of(columns: Sequence[RunSummary], base: int = 0, not_run: Sequence[st
         None if place == base else compare(columns[base], column) for place, column in enumerate(columns)
     ]
     changes: list[dict[CaseId, CaseChange] | None] = [
-        None if one is None else {change.case: change for change in one.cases} for one in compared
+        None if comparison is None else {change.case: change for change in comparison.cases}
+        for comparison in compared
     ]
     rows = tuple(_row(case, columns, changes) for case in _cases(columns))
-    paired = tuple(None if one is None else one.paired for one in compared)
+    paired = tuple(None if comparison is None else comparison.paired for comparison in compared)
     totals = tuple(totals_of(column.cases.values()) for column in columns)
     return Matrix(columns, rows, totals, paired, base, (*not_run,))
 
 
 def _cases(runs: Sequence[RunSummary]) -> list[CaseId]:
     """Every case of any variant, those of a set together."""
-    found = dict.fromkeys(case for run in runs for case in run.cases)
-    places = {path: place for place, path in enumerate(dict.fromkeys(case.path for case in found))}
-    return sorted(found, key=lambda case: places[case.path])
+    cases = dict.fromkeys(case for run in runs for case in run.cases)
+    places = {path: place for place, path in enumerate(dict.fromkeys(case.path for case in cases))}
+    return sorted(cases, key=lambda case: places[case.path])
 
 
 def _row(

@@ -47,7 +47,7 @@ def arg_paths(path: JsonPath) -> list[str]:
     """Where a rule for a difference can be put, as its `arg`: there, at any index, then ever further out."""
     anywhere: ArgPath = tuple(ANY_INDEX if isinstance(step, int) else step for step in path)
     around = [anywhere[:length] for length in range(len(path) - 1, 0, -1)]
-    return list(dict.fromkeys(arg_path_text(one) for one in (path, anywhere, *around))) + (
+    return list(dict.fromkeys(arg_path_text(place) for place in (path, anywhere, *around))) + (
         [ALL_ARGS] if path else []
     )
 
@@ -165,10 +165,10 @@ def _by_ends(before: str, after: str) -> str | None:
     return f"{lines}{_literal(start)}{between}{_literal(end)}"
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """How many characters both begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((count for count, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((count for count, (mine, theirs) in pairs if mine != theirs), min(len(text), len(other)))
 
 
 def _literal(text: str) -> str:

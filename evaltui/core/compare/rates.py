@@ -1,4 +1,4 @@
-"""What the cases of a run come to: pass rates and mean scores, each with what it can be relied on."""
+"""Pass rates and mean scores of the cases of a run, with their intervals and standard errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaltui.text.figures import counted, show_score
 
 @dataclass(frozen=True)
 class Rates:
-    """Those of a run with at least one case that was evaluated."""
+    """Rates of a run in which at least one case was evaluated."""
 
     cases: Rate
     """Cases that pass, flaky ones by their policy."""
@@ -36,16 +36,16 @@ class Rates:
     @property
     def scores_in_words(self) -> str:
         """`response_match_score 0.84 ± 0.05`, with the standard error; "" where all cases score the same."""
-        known = [
-            f"{name} {show_score(one.mean)} ± {show_score(one.standard_error)}"
-            for name, one in self.scores.items()
-            if one.standard_error
+        scores = [
+            f"{name} {show_score(estimate.mean)} ± {show_score(estimate.standard_error)}"
+            for name, estimate in self.scores.items()
+            if estimate.standard_error
         ]
-        return ", ".join(known)
+        return ", ".join(scores)
 
 
 def rates(cases: Collection[CaseSummary], totals: Totals) -> Rates | None:
-    """Those of cases with their totals; None where no case was evaluated."""
+    """The rates of cases with their totals; None where no case was evaluated."""
     over_cases = totals.case_rate
     if over_cases is None:
         return None

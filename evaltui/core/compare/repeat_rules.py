@@ -31,39 +31,39 @@ class RepeatRule(Protocol):
         """How many there are at most."""
         ...
 
-    def due(self, known: Mapping[int, RepeatResult]) -> Collection[int]:
+    def due(self, finished: Mapping[int, RepeatResult]) -> Collection[int]:
         """The numbers of the runs that are needed whatever comes of them, in order."""
         ...
 
-    def is_over(self, known: Mapping[int, RepeatResult]) -> bool:
+    def is_over(self, finished: Mapping[int, RepeatResult]) -> bool:
         """Whether nothing more is to be run."""
         ...
 
-    def urgency(self, known: Mapping[int, RepeatResult]) -> float:
+    def urgency(self, finished: Mapping[int, RepeatResult]) -> float:
         """From 0, for the case whose answer is most open, to 1."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedRuns:
-    """So many runs."""
+    """A fixed number of runs."""
 
     most: int
 
-    def due(self, known: Mapping[int, RepeatResult]) -> Collection[int]:
-        return [number for number in range(self.most) if number not in known]
+    def due(self, finished: Mapping[int, RepeatResult]) -> Collection[int]:
+        return [number for number in range(self.most) if number not in finished]
 
-    def is_over(self, known: Mapping[int, RepeatResult]) -> bool:
-        return len(known) >= self.most
+    def is_over(self, finished: Mapping[int, RepeatResult]) -> bool:
+        return len(finished) >= self.most
 
-    def urgency(self, known: Mapping[int, RepeatResult]) -> float:
-        del known
+    def urgency(self, finished: Mapping[int, RepeatResult]) -> float:
+        del finished
         return 1.0
 
 
 @dataclass(frozen=True)
 class _Standing:
-    """What the runs say that were looked at, in the order of their numbers."""
+    """State of a sequential test after the finished runs, in the order of their numbers."""
 
     answer: Answer | None
     """None while it is open."""
@@ -91,27 +91,27 @@ class RunsUntilDecided:
     def test(self) -> SequentialTest:
         return SequentialTest(*zone_of(self.pass_if), 1 - self.confidence.level)
 
-    def due(self, known: Mapping[int, RepeatResult]) -> Collection[int]:
-        found = self._standing(known)
-        if found.answer is not None:
+    def due(self, finished: Mapping[int, RepeatResult]) -> Collection[int]:
+        standing = self._standing(finished)
+        if standing.answer is not None:
             return ()
-        end = found.runs + self.test.least(found.passed, found.failed)
-        return [number for number in range(found.runs, end) if number not in known]
+        end = standing.runs + self.test.least(standing.passed, standing.failed)
+        return [number for number in range(standing.runs, end) if number not in finished]
 
-    def is_over(self, known: Mapping[int, RepeatResult]) -> bool:
-        return self._standing(known).answer is not None
+    def is_over(self, finished: Mapping[int, RepeatResult]) -> bool:
+        return self._standing(finished).answer is not None
 
-    def urgency(self, known: Mapping[int, RepeatResult]) -> float:
-        found = self._standing(known)
-        return self.test.progress(found.passed, found.failed)
+    def urgency(self, finished: Mapping[int, RepeatResult]) -> float:
+        standing = self._standing(finished)
+        return self.test.progress(standing.passed, standing.failed)
 
     def decision(self, repeats: Sequence[RepeatResult]) -> Decision:
-        """What all the runs there are say."""
+        """The decision of the test after all given runs."""
         answer = self._standing(dict(enumerate(repeats))).answer
         level, most = self.confidence.level, self.confidence.max_runs
         return Decision(answer or "undecided", level, most, self.test.low, self.test.high)
 
-    def _standing(self, known: Mapping[int, RepeatResult]) -> _Standing:
+    def _standing(self, finished: Mapping[int, RepeatResult]) -> _Standing:
         passed = failed = unjudged = 0
         answer: Answer | None = None
         for runs in count():
@@ -120,9 +120,9 @@ class RunsUntilDecided:
                 answer = decided
             elif unjudged == _MOST_UNJUDGED or runs + self.test.least(passed, failed) > self.most:
                 answer = "undecided"
-            if answer is not None or runs not in known:
+            if answer is not None or runs not in finished:
                 return _Standing(answer, runs, passed, failed)
-            match has_passed(known[runs]):
+            match has_passed(finished[runs]):
                 case True:
                     passed += 1
                 case False:

@@ -50,7 +50,7 @@ def case_over_repeats(
         is_met = passed >= passes_needed(pass_if, len(repeats))
     else:
         is_met = decision.answer == "passes"
-        if decision.answer == "undecided" and any(has_passed(one) is not None for one in repeats):
+        if decision.answer == "undecided" and any(has_passed(repeat) is not None for repeat in repeats):
             status = Status.NOT_EVALUATED
     return CaseResult(
         eval_id=eval_id,

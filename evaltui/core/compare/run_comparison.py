@@ -57,10 +57,10 @@ def _config_of(circumstances: Circumstances, case: CaseSummary) -> Json | None:
 
 
 def config_of(config: Json, eval_set_id: str, eval_id: str) -> Json:
-    """What a case is scored by: the config of its set without what is about other cases, and without how
-    often cases are run."""
+    """The config that a case is scored by: that of its set without entries for other cases, and without the
+    number of runs."""
     own = {
-        name: [one for one in value if _is_about(one, eval_set_id, eval_id)]
+        name: [entry for entry in value if _is_about(entry, eval_set_id, eval_id)]
         if isinstance(value, list)
         else value
         for name, value in config.get("evaltui", {}).items()
@@ -76,7 +76,7 @@ def _is_about(rule: Any, eval_set_id: str, eval_id: str) -> bool:
 
 
 def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
-    """What is different between two configs, in words; nothing where one of them is not known."""
+    """The differences between two configs in words; none where one of them is unknown."""
     if before is None or after is None or before == after:
         return
     mine, theirs = dict(_leaves(before)), dict(_leaves(after))
@@ -103,12 +103,16 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = None) -> tuple[str, ...]:
-    """What was different between two runs besides what the agent did, in words: the agent's files, its model,
-    and what a case is scored by; without a `case` what every case of a set is."""
+    """The differences between two runs besides the agent's behavior, in words: the agent's files, its
+    model, and the config of a case; without a `case` the configs of the sets."""
     then, now = base.circumstances, candidate.circumstances
-    found = [*_agent_changes(then, now)]
+    differences = [*_agent_changes(then, now)]
     if case is None:
-        labels = {one.id.path: one.eval_set_id for run in (base, candidate) for one in run.cases.values()}
+        labels = {
+            summary.id.path: summary.eval_set_id
+            for run in (base, candidate)
+            for summary in run.cases.values()
+        }
         for path in dict.fromkeys([*then.configs, *now.configs]):
             label = labels.get(path, path)
             name = label if list(labels.values()).count(label) == 1 else path
@@ -117,12 +121,12 @@ def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = 
             configs = [None if config is None else config_of(config, label, "") for config in whole]
             # What is about single cases is said where nothing else is.
             changes = [*config_changes(*configs)] or config_changes(*whole)
-            found += [f"{name}: {change}" for change in changes]
+            differences += [f"{name}: {change}" for change in changes]
         if then.adk_verdicts != now.adk_verdicts:
-            found.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
+            differences.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
     elif (before := base.results.get(case)) and (after := candidate.results.get(case)):
-        found += other_expectation(before, after, then, now)
-    return tuple(found)
+        differences += other_expectation(before, after, then, now)
+    return tuple(differences)
 
 
 def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
@@ -229,8 +233,8 @@ class CaseChange:
     @computed_field
     @property
     def p(self) -> float | None:
-        """Of Fisher's exact test, one-sided: how likely it broke, or passes less often, by chance alone; None
-        where it did neither, or was not repeated in both runs."""
+        """p-value of Fisher's exact test, one-sided: the chance that it broke, or passes less often, by
+        chance alone; None where it did neither, or was not repeated in both runs."""
         if self.base is None or self.candidate is None:
             return None
         if self.passes_less_often:
@@ -312,7 +316,7 @@ class Comparison:
 
     @cached_property
     def set_names(self) -> Mapping[str, str]:
-        """What is written before the id of a case, by the path of its set: `orders:`, "" for a single set."""
+        """The prefix of case ids by the path of their set: `orders:`, "" for a single set."""
         labels = {change.case.path: change.eval_set_id for change in self.cases}
         if len(labels) < 2:
             return dict.fromkeys(labels, "")
@@ -329,17 +333,17 @@ class Comparison:
     @property
     def without_evidence(self) -> tuple[CaseChange, ...]:
         """Cases that broke or pass less often, by chance maybe."""
-        return tuple(one for one in self.cases if one.may_be_regression and not one.regression)
+        return tuple(change for change in self.cases if change.may_be_regression and not change.regression)
 
     @property
     def broken_without_evidence(self) -> tuple[CaseChange, ...]:
         """Cases that broke, by chance maybe."""
-        return tuple(one for one in self.without_evidence if one.kind == "broken")
+        return tuple(change for change in self.without_evidence if change.kind == "broken")
 
     @property
     def lacks_verdicts(self) -> bool:
         """Whether a case of the candidate ended with an error or was not evaluated."""
-        return any(one.candidate is not None and not one.candidate.is_judged for one in self.cases)
+        return any(change.candidate is not None and not change.candidate.is_judged for change in self.cases)
 
     @computed_field
     @property
@@ -357,8 +361,8 @@ class Comparison:
     def usd(self) -> Total | None:
         """Mean cost of a run of each case in both, summed up, in US dollars; None where no model that costs
         something was asked."""
-        found = _total([(a.usd, b.usd) for a, b in self._in_both()])
-        return found if found and (found.base or found.candidate) else None
+        total = _total([(a.usd, b.usd) for a, b in self._in_both()])
+        return total if total and (total.base or total.candidate) else None
 
     def _in_both(self) -> Iterator[tuple[CaseSummary, CaseSummary]]:
         for change in self.cases:
@@ -372,9 +376,13 @@ def case_name(change: CaseChange, comparison: Comparison) -> str:
 
 
 def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
-    known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
+    complete = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
     # Exact, so that the order of the cases, which is that of the candidate, does not matter.
-    return Total(fsum(mine for mine, _ in known), fsum(theirs for _, theirs in known)) if known else None
+    return (
+        Total(fsum(mine for mine, _ in complete), fsum(theirs for _, theirs in complete))
+        if complete
+        else None
+    )
 
 
 def compare(base: RunSummary, candidate: RunSummary, alpha: float = ALPHA) -> Comparison:
@@ -382,9 +390,9 @@ def compare(base: RunSummary, candidate: RunSummary, alpha: float = ALPHA) -> Co
     base, candidate = _placed(base, candidate), _placed(candidate, base)
     cases = dict.fromkeys([*candidate.cases, *base.cases])
     changes = [change for case in cases for change in _changes(case, base, candidate)]
-    both = ((one.base, one.candidate) for one in changes if not one.reasons)
+    both = ((change.base, change.candidate) for change in changes if not change.reasons)
     pairs = paired((before, after) for before, after in both if before and after)
-    judged = (replace(one, regression=_is_regression(one, pairs, alpha)) for one in changes)
+    judged = (replace(change, regression=_is_regression(change, pairs, alpha)) for change in changes)
     return Comparison(base, candidate, tuple(judged), pairs, alpha)
 
 
@@ -395,7 +403,7 @@ def _is_regression(change: CaseChange, pairs: Paired, alpha: float) -> bool:
 
 
 def compare_case(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
-    """As `compare`, for a case that the candidate has."""
+    """Compares a single case that the candidate has, as `compare` does."""
     return next(_changes(case, _placed(base, candidate), _placed(candidate, base)))
 
 
@@ -413,10 +421,10 @@ def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
     cases: dict[CaseId, CaseSummary] = {}
     ambiguous = set(run.ambiguous)
     for case, summary in run.cases.items():
-        found = paths.get(summary.eval_set_id, set())
-        if case not in ambiguous and len(found) == 1 and not summary.path:
-            summary = replace(summary, path=next(iter(found)))
-        elif len(found) > 1:
+        candidates = paths.get(summary.eval_set_id, set())
+        if case not in ambiguous and len(candidates) == 1 and not summary.path:
+            summary = replace(summary, path=next(iter(candidates)))
+        elif len(candidates) > 1:
             ambiguous.add(summary.id)
         cases[summary.id] = summary
     return replace(run, cases=cases, ambiguous=frozenset(ambiguous))

@@ -36,7 +36,7 @@ class RunResult:
 
     @property
     def spent(self) -> Spending | None:
-        """What all its cases cost; None where nobody knows."""
+        """Spending of all cases; None where it is unknown."""
         return total(case.spent for case in self.cases)
 
     @property
@@ -49,14 +49,14 @@ class RunResult:
 
         Raises KeyError where there is no such case, or several.
         """
-        found = [one for one in self.cases if one.eval_id == eval_id]
+        matches = [result for result in self.cases if result.eval_id == eval_id]
         if eval_set_id is not None:
-            found = [one for one in found if one.eval_set_id == eval_set_id]
-        if len(found) != 1:
-            ids = [one.eval_set_id for one in found] or [one.eval_id for one in self.cases]
-            problem = "is a case of" if found else "is no case, only"
+            matches = [result for result in matches if result.eval_set_id == eval_set_id]
+        if len(matches) != 1:
+            ids = [result.eval_set_id for result in matches] or [result.eval_id for result in self.cases]
+            problem = "is a case of" if matches else "is no case, only"
             raise KeyError(f"{eval_id} {problem} {some_of(ids)}")
-        return found[0]
+        return matches[0]
 
     def raise_if_failed(self) -> None:
         """Raises CasesFailedError unless every case passed."""

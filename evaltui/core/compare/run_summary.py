@@ -35,11 +35,11 @@ class CaseSummary:
     policy: str = field(default="all", metadata=NOT_REPORTED)
     policy_met: bool = field(default=False, metadata=NOT_REPORTED)
     scores: Mapping[str, float] = field(default_factory=dict, metadata=NOT_REPORTED)
-    """Those of the metrics that pass or fail it, each the mean over its runs."""
+    """Mean score over the runs of each metric that passes or fails the case."""
     seconds: float | None = None
     """Wall time, the mean over its runs; None where nobody knows."""
     tokens: float | None = None
-    """Of all turns, the mean over its runs; None where nobody knows."""
+    """Tokens of all turns, the mean over the runs; None where they are unknown."""
     throttled: float = field(default=0.0, metadata=NOT_REPORTED)
     """Seconds in which model calls waited, of all its runs."""
     expects: str = field(default="", metadata=NOT_REPORTED)
@@ -49,13 +49,13 @@ class CaseSummary:
     path: str = field(default="", metadata=NOT_REPORTED)
     """The case's file as in `CaseId`; "" where nobody knows."""
     statuses: tuple[Status, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Those of its runs where they differ."""
+    """Statuses of the runs where they differ."""
     times: tuple[float, ...] = field(default=(), metadata=NOT_REPORTED)
     """Seconds of its runs where there were several; empty where nobody knows."""
     costs: Mapping[Payer, Cost] = field(default_factory=dict, metadata=NOT_REPORTED)
-    """Those of all its runs together, by who paid; empty where nobody knows, else with that of the agent."""
+    """Cost of all runs together by payer; empty where it is unknown, else with that of the agent."""
     decision: Decision | None = field(default=None, metadata=NOT_REPORTED)
-    """What a sequential test says of its runs; None where their number was fixed."""
+    """Decision of the sequential test over the runs; None where their number was fixed."""
     given: str = field(default="", metadata=NOT_REPORTED)
     """Fingerprint of what the agent got of the case; "" where nobody knows."""
     recorded: str = field(default="", metadata=NOT_REPORTED)
@@ -65,12 +65,12 @@ class CaseSummary:
     @computed_field
     @property
     def cost(self) -> Cost | None:
-        """What all its runs cost together, judges included; None where nobody knows."""
+        """Cost of all runs together, judges included; None where it is unknown."""
         return Cost.of_all(self.costs.values())
 
     @property
     def usd(self) -> float | None:
-        """What one of its runs cost on average; None where a part of it is not known."""
+        """Average cost of a run in US dollars; None where a part of it is unknown."""
         cost = self.cost
         return None if cost is None or cost.usd is None or not cost.is_exact else cost.usd / self.runs
 
@@ -161,7 +161,7 @@ def _differ(case: CaseResult) -> bool:
 
 
 def _times(case: CaseResult) -> tuple[float, ...]:
-    """Of several runs, where the time of each is known."""
+    """Seconds of each of several runs; empty where the time of one is unknown."""
     times = tuple(round(repeat.seconds, 3) for repeat in case.repeats if repeat.seconds)
     return times if len(times) == len(case.repeats) > 1 else ()
 
@@ -169,9 +169,9 @@ def _times(case: CaseResult) -> tuple[float, ...]:
 def _tokens(case: CaseResult) -> Iterator[float]:
     for repeat in case.repeats:
         for metric in repeat.metrics:
-            known = [turn.score for turn in metric.per_invocation if turn.score is not None]
-            if metric.name == _TOKENS and known:
-                yield sum(known)
+            counts = [turn.score for turn in metric.per_invocation if turn.score is not None]
+            if metric.name == _TOKENS and counts:
+                yield sum(counts)
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -180,7 +180,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What a run depends on besides its cases.
+    """The circumstances of a run besides its cases.
 
     `files` are the agent's with what they hold, as fingerprints; `configs` the config of each set in its
     normal form, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
@@ -239,7 +239,7 @@ class RunSummary:
     @cached_property
     def results(self) -> Mapping[CaseId, CaseSummary]:
         """The cases that have a result."""
-        return {case: one for case, one in self.cases.items() if one.runs}
+        return {case: summary for case, summary in self.cases.items() if summary.runs}
 
     @computed_field(alias="cases")
     @property
@@ -262,7 +262,7 @@ class RunSummary:
     @property
     def unfinished(self) -> list[CaseId]:
         """The selected cases without a result."""
-        return [case for case, one in self.cases.items() if not one.runs]
+        return [case for case, summary in self.cases.items() if not summary.runs]
 
     def lacks(self, case: CaseId) -> bool:
         """Whether there was no such case when the run began, as far as the run can tell."""
@@ -277,4 +277,4 @@ def selected_cases(
     `selected` are cases with the ids of their sets.
     """
     rows = {case: results.get(case) or summarize(CaseResult.not_run(case, label)) for case, label in selected}
-    return rows | {case: one for case, one in results.items() if case not in rows}
+    return rows | {case: summary for case, summary in results.items() if case not in rows}

@@ -1,4 +1,4 @@
-"""What cases add up to: in a run, a set of it, a variant, or with a tag."""
+"""Totals over the cases of a run, an eval set, a variant or a tag."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evaltui.text.figures import show_number
 
 @dataclass(frozen=True)
 class Totals:
-    """What cases add up to; of those without a result only their number."""
+    """Totals over cases; cases without a result are only counted."""
 
     counts: Mapping[str, int] = field(default_factory=dict, metadata=NOT_REPORTED)
     """Cases with a result, by status."""
@@ -34,18 +34,18 @@ class Totals:
     rate: RunsRate | None = field(default=None, metadata=NOT_REPORTED)
     """The share of executions that passes, with its interval; None where there is none."""
     seconds: float | None = field(default=None, metadata=NOT_REPORTED)
-    """Of all executions whose time is known; None where it is of none."""
+    """Seconds of all executions whose time is known; None where no time is known."""
     timed: int = field(default=0, metadata=NOT_REPORTED)
     """How many cases have a known time."""
     p50: float | None = field(default=None, metadata={"serialization_alias": "p50_seconds"})
     """Median of the seconds of an execution; None where nobody knows."""
     p95: float | None = field(default=None, metadata={"serialization_alias": "p95_seconds"})
     tokens: float | None = None
-    """Of all executions; None where they are not known of every case."""
+    """Tokens of all executions; None where those of a case are unknown."""
     total_cost: Cost | None = field(default=None, metadata=NOT_REPORTED)
-    """Of all executions, judges included; None where nobody knows of any."""
+    """Cost of all executions, judges included; None where no cost is known."""
     cost: Cost | None = field(default=None, metadata=NOT_REPORTED)
-    """What the agent cost in all of them, judges left out; None where nobody knows of any."""
+    """Cost of the agent in all executions, without judges; None where no cost is known."""
 
     @computed_field
     @property
@@ -82,7 +82,7 @@ class Totals:
     @computed_field(alias="cost")
     @property
     def known_cost(self) -> KnownCost | None:
-        """What the agent cost in all of them, judges left out; None where nobody knows of any."""
+        """Cost of the agent in all executions, without judges; None where no cost is known."""
         return KnownCost.of(self.cost)
 
     @computed_field
@@ -126,12 +126,12 @@ class Totals:
     @property
     def cost_per_passed(self) -> Cost | None:
         """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
-        known = self.cost is not None and self.cost.usd is not None and self.passed
-        return self.cost.shared_by(self.passed) if known and self.cost else None
+        is_known = self.cost is not None and self.cost.usd is not None and self.passed
+        return self.cost.shared_by(self.passed) if is_known and self.cost else None
 
 
 def totals_of(cases: Iterable[CaseSummary]) -> Totals:
-    """Those of a run that is in no file; `RunFile.totals` asks its file instead."""
+    """Totals of a run that is in no file; `RunFile.totals` queries the file instead."""
     selected = list(cases)
     done = [case for case in selected if case.runs]
     times = list(_times(done))
@@ -163,7 +163,7 @@ def _sum(costs: Sequence[Cost | None], cases: Sequence[CaseSummary]) -> Cost | N
 
 
 def _times(cases: Iterable[CaseSummary]) -> Iterator[float]:
-    """Of each execution; their mean where only that is known."""
+    """Seconds of each execution; their mean where only the mean is known."""
     for case in cases:
         if case.times:
             yield from case.times

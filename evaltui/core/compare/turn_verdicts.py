@@ -1,4 +1,4 @@
-"""What a result says of single turns: the verdict on each, and how its response differs.
+"""Verdicts on single turns, and the differences in their responses.
 
 Statuses are compared by their text, so that nothing heavy is imported to draw a case that has not run.
 """

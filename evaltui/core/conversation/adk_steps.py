@@ -76,26 +76,26 @@ FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "en
 
 
 def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
-    """What ADK needs to go on from an event: who of several agents may see it, state that is ADK's own, and
-    of a workflow the node and where it goes."""
+    """The data of an event that ADK needs to continue: its isolation scope, state that is ADK's own, and of
+    a workflow the node and its actions."""
     delta = _either(actions, "state_delta") or {}
     node = _either(event, "node_info") or {}
     # The path of an agent that is the root says nothing, and every event has it.
     in_workflow = "/" in str(node.get("path"))
-    kept = {
+    fields = {
         "state": {key: value for key, value in delta.items() if key.startswith("_adk")},
         "isolation_scope": _either(event, "isolation_scope"),
         "node_info": _named(node, "path", "output_for", "message_as_output") if in_workflow else None,
         "actions": _named(actions, *FRAMEWORK_ACTIONS),
     }
-    given = {name: value for name, value in kept.items() if value is not None and value != {}}
-    return given or None
+    present = {name: value for name, value in fields.items() if value is not None and value != {}}
+    return present or None
 
 
 def _named(data: Mapping[str, Any], *names: str) -> Json:
     """The fields of these names that say something."""
-    found = {name: _either(data, name) for name in names}
-    return {name: value for name, value in found.items() if value not in (None, {}, [])}
+    values = {name: _either(data, name) for name in names}
+    return {name: value for name, value in values.items() if value not in (None, {}, [])}
 
 
 def _either(data: Mapping[str, Any], name: str) -> Any:

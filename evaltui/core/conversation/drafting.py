@@ -85,14 +85,19 @@ def draft_case(
     """
     turns = [replace(turn, calls=turn.calls and not _keeps_calls(turn)) for turn in turns]
     happened = [_invocation(turn.events) for turn in turns]
-    scored = [one.with_output if outputs or not _answer(one) else one for one in happened]
-    conversation = [_turn(turn, one) for turn, one in zip(turns, scored, strict=True)]
+    scored = [
+        invocation.with_output if outputs or not _answer(invocation) else invocation
+        for invocation in happened
+    ]
+    conversation = [_turn(turn, invocation) for turn, invocation in zip(turns, scored, strict=True)]
     case: Json = {"eval_id": eval_id, "conversation": conversation}
     if app_name or user_id or state:
         session: Json = {"app_name": app_name, "user_id": user_id}
         case["session_input"] = session | ({"state": state} if state else {})
-    if kept := {key: value for key, value in (final_state or {}).items() if not key.startswith("temp:")}:
-        case["final_session_state"] = kept
+    if expected_state := {
+        key: value for key, value in (final_state or {}).items() if not key.startswith("temp:")
+    }:
+        case["final_session_state"] = expected_state
     marks = {number: mode for number, turn in enumerate(turns) if (mode := _mark(turn)) is not None}
     returned = (
         number for number, turn in enumerate(turns) if turn.answer and scored[number] is not happened[number]
@@ -100,13 +105,13 @@ def draft_case(
     return CaseDraft(case, marks, frozenset(returned))
 
 
-def propose_eval_id(message: str, taken: Collection[str]) -> str:
+def propose_eval_id(message: str, used_ids: Collection[str]) -> str:
     """The first words of a user message in snake_case, at most 40 characters; a number follows where that is
     taken. `case` where the message has no words."""
     words = _words(message) or ["case"]
     proposed = _joined(words, _LONGEST_ID)
     number = 1
-    while proposed in taken:
+    while proposed in used_ids:
         number += 1
         proposed = _joined(words, _LONGEST_ID - len(f"_{number}")) + f"_{number}"
     return proposed

@@ -63,13 +63,15 @@ class _Turn:
                 if event.data.get("unrecorded") or _says(event):
                     self._forget_calls()
             elif _says(event):
-                self.pending = [one for one in self.pending if not _follows(one[0].branch, event.branch)]
+                self.pending = [
+                    entry for entry in self.pending if not _follows(entry[0].branch, event.branch)
+                ]
                 self.is_answered = self.is_answered or bool(event.data.get("final"))
         return self.pending[0][1] if self.pending else None
 
     def _forget_calls(self) -> None:
         """Keeps the failures that are steps of the framework."""
-        self.pending = [one for one in self.pending if "step" in one[0].data]
+        self.pending = [entry for entry in self.pending if "step" in entry[0].data]
 
     def _error(self, event: Event) -> ErrorInfo | None:
         data = event.data

@@ -143,7 +143,7 @@ def _pair(calls: Sequence[Json], results: Sequence[Json], turn: int) -> dict[int
         position = _position_of_call(result, calls, answers)
         if position is not None:
             answers[position] = result
-    used = {one.get("id") for one in (*calls, *results)}
+    used = {part.get("id") for part in (*calls, *results)}
     fresh = (made for number in count(1) if (made := f"call-{turn}.{number}") not in used)
     for position, call in enumerate(calls):
         answer = answers.get(position, {})

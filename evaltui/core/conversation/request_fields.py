@@ -42,20 +42,20 @@ class RequestField:
     label: str
     kind: FieldKind
     schema: Mapping[str, Any]
-    """Of the value, with the definitions that it refers to."""
+    """JSON schema of the value, with the definitions that it refers to."""
     required: bool
-    takes: str
-    """What may be typed, in a few words."""
+    accepts: str
+    """The accepted input in a few words."""
     initial: str = ""
-    """What is in it at first; of a choice, the label of the option, "" for none."""
+    """The initial text; of a choice the label of its option, "" for none."""
     options: tuple[Any, ...] = ()
     """The values of a choice."""
     labels: tuple[str, ...] = ()
-    """What the values of a choice are called."""
+    """Labels of the values of a choice."""
 
 
 class FieldError(ResponseError):
-    """What is in a field is no value for it; `field` is its name."""
+    """The text of a field is no valid value for it; `field` is its name."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -76,7 +76,10 @@ def fields_of(call: WaitingCall) -> list[RequestField]:
         return [whole] if whole.kind == "choice" else []
     required = schema.get("required")
     needed = required if isinstance(required, list) else []
-    return [_field(str(name), one, schema, required=name in needed) for name, one in properties.items()]
+    return [
+        _field(str(name), subschema, schema, required=name in needed)
+        for name, subschema in properties.items()
+    ]
 
 
 def response_of(call: WaitingCall, fields: Sequence[RequestField], typed: Mapping[str, str]) -> Json:
@@ -87,7 +90,7 @@ def response_of(call: WaitingCall, fields: Sequence[RequestField], typed: Mappin
 
 
 def typed_into(fields: Sequence[RequestField], response: Any) -> dict[str, str] | None:
-    """What the fields hold for a response; None where it has in it what no field is for."""
+    """The texts of the fields for a response; None where the response has a value that no field can hold."""
     if not isinstance(response, Mapping):
         return None
     values = {"": response.get("result")} if [field.name for field in fields] == [""] else response
@@ -104,48 +107,50 @@ def _confirmation_fields(payload: Any) -> list[RequestField]:
         "choice",
         {"type": "boolean"},
         required=True,
-        takes="",
+        accepts="",
         options=(True, False),
         labels=("Approve", "Reject"),
     )
     if payload is None:
         return [decision]
-    takes = f"JSON, e.g. {show_value(payload, _MOST_EXAMPLE)}"
-    return [decision, RequestField("payload", "payload", "json", {}, required=False, takes=takes)]
+    accepts = f"JSON, e.g. {show_value(payload, _MOST_EXAMPLE)}"
+    return [decision, RequestField("payload", "payload", "json", {}, required=False, accepts=accepts)]
 
 
-def _field(name: str, given: Any, root: Mapping[str, Any], *, required: bool) -> RequestField:
-    schema = _plain(given, root)
+def _field(name: str, declared: Any, root: Mapping[str, Any], *, required: bool) -> RequestField:
+    schema = _plain(declared, root)
     options, labels = _options(schema)
-    kind, takes = _kind(schema)
+    kind, accepts = _kind(schema)
     label = visible(name) or "response"
     default = schema.get("default")
-    field = RequestField(name, label, kind, schema, required, takes, options=options, labels=labels)
+    field = RequestField(name, label, kind, schema, required, accepts, options=options, labels=labels)
     initial = None if default is None else _text_of(field, default)
     return RequestField(
-        name, label, kind, schema, required, takes, initial or "", options=options, labels=labels
+        name, label, kind, schema, required, accepts, initial or "", options=options, labels=labels
     )
 
 
-def _plain(given: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _plain(declared: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """A schema with its reference followed and without null, which an empty field stands for."""
-    schema: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    schema: Mapping[str, Any] = declared if isinstance(declared, Mapping) else {}
     further = {name: value for name, value in schema.items() if name in ("default", "description", "title")}
     either = schema.get("anyOf")
     if isinstance(either, list):
-        others = [one for one in either if not (isinstance(one, Mapping) and one.get("type") == "null")]
+        others = [
+            option for option in either if not (isinstance(option, Mapping) and option.get("type") == "null")
+        ]
         if len(others) == 1 and isinstance(others[0], Mapping):
             schema = others[0]
     definitions = root.get("$defs")
-    known = definitions if isinstance(definitions, Mapping) else {}
+    defs = definitions if isinstance(definitions, Mapping) else {}
     reference = str(schema.get("$ref", ""))
-    target = known.get(reference.removeprefix("#/$defs/")) if reference else None
+    target = defs.get(reference.removeprefix("#/$defs/")) if reference else None
     schema = target if isinstance(target, Mapping) else schema
     kind = schema.get("type")
     if isinstance(kind, list):
-        kinds = [one for one in kind if one != "null"]
+        kinds = [option for option in kind if option != "null"]
         kind = kinds[0] if len(kinds) == 1 else kinds
-    plain = {**schema, **further, **({"$defs": known} if known else {})}
+    plain = {**schema, **further, **({"$defs": defs} if defs else {})}
     if kind is not None:
         plain["type"] = kind.lower() if isinstance(kind, str) else kind
     return plain
@@ -155,26 +160,28 @@ def _options(schema: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...
     choices = schema.get("enum")
     if isinstance(choices, list):
         options = [choice for choice in choices if choice is not None]
-        return tuple(options), tuple(one if isinstance(one, str) else show_value(one) for one in options)
+        return tuple(options), tuple(
+            option if isinstance(option, str) else show_value(option) for option in options
+        )
     return ((True, False), ("Yes", "No")) if schema.get("type") == "boolean" else ((), ())
 
 
 def _kind(schema: Mapping[str, Any]) -> tuple[FieldKind, str]:
     """The kind of a field, and what may be typed."""
-    given, form = schema.get("type"), str(schema.get("format", ""))
+    type_name, form = schema.get("type"), str(schema.get("format", ""))
     if _options(schema)[0]:
         return "choice", ""
-    if given == "string":
+    if type_name == "string":
         return ("date", _FORMATS[form][0]) if form in _FORMATS else ("text", "text")
-    if given in ("integer", "number"):
-        return "number", str(given)
-    return "json", f"JSON, {schema_in_words({key: one for key, one in schema.items() if key != '$defs'})}"
+    if type_name in ("integer", "number"):
+        return "number", str(type_name)
+    return "json", f"JSON, {schema_in_words({key: value for key, value in schema.items() if key != '$defs'})}"
 
 
 def _typed(field: RequestField, typed: Mapping[str, str]) -> str:
     text = typed.get(field.name, "").strip()
     if not text and field.required:
-        what = f"choose {', '.join(field.labels)}" if field.labels else f"missing; {field.takes}"
+        what = f"choose {', '.join(field.labels)}" if field.labels else f"missing; {field.accepts}"
         raise FieldError(field.name, f"{field.label}: {what}")
     return text
 
@@ -183,11 +190,11 @@ def _value(field: RequestField, text: str) -> Any:
     if field.kind == "choice":
         return field.options[field.labels.index(text)]
     if field.kind == "date":
-        takes, read = _FORMATS[str(field.schema["format"])]
+        format_name, read = _FORMATS[str(field.schema["format"])]
         try:
             read(text)
         except ValueError:
-            raise FieldError(field.name, f"{field.label}: must be a {takes}") from None
+            raise FieldError(field.name, f"{field.label}: must be a {format_name}") from None
         return text
     values = list(readings(field.schema, text)) or ([text] if field.kind == "number" else [])
     anything = not {"type", "anyOf", "oneOf"} & set(field.schema)
@@ -195,17 +202,17 @@ def _value(field: RequestField, text: str) -> Any:
         raise FieldError(field.name, f"{field.label}: must be JSON: {why_no_json(text)}")
     problems = []
     for value in values:
-        found = check_value(field.schema, value)
-        if not found:
+        violations = check_value(field.schema, value)
+        if not violations:
             return value
-        problems.append(found[0])
+        problems.append(violations[0])
     first = problems[0]
     place = format_path((field.label, *first.path))
     raise FieldError(field.name, f"{place}: {first.message}")
 
 
 def _text_of(field: RequestField, value: Any) -> str | None:
-    """What a field holds for a value; None where it cannot."""
+    """The text of a field for a value; None where the field cannot hold the value."""
     if field.kind == "choice":
         same = [label for option, label in zip(field.options, field.labels, strict=True) if option is value]
         same += [label for option, label in zip(field.options, field.labels, strict=True) if option == value]

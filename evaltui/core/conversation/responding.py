@@ -1,4 +1,4 @@
-"""What a call that waits asks of a person, and what is typed as the response that it takes."""
+"""Requests of waiting calls to a person, and the responses that typed texts stand for."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class HumanRequest:
     message: str
     payload: Any
     schema: Mapping[str, Any] | None
-    takes: str
+    accepts: str
 
 
 class ResponseError(ValueError):
-    """What was typed is no response that the call takes; the message is a sentence."""
+    """The typed text is no valid response to the call; the message is a sentence."""
 
 
 def request_of(call: WaitingCall) -> HumanRequest:
@@ -59,8 +59,8 @@ def request_of(call: WaitingCall) -> HumanRequest:
         schema = args.get("response_schema", args.get("responseSchema"))
         schema = schema if isinstance(schema, Mapping) and schema else None
         message = text_of(args.get("message")) or "Input requested"
-        takes = _takes(schema)
-        return HumanRequest("input", message, args.get("payload"), schema, takes)
+        accepts = _accepted_input(schema)
+        return HumanRequest("input", message, args.get("payload"), schema, accepts)
     if call.name == CREDENTIAL:
         message = text_of(args.get("message")) or "Credential requested"
         config = args.get("authConfig", args.get("auth_config"))
@@ -83,7 +83,7 @@ def asker_of(call: WaitingCall) -> str:
 
 
 def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
-    """What a typed text is, as a genai Content: the response to the call that is expected, else a message.
+    """The typed text as a genai Content: the response to the expected call, else a message.
 
     While calls wait, `/message TEXT` is a message, and `/respond TEXT` the response to the first of them,
     also where it has been set aside. Raises ResponseError.
@@ -117,30 +117,30 @@ def respond(call: WaitingCall, typed: str) -> Json:
         case "confirmation":
             return _confirm(text)
         case "input":
-            return _give(request.schema, text)
+            return _input_response(request.schema, text)
         case "credential":
-            given = _json(text)
-            if not isinstance(given, dict):
+            parsed = _json(text)
+            if not isinstance(parsed, dict):
                 raise ResponseError(
                     "a credential is an AuthConfig as a JSON object, its exchanged_auth_credential filled in"
                 )
-            return given
+            return parsed
         case _:
-            given = _json(text)
-            return given if isinstance(given, dict) else {"result": text}
+            parsed = _json(text)
+            return parsed if isinstance(parsed, dict) else {"result": text}
 
 
 def _confirmation(args: Json) -> HumanRequest:
-    asked, original = _object(args.get("toolConfirmation")), _object(args.get("originalFunctionCall"))
-    given = _object(original.get("args"))
-    shown = ", ".join(f"{name}={show_value(value)}" for name, value in given.items())
+    confirmation, original = _object(args.get("toolConfirmation")), _object(args.get("originalFunctionCall"))
+    call_args = _object(original.get("args"))
+    shown = ", ".join(f"{name}={show_value(value)}" for name, value in call_args.items())
     question = f"Confirm {text_of(original.get('name')) or 'the call'}({shown})?"
-    hint = text_of(asked.get("hint"))
+    hint = text_of(confirmation.get("hint"))
     # ADK's own words say how a program would respond.
     message = question if not hint or hint.startswith("Please approve or reject") else f"{question} {hint}"
-    payload = asked.get("payload")
-    takes = "yes or no" if payload is None else "yes or no, then a JSON payload"
-    return HumanRequest("confirmation", message, payload, None, takes)
+    payload = confirmation.get("payload")
+    accepts = "yes or no" if payload is None else "yes or no, then a JSON payload"
+    return HumanRequest("confirmation", message, payload, None, accepts)
 
 
 def _confirm(text: str) -> Json:
@@ -149,39 +149,39 @@ def _confirm(text: str) -> Json:
     if answer in _YES | _NO:
         response = dict(_CONFIRMED if answer in _YES else _REJECTED)
         return response | {"payload": _payload(rest.strip())} if rest.strip() else response
-    given = _json(text)
-    if isinstance(given, bool):
-        return {"confirmed": given}
-    if not isinstance(given, dict):
+    parsed = _json(text)
+    if isinstance(parsed, bool):
+        return {"confirmed": parsed}
+    if not isinstance(parsed, dict):
         raise ResponseError('type yes or no, "yes" and a JSON payload, or {"confirmed": true, "payload": …}')
-    if further := [name for name in given if name not in ("hint", "confirmed", "payload")]:
+    if further := [name for name in parsed if name not in ("hint", "confirmed", "payload")]:
         raise ResponseError(f"a confirmation has confirmed and payload, not {visible(further[0])}")
-    if not isinstance(given.get("confirmed"), bool):
+    if not isinstance(parsed.get("confirmed"), bool):
         raise ResponseError("confirmed must be true or false")
-    return given
+    return parsed
 
 
 def _payload(text: str) -> Any:
-    given = _json(text)
-    if given is _NO_JSON:
+    parsed = _json(text)
+    if parsed is _NO_JSON:
         raise ResponseError(f"the payload must be JSON: {why_no_json(text)}")
-    return given
+    return parsed
 
 
-def _give(schema: Mapping[str, Any] | None, text: str) -> Json:
+def _input_response(schema: Mapping[str, Any] | None, text: str) -> Json:
     if schema is None:
-        given = _json(text)
-        return _wrapped(given) if isinstance(given, dict) else {"result": text}
+        parsed = _json(text)
+        return _wrapped(parsed) if isinstance(parsed, dict) else {"result": text}
     if asks_to_confirm(schema):
         return _confirm(text)
     problems = []
     for value in readings(schema, text):
-        found = check_value(schema, value)
-        if not found:
+        violations = check_value(schema, value)
+        if not violations:
             return _wrapped(value)
-        problems.append(found[0])
+        problems.append(violations[0])
     if not problems:
-        raise ResponseError(f"must be JSON, {_takes(schema)}: {why_no_json(text)}")
+        raise ResponseError(f"must be JSON, {_accepted_input(schema)}: {why_no_json(text)}")
     first = problems[0]
     place = f"{format_path(first.path)}: " if first.path else ""
     raise ResponseError(f"{place}{first.message}")
@@ -194,15 +194,15 @@ def asks_to_confirm(schema: Mapping[str, Any]) -> bool:
 
 
 def readings(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
-    """What a text may stand for, the likeliest first."""
-    given = _json(text)
+    """The values that a text may stand for, the likeliest first."""
+    parsed = _json(text)
     kind = schema.get("type")
     if kind == "boolean" and text.lower() in _YES | _NO:
         yield text.lower() in _YES
-    if kind == "string" and not isinstance(given, str):
+    if kind == "string" and not isinstance(parsed, str):
         yield text
-    if given is not _NO_JSON:
-        yield given
+    if parsed is not _NO_JSON:
+        yield parsed
     if kind is None or (isinstance(kind, list) and "string" in kind):
         yield text
 
@@ -216,7 +216,7 @@ def _wrapped(value: Any) -> Json:
     return {"result": value}
 
 
-def _takes(schema: Mapping[str, Any] | None) -> str:
+def _accepted_input(schema: Mapping[str, Any] | None) -> str:
     if schema is None:
         return "text or JSON"
     if asks_to_confirm(schema):
@@ -232,8 +232,8 @@ def schema_in_words(schema: Any) -> str:
     if isinstance(properties, Mapping) and properties:
         needed = schema.get("required") or ()
         members = (
-            f"{visible(str(name))}{'' if name in needed else '?'}: {schema_in_words(one)}"
-            for name, one in properties.items()
+            f"{visible(str(name))}{'' if name in needed else '?'}: {schema_in_words(subschema)}"
+            for name, subschema in properties.items()
         )
         return f"{{{', '.join(members)}}}"
     if isinstance(choices := schema.get("enum"), list):

@@ -25,9 +25,9 @@ class Twin:
 
 def twin_of(case: Json, others: Iterable[StoredCase]) -> Twin | None:
     """The first of `others` that is the same but for its id; else the first one whose user says the same."""
-    wanted = EvalCase.model_validate(case)
-    said = _said(wanted)
-    spelled = _spellings(wanted)
+    draft = EvalCase.model_validate(case)
+    messages = _user_messages(draft)
+    spelled = _spellings(draft)
     alike: Twin | None = None
     for other in others:
         # A model of each case of a large set would take seconds.
@@ -37,15 +37,15 @@ def twin_of(case: Json, others: Iterable[StoredCase]) -> Twin | None:
             model = other.model()
         except ValidationError:
             continue
-        if _said(model) != said:
+        if _user_messages(model) != messages:
             continue
-        if _content(model) == _content(wanted):
+        if _content(model) == _content(draft):
             return Twin(other.eval_id, is_same=True)
         alike = alike or Twin(other.eval_id, is_same=False)
     return alike
 
 
-def _said(case: EvalCase) -> list[str]:
+def _user_messages(case: EvalCase) -> list[str]:
     return [" ".join(full_text(turn.user_content).split()) for turn in case.conversation or ()]
 
 

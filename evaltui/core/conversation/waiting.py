@@ -160,7 +160,7 @@ def call_places(turns: Iterable[Iterable[tuple[str, str]]]) -> dict[str, CallPla
 
 
 def places_of_events(turns: Iterable[Sequence[Event]]) -> dict[str, CallPlace]:
-    """As `call_places`, of turns as they happened."""
+    """The places of calls as `call_places` gives them, for recorded turns."""
     return call_places(
         [
             (str(call.get("id") or ""), str(call.get("name") or ""))

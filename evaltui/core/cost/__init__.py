@@ -1,1 +1,1 @@
-"""What model calls cost: who asked which model, with how many tokens, at what price."""
+"""Costs of model calls: payer, model, tokens and price."""

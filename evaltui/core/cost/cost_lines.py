@@ -1,4 +1,4 @@
-"""What model calls cost, in words and as lines."""
+"""Costs of model calls in words and as lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from evaltui.text.values import visible
 
 def is_worth_telling(spent: Spending | None) -> bool:
     """Whether a model was asked that costs something, or may."""
-    return spent is not None and any(one.usd or not is_stand_in(one.model) for one in spent.models)
+    return spent is not None and any(
+        spending.usd or not is_stand_in(spending.model) for spending in spent.models
+    )
 
 
 def estimate(spent: Spending) -> str:
@@ -72,8 +74,8 @@ def tokens_in_words(tokens: Tokens) -> str:
     """`9,612 → 1,038 tokens (1,200 cached, 300 thoughts)`"""
     if tokens.total is None:
         return f"{UNKNOWN} {plural(0, 'token')}"
-    known = " → ".join(map(show_number, (tokens.input, tokens.output)))
+    counts = " → ".join(map(show_number, (tokens.input, tokens.output)))
     parts = ((tokens.cached, "cached"), (tokens.thoughts, "thoughts"))
     details = ", ".join(f"{show_number(count)} {name}" for count, name in parts if count)
-    text = f"{known} {plural(0, 'token')}"
+    text = f"{counts} {plural(0, 'token')}"
     return f"{text} ({details})" if details else text

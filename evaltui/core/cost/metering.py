@@ -19,9 +19,9 @@ class MeteredCall:
 
     payer: Payer
     model: str
-    """As it was asked for; "" where nobody knows."""
+    """The requested model; "" where it is unknown."""
     tokens: tuple[Tokens | None, ...] = (None,)
-    """Of each attempt that may have cost something, None where nobody knows."""
+    """Tokens of each attempt that may have cost something, None where they are unknown."""
     is_replayed: bool = False
     at: datetime | None = None
     """When it was made; None where nobody knows."""
@@ -32,15 +32,15 @@ def tokens_of(usage: Mapping[str, Any] | None) -> Tokens | None:
 
     A model leaves out the kinds that it did not spend: without a count of output there was none.
     """
-    told = usage or {}
-    prompt, tool_use, candidates, thoughts, whole = (_count(told.get(name)) for name in _COUNTS)
+    counts = usage or {}
+    prompt, tool_use, candidates, thoughts, whole = (_count(counts.get(name)) for name in _COUNTS)
     into = None if prompt is None and tool_use is None else (prompt or 0) + (tool_use or 0)
     out = None if candidates is None and thoughts is None else (candidates or 0) + (thoughts or 0)
     if into is None and out is None:
         return None
     if out is None and into is not None:
         out = max((whole or 0) - into, 0)
-    return Tokens(into, _count(told.get("cached_content_token_count")), thoughts, out)
+    return Tokens(into, _count(counts.get("cached_content_token_count")), thoughts, out)
 
 
 _COUNTS = (
@@ -65,17 +65,17 @@ _MOST = 10**15
 
 
 def spent_on(calls: Iterable[MeteredCall], prices: Prices) -> Spending:
-    """What calls cost."""
+    """The spending of model calls."""
     return sum((Spending((_spent_on(call, prices),)) for call in calls), Spending())
 
 
 def _spent_on(call: MeteredCall, prices: Prices) -> ModelSpending:
     at = call.at or datetime.now(UTC)
     costs = [prices.price_of(call.model, tokens, at) for tokens in call.tokens]
-    known = [usd for usd in costs if usd is not None]
-    tokens = sum((one for one in call.tokens if one is not None), Tokens())
-    usd = sum(known) if known else None
-    source = prices.source_of(call.model) if known else ""
+    prices_known = [usd for usd in costs if usd is not None]
+    tokens = sum((attempt for attempt in call.tokens if attempt is not None), Tokens())
+    usd = sum(prices_known) if prices_known else None
+    source = prices.source_of(call.model) if prices_known else ""
     if call.is_replayed:
         return ModelSpending(
             call.payer, call.model, replayed=1, saved_tokens=tokens, saved_usd=usd, prices=source
@@ -101,7 +101,7 @@ def calls_in(events: Iterable[Event]) -> tuple[list[MeteredCall], bool]:
 
 
 async def spent_in(events: Iterable[Event], judged: Iterable[MeteredCall], prices: Prices) -> Spending:
-    """What a repeat cost, by what happened in it and what judges were asked about it."""
+    """The spending of a repeat, by its events and the model calls of its judges."""
     calls, is_unseen = calls_in(events)
     calls += judged
     if prices.need_table(call.model for call in calls if any(call.tokens)):
@@ -119,9 +119,9 @@ class _Request:
     at: datetime | None
     is_replayed: bool
     usage: Json = field(default_factory=dict)
-    """What is known last of each count: each piece of a response has the counts so far."""
+    """Last reported value of each count: each piece of a response has the counts so far."""
     failed: list[Tokens] = field(default_factory=list)
-    """Of attempts that were followed by another one."""
+    """Tokens of attempts that were followed by another attempt."""
     has_failed: bool = False
 
     def call(self) -> MeteredCall:
@@ -134,7 +134,7 @@ class _Request:
 class _Meter:
     def __init__(self) -> None:
         self._requests: dict[str, _Request] = {}
-        self._told: list[tuple[int | None, MeteredCall]] = []
+        self._reported: list[tuple[int | None, MeteredCall]] = []
         self._at: datetime | None = None
         self._seen_turns: set[int | None] = set()
         self._hidden_turns: set[int | None] = set()
@@ -147,13 +147,13 @@ class _Meter:
             self._hidden_turns.add(event.turn)
         self._lacks_some = self._lacks_some or SOME_MODEL_CALLS in untold
         if event.kind == "model_request":
-            self._begin(event)
+            self._start_request(event)
         elif request := self._requests.get(event.parent):
             self._continue(request, event)
         elif "step" in event.data or event.kind == "model_response":
             self._hear(event)
 
-    def _begin(self, event: Event) -> None:
+    def _start_request(self, event: Event) -> None:
         if event.data.get("missed"):
             return
         is_agents = event.agent != SIMULATED_USER
@@ -182,17 +182,17 @@ class _Meter:
             tokens = tokens_of(event.usage)
             is_replayed = bool(event.data.get("replayed"))
             call = MeteredCall("agent", str(model or ""), (tokens,), is_replayed, self._at)
-            self._told.append((event.turn, call))
+            self._reported.append((event.turn, call))
 
     def calls(self) -> list[MeteredCall]:
-        told = [call for turn, call in self._told if turn not in self._seen_turns]
-        return [*(request.call() for request in self._requests.values()), *told]
+        reported = [call for turn, call in self._reported if turn not in self._seen_turns]
+        return [*(request.call() for request in self._requests.values()), *reported]
 
     @property
     def is_unseen(self) -> bool:
         """Whether there is a turn of which nobody saw the model calls, or not all of them."""
-        told = {turn for turn, _ in self._told}
-        return self._lacks_some or bool(self._hidden_turns - self._seen_turns - told)
+        reported_turns = {turn for turn, _ in self._reported}
+        return self._lacks_some or bool(self._hidden_turns - self._seen_turns - reported_turns)
 
 
 def _moment(timestamp: Any) -> datetime | None:

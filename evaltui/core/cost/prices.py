@@ -54,13 +54,13 @@ class Prices:
         """Whether the table of list prices is asked for one of them and not loaded, which takes its time."""
         if load_table.cache_info().currsize:
             return False
-        return any(self._own(one) is None and not is_stand_in(one) for one in models)
+        return any(self._own(model) is None and not is_stand_in(model) for model in models)
 
     def _own(self, model: str) -> OwnPrice | None:
         if not self.own:
             return None
-        found = self.own.get(model)
-        return self.own.get(_RESOURCE.sub("", model)) if found is None else found
+        price = self.own.get(model)
+        return self.own.get(_RESOURCE.sub("", model)) if price is None else price
 
 
 def is_stand_in(model: str) -> bool:
@@ -96,15 +96,15 @@ def load_table() -> None:
 
 
 def _list_price(model: str, tokens: Tokens, at: datetime) -> float | None:
-    found = _model_info(model) if table_version() else None
-    if found is None or tokens.input is None:
+    info = _model_info(model) if table_version() else None
+    if info is None or tokens.input is None:
         return None
     from genai_prices import Usage
 
     cached = min(tokens.cached or 0, tokens.input)
     usage = Usage(input_tokens=tokens.input, cache_read_tokens=cached, output_tokens=tokens.output or 0)
     try:
-        return float(found.get_prices(at).calc_price(usage)["total_price"])
+        return float(info.get_prices(at).calc_price(usage)["total_price"])
     except ValueError:
         # A kind of tokens that the model has no price for.
         return None

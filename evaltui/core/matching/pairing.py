@@ -64,15 +64,15 @@ class _Costs:
 
     def __init__(self, cost: Cost) -> None:
         self._cost = cost
-        self._known: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        self._computed: defaultdict[int, dict[int, float]] = defaultdict(dict)
 
     def of(self, key: int, others: Sequence[int]) -> list[float]:
-        """What it costs to pair an item with each of the others."""
-        known = self._known[key]
+        """Costs of pairing an item with each of the others."""
+        computed = self._computed[key]
         for other in others:
-            if other not in known:
-                known[other] = self._cost(key, other)
-        return [known[other] for other in others]
+            if other not in computed:
+                computed[other] = self._cost(key, other)
+        return [computed[other] for other in others]
 
     def total(self, left: Sequence[int], right: Sequence[int], pairs: Pairs) -> float:
         return len(left) + len(right) - sum(2 - self.of(left[i], (right[j],))[0] for i, j in pairs)
@@ -85,7 +85,10 @@ def _align_inside(left: Side, right: Side, costs: _Costs) -> Pairs:
     anchors = [_anchors(left.keys, right.keys)]
     if left.kinds != left.keys:
         anchors.append(_anchors(left.kinds, right.kinds))
-    tried = [straight, *(list(_between(one, left.keys, right.keys, costs)) for one in anchors)]
+    tried = [
+        straight,
+        *(list(_between(anchor_pairs, left.keys, right.keys, costs)) for anchor_pairs in anchors),
+    ]
     return min(tried, key=lambda pairs: costs.total(left.keys, right.keys, pairs))
 
 
@@ -112,12 +115,12 @@ def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
         before.append(last[length - 1] if length else None)
         ends[length : length + 1] = [j]
         last[length : length + 1] = [number]
-    found: Pairs = []
+    chain: Pairs = []
     at = last[-1] if last else None
     while at is not None:
-        found.append(equal[at])
+        chain.append(equal[at])
         at = before[at]
-    return found[::-1]
+    return chain[::-1]
 
 
 def _equal_pairs(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
@@ -177,7 +180,7 @@ def most_pairs(
     fits: Callable[[Item, Item], bool],
     keys: Callable[[Item], tuple[Hashable, Hashable]],
 ) -> dict[int, int]:
-    """As many pairs as possible that fit, each item in at most one, as positions: left to right.
+    """The largest set of pairs that fit, each item in at most one, as positions: left to right.
 
     `keys` are two of an item: items that differ in the first never fit, those of one second always do. Where
     more than `MAX_PAIRS` pairs are left to be looked at, the equal items are paired, and then only those that
@@ -195,8 +198,8 @@ def most_pairs(
             met = set(pairs.values())
             mine, theirs = [i for i in mine if i not in pairs], [j for j in theirs if j not in met]
         find = _most_pairs if len(mine) * len(theirs) <= MAX_PAIRS else _near_pairs
-        found = find([left[i] for i in mine], [right[j] for j in theirs], fits)
-        pairs |= {mine[i]: theirs[j] for i, j in found.items()}
+        matched = find([left[i] for i in mine], [right[j] for j in theirs], fits)
+        pairs |= {mine[i]: theirs[j] for i, j in matched.items()}
     return pairs
 
 
@@ -207,17 +210,17 @@ def _near_pairs(
     met: set[int] = set()
     for i, (start, end) in enumerate(_windows(len(left), len(right))):
         free = (j for j in range(start, end) if j not in met)
-        if (found := next((j for j in free if fits(left[i], right[j])), None)) is not None:
-            pairs[i] = found
-            met.add(found)
+        if (match := next((j for j in free if fits(left[i], right[j])), None)) is not None:
+            pairs[i] = match
+            met.add(match)
     return pairs
 
 
 def _most_pairs(
     left: Sequence[Item], right: Sequence[Item], fits: Callable[[Item, Item], bool]
 ) -> dict[int, int]:
-    """What fits need not be transitive, so that taking the first that fits may leave over what another choice
-    would not: augmenting paths in a bipartite graph."""
+    """The largest matching by augmenting paths in a bipartite graph: fitting need not be transitive, so
+    taking the first that fits may leave over more items."""
     fitting = [[j for j, other in enumerate(right) if fits(item, other)] for item in left]
     pairs: dict[int, int] = {}
     partners: dict[int, int] = {}

@@ -96,8 +96,10 @@ class ToolRules:
 
     def unruled(self, args: Args) -> Hashable:
         """The arguments that no rule is for, as a key: calls that differ in it never `match`."""
-        given = args or {}
-        return frozen(without(given, {place for one in self.ranked for place in _reached(one.path, given)}))
+        values = args or {}
+        return frozen(
+            without(values, {place for ranked in self.ranked for place in _reached(ranked.path, values)})
+        )
 
     def passing(self, expected: Args, actual: Args, path: JsonPath) -> ArgRule | None:
         """The rule that lets the difference at a place of two calls' arguments pass, None where none does.
@@ -105,7 +107,9 @@ class ToolRules:
         The place is one that `side_by_side` gives.
         """
         own = max(
-            (one for one in self.ranked if covers(one.path, path)), key=lambda one: one.rank, default=None
+            (ranked for ranked in self.ranked if covers(ranked.path, path)),
+            key=lambda ranked: ranked.rank,
+            default=None,
         )
         if own is None:
             return None
@@ -129,9 +133,13 @@ class ToolRules:
 
     def _ruled_otherwise(self, own: _Ranked, place: JsonPath, mine: Any, theirs: Any) -> Iterator[JsonPath]:
         """The places inside a rule's place, seen from there, that a more specific rule holds for."""
-        for one in self.ranked:
-            if one.rank > own.rank and len(one.path) > len(place) and covers(one.path[: len(place)], place):
-                inner = one.path[len(place) :]
+        for ranked in self.ranked:
+            if (
+                ranked.rank > own.rank
+                and len(ranked.path) > len(place)
+                and covers(ranked.path[: len(place)], place)
+            ):
+                inner = ranked.path[len(place) :]
                 yield from _reached(inner, mine)
                 yield from _reached(inner, theirs)
 
@@ -181,7 +189,8 @@ def call_keys(name: str, args: Args, rules: CaseRules) -> tuple[Hashable, Hashab
 
 
 def arg_places(expected: Args, actual: Args) -> Iterator[tuple[JsonPath, Any, Any]]:
-    """As `side_by_side`; no arguments and empty ones differ as a whole where neither side has any."""
+    """The differing places as `side_by_side`; missing and empty arguments differ as a whole where neither
+    side has any."""
     if not expected and not actual:
         yield (), expected, actual
     else:
@@ -198,8 +207,8 @@ def _reached(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPa
         steps: Iterable[str | int] = range(len(value)) if isinstance(value, list) else ()
     else:
         steps = () if value_at(value, (step,), ABSENT) is ABSENT else (step,)
-    for one in steps:
-        yield from _reached(tuple(rest), value_at(value, (one,), ABSENT), (*place, one))
+    for key in steps:
+        yield from _reached(tuple(rest), value_at(value, (key,), ABSENT), (*place, key))
 
 
 # Two values

@@ -1,4 +1,4 @@
-"""What is wrong with the data of a config, in sentences at the place where it is wrong.
+"""Problems in the data of a config, as sentences at their places.
 
 Errors are what google-adk 2.13 refuses, thresholds that every score reaches, or none, and criteria that no
 metric can be computed by. Warnings are what it takes without a word although it cannot work as meant. Paths
@@ -52,7 +52,9 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
     if isinstance(data, dict):
         problems += unknown_keys(data, spellings(EvalConfig))
         problems += [
-            one for one in _given_twice(data) if one.path not in {problem.path for problem in problems}
+            repeated
+            for repeated in _given_twice(data)
+            if repeated.path not in {problem.path for problem in problems}
         ]
     if config is not None:
         problems += [
@@ -128,17 +130,17 @@ def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
         is_own = metric.custom_function_path is not None or name not in METRICS
         unknown = likely_typos if is_own else unknown_keys
         keys = dict.fromkeys(criterion.model_fields_set) | criterion.model_extra
-        yield from unknown(keys, [(one, camel(one)) for one in names], _path_of(config, metric))
+        yield from unknown(keys, [(key, camel(key)) for key in names], _path_of(config, metric))
     if (simulator := config.user_simulator_config) is not None:
-        fields = [(one, camel(one)) for one in type(simulator).model_fields]
+        fields = [(key, camel(key)) for key in type(simulator).model_fields]
         yield from unknown_keys(dict.fromkeys(simulator.model_fields_set), fields, ("user_simulator_config",))
 
 
 def _of_optional(config: EvalConfig) -> Iterator[Problem]:
-    asked = [metric.metric_name for metric in config.metrics()]
+    metric_names = [metric.metric_name for metric in config.metrics()]
     for number, name in enumerate(config.evaltui.optional):
-        if name not in asked:
-            nobody = f"{name!r} is not a criterion{did_you_mean(name, asked)}"
+        if name not in metric_names:
+            nobody = f"{name!r} is not a criterion{did_you_mean(name, metric_names)}"
             yield Problem.warning(("evaltui", "optional", number), nobody, rule=LintRule.DANGLING_REFERENCE)
 
 
@@ -185,11 +187,12 @@ def _interval(metric: EvalMetric) -> Interval | None:
 
 
 def _warnings_for_own_metrics(config: EvalConfig) -> list[Problem]:
-    """What google-adk takes without a word although it does not mean it; snake_case paths."""
+    """Warnings for settings that google-adk accepts silently although it does not mean them; snake_case
+    paths."""
     return [
         Problem.warning(path, message, rule=LintRule.UNUSABLE_CRITERION)
-        for found in (_misplaced(config), _of_custom_metrics(config), _empty_intervals(config))
-        for path, message in found
+        for problems in (_misplaced(config), _of_custom_metrics(config), _empty_intervals(config))
+        for path, message in problems
     ]
 
 

@@ -51,7 +51,7 @@ _AnyRubricScore = Annotated[RubricScore, BeforeValidator(_as_ours)]
 
 
 class PerInvocationResult(DataModel):
-    """What a custom metric says of one turn. Source of the shape: google-adk 2.13."""
+    """Result of a custom metric for one turn. Source of the shape: google-adk 2.13."""
 
     actual_invocation: _AnyInvocation
     expected_invocation: _AnyInvocation | None = None
@@ -61,7 +61,7 @@ class PerInvocationResult(DataModel):
 
 
 class EvaluationResult(DataModel):
-    """What a custom metric returns. Source of the shape: google-adk 2.13."""
+    """Result that a custom metric returns. Source of the shape: google-adk 2.13."""
 
     overall_score: float | None = None
     overall_eval_status: Status = Status.NOT_EVALUATED
@@ -101,7 +101,7 @@ class _ReturnedScore(_Returned):
     error: ErrorInfo | None = None
 
 
-def result_of_evaluation(given: MetricInput, returned: Mapping[str, Any], where: str = "") -> MetricResult:
+def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where: str = "") -> MetricResult:
     """The result of a metric from the JSON of the `EvaluationResult` that its function returned.
 
     Statuses are names, and the function's own: thresholds are its business. A result that breaks ADK's
@@ -109,22 +109,22 @@ def result_of_evaluation(given: MetricInput, returned: Mapping[str, Any], where:
     is informational. So is a score outside of the interval that the config gives for the metric, or one that
     is no number, but for ADK's verdicts. `where` is the place of the function in its file.
     """
-    metric, count = given.metric, len(given.actual)
+    metric, count = inputs.metric, len(inputs.actual)
     try:
-        result = _ReturnedResult.model_validate(_finite(returned) if given.as_adk else dict(returned))
+        result = _ReturnedResult.model_validate(_finite(returned) if inputs.as_adk else dict(returned))
     except ValidationError as error:
         return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where)
     status = Status(result.overall_eval_status)
     entries = result.per_invocation_results
     if len(entries) != count:
         if status not in (Status.NOT_EVALUATED, Status.INFORMATIONAL):
-            found = f"{counted(len(entries), 'entry', 'entries')} for {counted(count, 'turn')}"
-            return _broken(metric, f"per_invocation_results has {found}", where)
+            counts = f"{counted(len(entries), 'entry', 'entries')} for {counted(count, 'turn')}"
+            return _broken(metric, f"per_invocation_results has {counts}", where)
         entries = []
     scores = [result.overall_score, *(turn.score for turn in entries)]
-    if wrong := _outside(given, scores):
+    if wrong := _outside(inputs, scores):
         return _broken(metric, wrong, where)
-    rubrics = _rubric_texts(given)
+    rubrics = _rubric_texts(inputs)
     turns = [
         InvocationScore(
             turn.score, Status(turn.eval_status), judgements=_judgements(turn.rubric_scores, rubrics)
@@ -150,28 +150,28 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list) else value
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
-def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -> MetricResult:
+def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) -> MetricResult:
     """The result of a metric in short form: the mean of what its function says of each turn, held against
     the threshold.
 
     `returned` has for each turn its `score`, None where the function gives none, or the `error` that it
     raised, as data. A turn that raised makes the metric an ERROR; a context turn does not count.
     """
-    metric, threshold = given.metric, required_threshold(given.metric)
+    metric, threshold = inputs.metric, required_threshold(inputs.metric)
     try:
-        found = [_ReturnedScore.model_validate(dict(turn)) for turn in returned]
+        parsed = [_ReturnedScore.model_validate(dict(turn)) for turn in returned]
     except ValidationError as error:
         return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
-    without = left_out(given)
+    without = left_out(inputs)
     turns = [
         unscored_turn(without[number]) if number in without else _scored_turn(turn, metric, threshold)
-        for number, turn in enumerate(found)
+        for number, turn in enumerate(parsed)
     ]
-    for number, turn in enumerate(found):
+    for number, turn in enumerate(parsed):
         if turn.error is not None and number not in without:
             return MetricResult(
                 metric.metric_name,
@@ -183,7 +183,7 @@ def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -
                 error=turn.error.of_judge,
             )
     scores = [turn.score for turn in turns if turn.score is not None]
-    if wrong := _outside(given, scores):
+    if wrong := _outside(inputs, scores):
         return replace(_broken(metric, wrong), per_invocation=tuple(turns))
     if not scores:
         why = nothing_to_score(turns) if len(without) == len(turns) else "no score from its function"
@@ -200,19 +200,19 @@ def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -
     )
 
 
-def held_against(known: MetricResult, metric: EvalMetric) -> MetricResult:
+def held_against(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
     """An earlier result of a metric in short form, by the threshold that it has now."""
     threshold = required_threshold(metric)
-    if known.score is None:
-        return replace(known, threshold=threshold)
+    if earlier.score is None:
+        return replace(earlier, threshold=threshold)
     turns = tuple(
         turn if turn.score is None else replace(turn, status=_verdict(turn.score, metric, threshold))
-        for turn in known.per_invocation
+        for turn in earlier.per_invocation
     )
     return replace(
-        known,
+        earlier,
         threshold=threshold,
-        status=_verdict(known.score, metric, threshold),
+        status=_verdict(earlier.score, metric, threshold),
         per_invocation=turns,
         reason=_failed_turns(turns),
         lower_is_better=metric.lower_is_better,
@@ -232,34 +232,34 @@ def _verdict(score: float, metric: EvalMetric, threshold: float) -> Status:
     return Status.PASSED if passes else Status.FAILED
 
 
-def _outside(given: MetricInput, scores: Sequence[float | None]) -> str:
-    interval = given.metric.interval
-    if interval is None or given.as_adk:
+def _outside(inputs: MetricInput, scores: Sequence[float | None]) -> str:
+    interval = inputs.metric.interval
+    if interval is None or inputs.as_adk:
         return ""
     wrong = next((score for score in scores if score is not None and not interval.holds(score)), None)
     return "" if wrong is None else f"the score {wrong:g}, where the config promises {interval}"
 
 
-def _rubric_texts(given: MetricInput) -> dict[str, str]:
+def _rubric_texts(inputs: MetricInput) -> dict[str, str]:
     """The rubrics that there are, by id; of two with one id the one of a turn, then the one of the case."""
-    known: dict[str, str] = {}
-    raws = criterion_extra(given.metric).get("rubrics")
+    texts: dict[str, str] = {}
+    raws = criterion_extra(inputs.metric).get("rubrics")
     for raw in raws if isinstance(raws, list) else ():
         try:
             rubric = Rubric.model_validate(raw)
         except ValidationError:
             continue
-        known[rubric.rubric_id] = rubric.rubric_content.text_property or ""
-    of_turns = [rubric for turn in given.expected or () for rubric in turn.rubrics or ()]
-    for rubric in (*given.case_rubrics, *of_turns):
-        known[rubric.rubric_id] = rubric.rubric_content.text_property or ""
-    return known
+        texts[rubric.rubric_id] = rubric.rubric_content.text_property or ""
+    of_turns = [rubric for turn in inputs.expected or () for rubric in turn.rubrics or ()]
+    for rubric in (*inputs.case_rubrics, *of_turns):
+        texts[rubric.rubric_id] = rubric.rubric_content.text_property or ""
+    return texts
 
 
 def _judgements(scores: Sequence[_ReturnedRubric] | None, texts: Mapping[str, str]) -> tuple[Judgement, ...]:
     return tuple(
-        Judgement(one.rubric_id, texts.get(one.rubric_id, ""), one.score, one.rationale or "")
-        for one in scores or ()
+        Judgement(rubric.rubric_id, texts.get(rubric.rubric_id, ""), rubric.score, rubric.rationale or "")
+        for rubric in scores or ()
     )
 
 

@@ -1,4 +1,4 @@
-"""What is known of a metric, declared beside the function that computes it or has it judged."""
+"""Declaration of a metric, beside the function that computes it or has it judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Need = Literal[
 ]
 Subject = Literal["Calls", "Response", "Cost and time", "Judge", "Simulated user", "Own", "Informational"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
-"""What metrics look at, in the order of lists; informational ones are reported, not judged."""
+"""Subjects of metrics in the order of lists; informational ones are reported, not judged."""
 JudgedItem = Literal["rubric", "sentence", "answer", "user", "score"]
 
 Kind = Literal["choice", "flag", "text", "whole number", "rubrics"]
@@ -62,11 +62,11 @@ class MetricInfo:
     reads_calls: bool = False
     """Whether nothing can be said of a turn whose tool calls are unknown."""
     compares: Literal["", "calls", "response", "texts"] = ""
-    """What of a turn it holds against what is expected."""
+    """The part of a turn that the metric compares with the expected one."""
     call_differences: tuple[CallOp, ...] = ()
     """The differences between calls that lower its score, the worst first."""
     judged_item: JudgedItem = "score"
-    """What its judge gives a verdict about; all else gets a score as a whole."""
+    """The item that its judge gives a verdict on; the others get one score as a whole."""
     rubric_type: str = ""
     """Rubrics of a case or turn that name a type hold only for the metric of this type."""
     whole_conversation: bool = False
@@ -83,7 +83,7 @@ class MetricInfo:
 
     @property
     def subject(self) -> Subject:
-        """What it looks at."""
+        """The subject that the metric scores."""
         if not self.gates:
             return "Informational"
         if "a scenario" in self.needs:

@@ -1,4 +1,4 @@
-"""What a turn cost: calls, model calls, tokens, seconds. Reported, never passed or failed.
+"""Cost of a turn: calls, model calls, tokens, seconds. Reported, never passed or failed.
 
 The numbers are those of google-adk 2.13 (`_efficiency_evaluators`): None means not reported, never zero.
 """
@@ -17,16 +17,16 @@ Parts = dict[str, float | None]
 
 
 @metric(MetricInfo("Tool calls per turn.", gates=False, interval=None, summed_as="tool calls"))
-def tool_call_count_v1(given: MetricInput) -> MetricResult:
+def tool_call_count_v1(inputs: MetricInput) -> MetricResult:
     """Tool calls per turn; None for a turn whose calls are unknown, which ADK takes for none."""
-    return _report(given, lambda turn: (_tool_calls(turn, given.as_adk), {}), _mean_of_known)
+    return _report(inputs, lambda turn: (_tool_calls(turn, inputs.as_adk), {}), _mean_of_known)
 
 
 @metric(MetricInfo("Model calls per turn.", gates=False, interval=None, summed_as="model calls"))
-def inference_call_count_v1(given: MetricInput) -> MetricResult:
+def inference_call_count_v1(inputs: MetricInput) -> MetricResult:
     """Model calls per turn; None for a turn that was not recorded event by event, and where nobody sees
     them, which ADK takes for none."""
-    return _report(given, lambda turn: (_model_calls(turn, given.as_adk), {}), _mean_of_known)
+    return _report(inputs, lambda turn: (_model_calls(turn, inputs.as_adk), {}), _mean_of_known)
 
 
 @metric(
@@ -38,10 +38,10 @@ def inference_call_count_v1(given: MetricInput) -> MetricResult:
         adk_details="token_usage_details",
     )
 )
-def token_usage_v1(given: MetricInput) -> MetricResult:
+def token_usage_v1(inputs: MetricInput) -> MetricResult:
     """Tokens per turn, by kind in `details`; see `token_usage`."""
     # A model leaves out the kinds that it did not spend, so a turn without one counts as zero in the mean.
-    return _report(given, lambda turn: _total(token_usage(turn), "total_tokens"), _mean_over_all)
+    return _report(inputs, lambda turn: _total(token_usage(turn), "total_tokens"), _mean_over_all)
 
 
 @metric(
@@ -49,14 +49,14 @@ def token_usage_v1(given: MetricInput) -> MetricResult:
         "Seconds per turn.", gates=False, interval=None, summed_as="time", adk_details="duration_details"
     )
 )
-def invocation_duration_v1(given: MetricInput) -> MetricResult:
+def invocation_duration_v1(inputs: MetricInput) -> MetricResult:
     """Seconds per turn, over the turns that were timed; where they went in `details`."""
 
     def average(values: Sequence[float | None]) -> float | None:
         mean = _mean_of_known(values)
         return None if mean is None else round(mean, 3)
 
-    return _report(given, lambda turn: _total(duration_split(turn), "total_seconds"), average)
+    return _report(inputs, lambda turn: _total(duration_split(turn), "total_seconds"), average)
 
 
 def token_usage(invocation: Invocation) -> Parts:
@@ -107,21 +107,21 @@ def duration_split(invocation: Invocation) -> Parts:
 
 
 def _report(
-    given: MetricInput,
+    inputs: MetricInput,
     measure: Callable[[Invocation], tuple[float | None, Parts]],
     average: Callable[[Sequence[float | None]], float | None],
 ) -> MetricResult:
-    if given.metric.threshold is not None or given.metric.criterion is not None:
+    if inputs.metric.threshold is not None or inputs.metric.criterion is not None:
         return not_evaluated(
-            given.metric,
+            inputs.metric,
             "reports a value that never passes or fails, so it takes no threshold; remove it from the"
             " config's criteria, it is always reported",
         )
-    without = left_out(given)
+    without = left_out(inputs)
     turns: list[InvocationScore] = []
     values: list[float | None] = []
     splits: list[Parts] = []
-    for number, actual in enumerate(given.actual):
+    for number, actual in enumerate(inputs.actual):
         if number in without:
             turns.append(unscored_turn(without[number]))
             continue
@@ -130,7 +130,7 @@ def _report(
         values.append(value)
         splits.append(split)
     return MetricResult(
-        given.metric.metric_name,
+        inputs.metric.metric_name,
         average(values),
         None,
         Status.INFORMATIONAL,
@@ -159,10 +159,10 @@ def _model_calls(invocation: Invocation, as_adk: bool) -> float | None:
     if not isinstance(data, InvocationEvents):
         return None
     events = data.invocation_events
-    told = sum(one.usage_metadata is not None or one.model_version is not None for one in events)
+    reported = sum(event.usage_metadata is not None or event.model_version is not None for event in events)
     # Nobody timed its models: nobody sees its model calls, so none told means nothing.
     is_unseen = invocation.model_duration is None
-    return None if is_unseen and not told and not as_adk else float(told)
+    return None if is_unseen and not reported and not as_adk else float(reported)
 
 
 def _total(split: Parts, name: str) -> tuple[float | None, Parts]:
@@ -170,8 +170,8 @@ def _total(split: Parts, name: str) -> tuple[float | None, Parts]:
 
 
 def _sum_of_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
 
 
 def _mean_over_all(values: Sequence[float | None]) -> float | None:

@@ -37,39 +37,39 @@ _NOTHING_EXPECTED = "no intermediate responses expected"
         compares="texts",
     )
 )
-def intermediate_match_score(given: MetricInput) -> MetricResult:
+def intermediate_match_score(inputs: MetricInput) -> MetricResult:
     """How much the texts share that the expected and the actual side of a turn have before the answer, the
     mean over the turns that expect any. Raises CriterionError where there is no threshold.
 
     Texts are aligned in order, whoever their author is. A turn has twice the ROUGE-1 F of all pairs, by the
     number of texts on both sides: missing and further texts lower it.
     """
-    if given.expected is None or unpaired(given):
-        return score_against_expected(given, _no_score, {})
-    without = left_out(given)
-    for number, turn in enumerate(given.expected):
-        if not texts_before(turn, thoughts=given.thoughts):
+    if inputs.expected is None or unpaired(inputs):
+        return score_against_expected(inputs, _no_score, {})
+    without = left_out(inputs)
+    for number, turn in enumerate(inputs.expected):
+        if not texts_before(turn, thoughts=inputs.thoughts):
             without.setdefault(number, _NOTHING_EXPECTED)
-    scored = [number for number in range(len(given.expected)) if number not in without]
+    scored = [number for number in range(len(inputs.expected)) if number not in without]
     if not scored and _NOTHING_EXPECTED in without.values():
         # Other metrics decide: sets may have cases with texts and without.
-        result = not_evaluated(given.metric, f"{_NOTHING_EXPECTED} in any scored turn")
+        result = not_evaluated(inputs.metric, f"{_NOTHING_EXPECTED} in any scored turn")
         return replace(result, is_optional=True)
-    unknown = [number for number in scored if not knows_texts(given.actual[number])]
+    unknown = [number for number in scored if not knows_texts(inputs.actual[number])]
     if unknown:
         where = f"{plural(len(unknown), 'turn')} {some_of([str(number + 1) for number in unknown])}"
-        untold = given.actual[unknown[0]].untold
+        untold = inputs.actual[unknown[0]].untold
         remedy = untold.get(ANSWERS) or untold.get(TEXTS) or "the agent does not send them"
-        return not_evaluated(given.metric, f"the intermediate responses of {where} are unknown: {remedy}")
+        return not_evaluated(inputs.metric, f"the intermediate responses of {where} are unknown: {remedy}")
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         rows = align_texts(
-            texts_before(expected, thoughts=given.thoughts), texts_before(actual, thoughts=given.thoughts)
+            texts_before(expected, thoughts=inputs.thoughts), texts_before(actual, thoughts=inputs.thoughts)
         )
         score = _score(rows)
         return TurnScore(score, "" if score == 1.0 else _shortfall(rows, score))
 
-    result = score_against_expected(given, score_turn, without)
+    result = score_against_expected(inputs, score_turn, without)
     # Nothing is open in a turn that expects none.
     turns = tuple(
         replace(turn, status=Status.INFORMATIONAL) if turn.reason == _NOTHING_EXPECTED else turn
@@ -105,9 +105,12 @@ def align_texts(expected: Sequence[Said], actual: Sequence[Said]) -> tuple[Inter
     while start < min(len(expected), len(actual)) and expected[start][1] == actual[start][1]:
         start += 1
     same = [_pair(expected[at], actual[at], 1.0) for at in range(start)]
-    wanted, made = expected[start:], actual[start:]
-    in_place = len(wanted) * len(made) > _MOST_PAIRS
-    return (*same, *(_by_place(wanted, made) if in_place else _best(wanted, made)))
+    expected_rest, actual_rest = expected[start:], actual[start:]
+    in_place = len(expected_rest) * len(actual_rest) > _MOST_PAIRS
+    return (
+        *same,
+        *(_by_place(expected_rest, actual_rest) if in_place else _best(expected_rest, actual_rest)),
+    )
 
 
 def _pair(expected: Said, actual: Said, score: float) -> IntermediateDiff:
@@ -124,15 +127,15 @@ def _extra(actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
 
 def _by_place(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
     both = min(len(expected), len(actual))
-    for one, other in zip(expected, actual, strict=False):
-        yield _pair(one, other, _likeness(one[1], other[1]))
+    for text, other in zip(expected, actual, strict=False):
+        yield _pair(text, other, _likeness(text[1], other[1]))
     yield from _missing(expected[both:])
     yield from _extra(actual[both:])
 
 
 def _best(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
     """The alignment whose pairs have the greatest sum; texts that share nothing are no pair."""
-    likeness = [[_likeness(one[1], other[1]) for other in actual] for one in expected]
+    likeness = [[_likeness(text[1], other[1]) for other in actual] for text in expected]
     rows, columns = len(expected), len(actual)
     # What the texts from there on come to at best.
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
@@ -156,5 +159,5 @@ def _best(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[Intermed
     yield from _extra(actual[column:])
 
 
-def _likeness(one: str, other: str) -> float:
-    return 1.0 if one == other else rouge_1_f(other, one)
+def _likeness(text: str, other: str) -> float:
+    return 1.0 if text == other else rouge_1_f(other, text)

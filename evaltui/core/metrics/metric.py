@@ -1,4 +1,5 @@
-"""What all metrics share: their input, thresholds, turns that are left out, and the verdict over turns."""
+"""Shared parts of all metrics: their input, thresholds, turns that are left out, and the verdict over
+turns."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ UNSPECIFIED = {
 
 @dataclass(frozen=True)
 class MetricInput:
-    """What a metric is computed from. `expected` is None where a case has no expected turns (a scenario).
+    """The input of a metric. `expected` is None where a case has no expected turns (a scenario).
 
     With `thoughts`, thought parts count as answer text, as they do in ADK. With `outputs`, a value that the
     agent returned beside its texts is the response of `actual`. Turns count from 0: those in
@@ -52,7 +53,7 @@ class MetricInput:
     scenario: ConversationScenario | None = None
     as_adk: bool = False
     spent: Spending | None = None
-    """What the model calls of the conversation cost; None where nobody knows."""
+    """Spending of the conversation's model calls; None where it is unknown."""
 
 
 Metric = Callable[[MetricInput], MetricResult]
@@ -71,7 +72,7 @@ class CriterionError(ValueError):
 
 
 def criterion_extra(metric: EvalMetric) -> dict[str, Any]:
-    """What the criterion says besides what every criterion may say, in the config's spelling of keys."""
+    """The keys of a criterion that not every criterion has, in the config's spelling."""
     return (metric.criterion.model_extra or {}) if metric.criterion else {}
 
 
@@ -127,31 +128,31 @@ def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
 NO_EXPECTED_TURNS = "needs expected turns; this case has none"
 
 
-def unpaired(given: MetricInput) -> str:
+def unpaired(inputs: MetricInput) -> str:
     """Why the turns expected and those run cannot be paired; "" where they can, or none are expected."""
-    if given.expected is None or len(given.expected) == len(given.actual):
+    if inputs.expected is None or len(inputs.expected) == len(inputs.actual):
         return ""
-    expected, actual = counted(len(given.expected), "turn"), counted(len(given.actual), "turn")
+    expected, actual = counted(len(inputs.expected), "turn"), counted(len(inputs.actual), "turn")
     return f"cannot be paired: {expected} expected, {actual} run"
 
 
 def left_out(
-    given: MetricInput, *, checks_calls: bool = False, compares: Literal["", "calls", "responses"] = ""
+    inputs: MetricInput, *, checks_calls: bool = False, compares: Literal["", "calls", "responses"] = ""
 ) -> dict[int, str]:
     """The turns that are not scored, with the reason. Turns count from 0.
 
     `compares` is what a metric needs an expectation of.
     """
     skipped: dict[int, str] = {}
-    if compares and given.unspecified:
+    if compares and inputs.unspecified:
         absent = {"calls": "intermediate_data", "responses": "final_response"}[compares]
-        turns = (n for n, turn in enumerate(given.expected or ()) if getattr(turn, absent) is None)
+        turns = (n for n, turn in enumerate(inputs.expected or ()) if getattr(turn, absent) is None)
         skipped = dict.fromkeys(turns, UNSPECIFIED[compares])
-    if checks_calls and given.skip_calls:
-        skipped |= dict.fromkeys(given.skip_calls, "calls not checked")
-    if given.context:
-        skipped |= dict.fromkeys(given.context, "context turn, not scored")
-    return skipped | {number: NOT_HELD for number, turn in enumerate(given.actual) if TURN in turn.untold}
+    if checks_calls and inputs.skip_calls:
+        skipped |= dict.fromkeys(inputs.skip_calls, "calls not checked")
+    if inputs.context:
+        skipped |= dict.fromkeys(inputs.context, "context turn, not scored")
+    return skipped | {number: NOT_HELD for number, turn in enumerate(inputs.actual) if TURN in turn.untold}
 
 
 def unscored_turn(reason: str) -> InvocationScore:
@@ -159,7 +160,7 @@ def unscored_turn(reason: str) -> InvocationScore:
 
 
 def score_against_expected(
-    given: MetricInput,
+    inputs: MetricInput,
     score_turn: Callable[[Invocation, Invocation], TurnScore],
     without: Mapping[int, str],
 ) -> MetricResult:
@@ -167,14 +168,14 @@ def score_against_expected(
 
     Raises CriterionError where the metric has no threshold.
     """
-    threshold = required_threshold(given.metric)
-    if given.expected is None:
-        return not_evaluated(given.metric, NO_EXPECTED_TURNS)
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
+    threshold = required_threshold(inputs.metric)
+    if inputs.expected is None:
+        return not_evaluated(inputs.metric, NO_EXPECTED_TURNS)
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
     turns: list[InvocationScore] = []
     scores: list[float] = []
-    for number, (expected, actual) in enumerate(zip(given.expected, given.actual, strict=True)):
+    for number, (expected, actual) in enumerate(zip(inputs.expected, inputs.actual, strict=True)):
         if number in without:
             turns.append(unscored_turn(without[number]))
             continue
@@ -182,7 +183,7 @@ def score_against_expected(
         turns.append(InvocationScore(turn.score, verdict(turn.score, threshold), turn.reason))
         scores.append(turn.score)
     if not scores:
-        return not_evaluated(given.metric, nothing_to_score(turns), tuple(turns))
+        return not_evaluated(inputs.metric, nothing_to_score(turns), tuple(turns))
     score = mean(scores)
     status = verdict(score, threshold)
     failed = {number: turn.reason for number, turn in enumerate(turns) if turn.status is Status.FAILED}
@@ -190,7 +191,7 @@ def score_against_expected(
     if status is Status.FAILED and not reason:
         reason = f"the mean over turns, {score!r}, is below {threshold!r}"
     return MetricResult(
-        given.metric.metric_name, score, threshold, status, per_invocation=tuple(turns), reason=reason
+        inputs.metric.metric_name, score, threshold, status, per_invocation=tuple(turns), reason=reason
     )
 
 
@@ -212,7 +213,7 @@ def mean(scores: Sequence[float]) -> float:
 
 
 def in_turns(reasons: Mapping[int, str]) -> str:
-    """What is said of some turns (from 0), of the first ones in full."""
+    """The reasons of turns (from 0) as a text, of the first ones in full."""
     texts = [f"turn {number + 1}: {reason}" for number, reason in reasons.items() if reason]
     more = len(texts) - _TURNS_NAMED
     return "; ".join(texts[:_TURNS_NAMED] + ([f"{counted(more, 'turn')} more"] if more > 0 else []))

@@ -28,13 +28,14 @@ def normal_config(config: Json) -> Json:
         return config
 
 
-def score_alike(one: EvalConfig, other: EvalConfig) -> bool:
+def score_alike(config: EvalConfig, other: EvalConfig) -> bool:
     """Whether two configs give every case the same verdict, whatever tags they give."""
-    return one is other or one == other or normal_form(one) == normal_form(other)
+    return config is other or config == other or normal_form(config) == normal_form(other)
 
 
 def normal_form(config: EvalConfig) -> Json:
-    """What cases are scored by, as JSON: without defaults, tags, and what belongs to no metric asked for."""
+    """The settings that cases are scored by, as JSON: without defaults, tags, and settings of metrics not
+    asked for."""
     block = config.evaltui
     custom = config.custom_metrics or {}
     criteria: Json = {}
@@ -45,10 +46,11 @@ def normal_form(config: EvalConfig) -> Json:
     names = criteria.keys() | own.keys() | block.not_evaluated.keys()
     functions = {
         name: {
-            "code_config": one.code_config.model_dump(),
-            "interval": one.metric_info and _dumped(one.metric_info.metric_value_info).get("interval"),
+            "code_config": function.code_config.model_dump(),
+            "interval": function.metric_info
+            and _dumped(function.metric_info.metric_value_info).get("interval"),
         }
-        for name, one in custom.items()
+        for name, function in custom.items()
         if name in names
     }
     simulator = config.user_simulator_config or SimulatorConfig()

@@ -36,9 +36,9 @@ class CaseTraits(NamedTuple):
 
 
 def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
-    """Of every case, in their order."""
+    """Traits of every case, in their order."""
     if isinstance(cases, StoredCases):
-        return (_of_data(one.eval_id, one.data()) for one in cases.stored)
+        return (_of_data(case.eval_id, case.data()) for case in cases.stored)
     return (_of_model(case) for case in cases)
 
 
@@ -60,7 +60,10 @@ def _of_model(case: EvalCase) -> CaseTraits:
 
 def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
     turns = data.get("conversation") or []
-    rubrics = [*(data.get("rubrics") or ()), *(one for turn in turns for one in turn.get("rubrics") or ())]
+    rubrics = [
+        *(data.get("rubrics") or ()),
+        *(rubric for turn in turns for rubric in turn.get("rubrics") or ()),
+    ]
     return CaseTraits(
         eval_id,
         tuple(
@@ -79,9 +82,9 @@ def _has_text(content: Mapping[str, Any] | None) -> bool:
 
 
 def _has_texts(intermediate: Mapping[str, Any]) -> bool:
-    said = intermediate.get(spelt("intermediate_responses", intermediate)) or ()
+    responses = intermediate.get(spelt("intermediate_responses", intermediate)) or ()
     events = intermediate.get(spelt("invocation_events", intermediate)) or ()
-    contents = [{"parts": parts} for _, parts in said] + [event.get("content") for event in events]
+    contents = [{"parts": parts} for _, parts in responses] + [event.get("content") for event in events]
     return any(map(_has_text, contents))
 
 
@@ -122,7 +125,7 @@ class MetricCheck:
     why: str = ""
     """Why it does not run; of one that runs, what may not be meant."""
     fix: str = ""
-    """What to do."""
+    """The remedy."""
     optional: bool = False
     sets: tuple[str, ...] = ()
     """Ids of the sets that this holds for."""
@@ -135,7 +138,7 @@ class MetricCheck:
     withheld: bool = field(default=False, metadata=NOT_REPORTED)
     """Whether it is not even tried; others that cannot run say so themselves."""
     paths: tuple[str, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Those of the sets, as in `CaseId`."""
+    """Paths of the sets, as in `CaseId`."""
 
     @property
     def is_fine(self) -> bool:
@@ -161,30 +164,35 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
 
     Where the same holds for several sets there is one check for all of them.
     """
-    sets = [one for one in sets if one.cases]
+    sets = [eval_set for eval_set in sets if eval_set.cases]
     groups: dict[str, dict[tuple[Found, bool], list[_InSet]]] = {}
-    for one in sets:
-        known = {SCENARIO, *(metric.metric_name for metric in one.config.metrics() if is_known(metric))}
-        for name, found, cases in _of_set(one, facts):
-            optional = name in one.config.evaltui.optional and name in known
-            alike = groups.setdefault(name, {}).setdefault((found, optional), [])
-            alike.append(_InSet(one.eval_set_id, one.known_as, cases, found.without))
+    for eval_set in sets:
+        known_metrics = {
+            SCENARIO,
+            *(metric.metric_name for metric in eval_set.config.metrics() if is_known(metric)),
+        }
+        for name, finding, cases in _of_set(eval_set, facts):
+            optional = name in eval_set.config.evaltui.optional and name in known_metrics
+            alike = groups.setdefault(name, {}).setdefault((finding, optional), [])
+            alike.append(_InSet(eval_set.eval_set_id, eval_set.known_as, cases, finding.without))
     return tuple(
         MetricCheck(
             name,
-            found.readiness,
-            found.why,
-            found.fix,
+            finding.readiness,
+            finding.why,
+            finding.fix,
             optional,
-            tuple(one.eval_set_id for one in alike),
+            tuple(eval_set.eval_set_id for eval_set in alike),
             in_all=len(alike) == len(sets),
-            cases=sum(one.cases for one in alike),
-            without=tuple(CaseOfSet(one.eval_set_id, eval_id) for one in alike for eval_id in one.without),
-            withheld=found.withheld,
-            paths=tuple(one.path for one in alike),
+            cases=sum(eval_set.cases for eval_set in alike),
+            without=tuple(
+                CaseOfSet(eval_set.eval_set_id, eval_id) for eval_set in alike for eval_id in eval_set.without
+            ),
+            withheld=finding.withheld,
+            paths=tuple(eval_set.path for eval_set in alike),
         )
         for name, group in groups.items()
-        for (found, optional), alike in group.items()
+        for (finding, optional), alike in group.items()
     )
 
 
@@ -223,34 +231,36 @@ def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
         return MetricCheck(info.name, Readiness.RUNS)
     least = info.interval[0] if info.interval else 0.0
     config = EvalConfig(criteria={info.name: least})
-    found = unmet_by_metric(config.metrics()[0], config, facts, recorded=False) or Found()
-    return MetricCheck(info.name, found.readiness, found.why, found.fix)
+    finding = unmet_by_metric(config.metrics()[0], config, facts, recorded=False) or Found()
+    return MetricCheck(info.name, finding.readiness, finding.why, finding.fix)
 
 
 # One set
 
 
-def _of_set(one: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
-    """What holds for each metric, and how many cases it is for."""
-    cases = _Cases(one)
-    recorded = one.known_as in facts.recorded
-    for metric in one.config.metrics():
-        found = (
-            unmet_by_metric(metric, one.config, facts, recorded=recorded) or _data(metric, cases) or Found()
+def _of_set(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
+    """Yields the readiness of each metric, and the number of cases that it is for."""
+    cases = _Cases(eval_set)
+    recorded = eval_set.known_as in facts.recorded
+    for metric in eval_set.config.metrics():
+        finding = (
+            unmet_by_metric(metric, eval_set.config, facts, recorded=recorded)
+            or _data(metric, cases)
+            or Found()
         )
-        yield metric.metric_name, found, cases.count
-    if cases.simulated and (problem := unmet_by_user(one.config, facts, recorded)):
+        yield metric.metric_name, finding, cases.count
+    if cases.simulated and (problem := unmet_by_user(eval_set.config, facts, recorded)):
         yield SCENARIO, problem, len(cases.simulated)
 
 
 class _Cases:
     """The cases of a set, looked at once and only where a metric needs it."""
 
-    def __init__(self, one: SetToCheck) -> None:
-        self._set = one
-        self.count = len(one.cases)
-        self.simulated = [eval_id for eval_id, turns in ids_and_turns(one.cases) if turns is None]
-        self.scripted = [eval_id for eval_id, turns in ids_and_turns(one.cases) if turns is not None]
+    def __init__(self, eval_set: SetToCheck) -> None:
+        self._set = eval_set
+        self.count = len(eval_set.cases)
+        self.simulated = [eval_id for eval_id, turns in ids_and_turns(eval_set.cases) if turns is None]
+        self.scripted = [eval_id for eval_id, turns in ids_and_turns(eval_set.cases) if turns is not None]
 
     @cached_property
     def traits(self) -> list[CaseTraits]:
@@ -261,11 +271,11 @@ class _Cases:
         """The cases in which not every turn that is scored expects an answer."""
         config, eval_set_id = self._set.config, self._set.eval_set_id
         return [
-            one.eval_id
-            for one in self.traits
+            case.eval_id
+            for case in self.traits
             if any(
-                config.turn_mode(eval_set_id, one.eval_id, turn) != "context"
-                for turn in one.turns_without_answer
+                config.turn_mode(eval_set_id, case.eval_id, turn) != "context"
+                for turn in case.turns_without_answer
             )
         ]
 
@@ -287,7 +297,7 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
         )
     if "intermediate responses" in info.needs:
         # Of other cases it says nothing, and their other metrics decide.
-        if any(one.expects_texts for one in cases.traits):
+        if any(case.expects_texts for case in cases.traits):
             return None
         return Found(Readiness.CANNOT, "no turn expects intermediate responses", _ADD_TEXTS)
     if "a scenario" in info.needs and cases.scripted:
@@ -301,7 +311,7 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
         kind = RUBRIC_TYPES[metric.metric_name]
         return _lacking(
             cases,
-            [one.eval_id for one in cases.traits if not one.rubric_types & {"", kind}],
+            [case.eval_id for case in cases.traits if not case.rubric_types & {"", kind}],
             "no rubrics for this metric",
             f'add "rubrics" to its criterion, to the case or to its turns, of type {kind} or without one',
         )
@@ -353,7 +363,7 @@ def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
         yield from _indented([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
-        ids = some_of([one.eval_id for one in check.without], _MOST_CASES)
+        ids = some_of([case.eval_id for case in check.without], _MOST_CASES)
         yield from _indented([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
         fix = f" {check.fix}." if check.fix else ""

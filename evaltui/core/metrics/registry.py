@@ -51,7 +51,7 @@ _UNKNOWN = MetricInfo("")
 
 
 def info_of(metric: str) -> MetricInfo:
-    """What is declared of a metric by its name; of a metric that is not built in, the defaults."""
+    """The declaration of a metric by its name; of a metric that is not built in, the defaults."""
     return METRICS.get(metric, _UNKNOWN)
 
 
@@ -67,17 +67,17 @@ def is_known(metric: EvalMetric) -> bool:
 
 def metrics_to_run(config: EvalConfig) -> list[EvalMetric]:
     """The metrics that the config asks for, then the efficiency metrics that it does not name."""
-    asked = config.metrics()
-    named = {metric.metric_name for metric in asked}
-    return asked + [EvalMetric(metric_name=info.name) for info in _EFFICIENCY if info.name not in named]
+    configured = config.metrics()
+    named = {metric.metric_name for metric in configured}
+    return configured + [EvalMetric(metric_name=info.name) for info in _EFFICIENCY if info.name not in named]
 
 
-def run_metric(given: MetricInput) -> MetricResult:
+def run_metric(inputs: MetricInput) -> MetricResult:
     """Compute a built-in metric. Never raises: what a metric raises becomes a result of status ERROR.
 
     The user's own metrics are computed where their function can be imported (see `custom`), not here.
     """
-    metric = given.metric
+    metric = inputs.metric
     if metric.not_evaluated:
         return not_evaluated(metric, metric.not_evaluated)
     if metric.custom_function_path:
@@ -89,17 +89,17 @@ def run_metric(given: MetricInput) -> MetricResult:
     if info.function is None:
         return not_evaluated(metric, "is judged when the case is run")
     try:
-        return info.function(given)
+        return info.function(inputs)
     except Exception as error:
         return _failed(metric, error)
 
 
-async def run_judged_metric(given: MetricInput, judged: JudgedMetric, judge: Judge) -> MetricResult:
+async def run_judged_metric(inputs: MetricInput, judged: JudgedMetric, judge: Judge) -> MetricResult:
     """Have a judge decide a metric. Never raises but for a cancel, as `run_metric`."""
     try:
-        return await judged(given, judge)
+        return await judged(inputs, judge)
     except Exception as error:
-        return _failed(given.metric, error)
+        return _failed(inputs.metric, error)
 
 
 def _failed(metric: EvalMetric, error: Exception) -> MetricResult:

@@ -1,4 +1,4 @@
-"""What a metric needs: a model and its key, a function, a usable criterion."""
+"""Needs of a metric: a model and its key, a function, a usable criterion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of this machine and of the agent's folder, without importing or asking anything."""
+    """Facts about this machine and the agent's folder, gathered without importing or asking anything."""
 
     gemini: GeminiAccess
     has_module: Callable[[str], bool]
@@ -44,7 +44,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Found:
-    """What holds for a metric in one set; see `preflight.MetricCheck`."""
+    """Readiness of a metric in one set; see `preflight.MetricCheck`."""
 
     readiness: Readiness = Readiness.RUNS
     why: str = ""

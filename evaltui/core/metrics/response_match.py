@@ -52,17 +52,17 @@ _NO_SPACES = (
 
 def rouge_1_f(candidate: str, reference: str) -> float:
     """The F-measure of the words that two texts share, from 0.0 to 1.0; 0.0 where either has no word."""
-    given, wanted = Counter(words(candidate)), Counter(words(reference))
-    if not given or not wanted:
+    candidate_words, reference_words = Counter(words(candidate)), Counter(words(reference))
+    if not candidate_words or not reference_words:
         return 0.0
     # Equal words have equal stems: most runs need no stemmer at all.
-    if given == wanted:
+    if candidate_words == reference_words:
         return 1.0
-    given, wanted = _stems(given), _stems(wanted)
-    overlap = (given & wanted).total()
+    candidate_words, reference_words = _stems(candidate_words), _stems(reference_words)
+    overlap = (candidate_words & reference_words).total()
     if not overlap:
         return 0.0
-    precision, recall = overlap / given.total(), overlap / wanted.total()
+    precision, recall = overlap / candidate_words.total(), overlap / reference_words.total()
     return 2 * precision * recall / (precision + recall)
 
 
@@ -139,37 +139,37 @@ def _empty_package(name: str) -> ModuleType:
         label="response",
     )
 )
-def response_match_score(given: MetricInput) -> MetricResult:
+def response_match_score(inputs: MetricInput) -> MetricResult:
     """ROUGE-1 F of the responses, the mean over turns. Raises CriterionError where there is no threshold.
 
     A turn that is expected to wait for the user needs no text; without one, its score is whether it waits.
     """
-    waits = {id(given.actual[turn]): names for turn, names in turns_without_text(given).items()}
+    waits = {id(inputs.actual[turn]): names for turn, names in turns_without_text(inputs).items()}
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         if (awaited := waits.get(id(actual))) is not None:
             return _waiting(awaited, actual)
-        expected_text = scored_text(expected, thoughts=given.thoughts)
-        actual_text = scored_text(actual, thoughts=given.thoughts)
+        expected_text = scored_text(expected, thoughts=inputs.thoughts)
+        actual_text = scored_text(actual, thoughts=inputs.thoughts)
         score = rouge_1_f(actual_text, expected_text)
         absent = "no response text"
         if actual.output is not None:
-            absent = "no text, but an output" + ("" if given.as_adk else f". {SCORE_OUTPUTS}")
+            absent = "no text, but an output" + ("" if inputs.as_adk else f". {SCORE_OUTPUTS}")
         return TurnScore(score, _shortfall(score, actual_text, expected_text, absent))
 
-    return score_against_expected(given, score_turn, left_out(given, compares="responses"))
+    return score_against_expected(inputs, score_turn, left_out(inputs, compares="responses"))
 
 
-def turns_without_text(given: MetricInput) -> dict[int, frozenset[str]]:
+def turns_without_text(inputs: MetricInput) -> dict[int, frozenset[str]]:
     """Names of the awaited calls, by turn (from 0), where neither side has a text to compare."""
-    if given.as_adk or given.expected is None:
+    if inputs.as_adk or inputs.expected is None:
         return {}
     return {
         number: names
-        for number, names in awaited_calls(given.expected).items()
-        if number < len(given.actual)
-        and not scored_text(given.expected[number], thoughts=given.thoughts)
-        and not scored_text(given.actual[number], thoughts=given.thoughts)
+        for number, names in awaited_calls(inputs.expected).items()
+        if number < len(inputs.actual)
+        and not scored_text(inputs.expected[number], thoughts=inputs.thoughts)
+        and not scored_text(inputs.actual[number], thoughts=inputs.thoughts)
     }
 
 

@@ -22,7 +22,9 @@ def rubric_problems(case: Mapping[str, Any], config: EvalConfig) -> Iterator[Pro
     metrics = config.metrics()
     if any(metric.custom_function_path is not None for metric in metrics):
         return
-    judged = {RUBRIC_TYPES[name] for name in (one.metric_name for one in metrics) if name in RUBRIC_TYPES}
+    judged = {
+        RUBRIC_TYPES[name] for name in (metric.metric_name for metric in metrics) if name in RUBRIC_TYPES
+    }
     for path, rubric in _rubrics(case):
         kind = rubric.get("type") or ""
         if kind in judged or (not kind and judged):

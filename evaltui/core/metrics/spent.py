@@ -1,4 +1,4 @@
-"""What a case may take at most: US dollars, seconds, tokens. Lower is better; unknown is not evaluated.
+"""Limits on a case: US dollars, seconds, tokens. Lower is better; unknown is not evaluated.
 
 Of a repeat as a whole, context turns included, and of the agent alone: judges and simulated users do not
 count. A replayed call counts with what it would have cost, so that a replay does not pass whatever it
@@ -24,18 +24,18 @@ from evaltui.text.figures import counted, show_money, show_number
         lower_is_better=True,
     )
 )
-def cost_usd(given: MetricInput) -> MetricResult:
+def cost_usd(inputs: MetricInput) -> MetricResult:
     """US dollars of the agent's model calls. Raises CriterionError without a threshold."""
-    spent = _known(given)
+    spent = _agent_spending(inputs)
     if isinstance(spent, str):
-        return not_evaluated(given.metric, spent)
+        return not_evaluated(inputs.metric, spent)
     cost = spent.cost
-    unknown = cost.unpriced + sum(one.replayed for one in spent.models if one.saved_usd is None)
+    unknown = cost.unpriced + sum(model.replayed for model in spent.models if model.saved_usd is None)
     if unknown or cost.usd is None:
         what = counted(unknown, "unpriced call") if unknown else "no price"
         reason = f"the cost is unknown: {what}. Give prices in evaltui.prices, or install evaltui[prices]"
-        return not_evaluated(given.metric, reason)
-    return _verdict(given, cost.usd + (cost.saved_usd or 0.0), show_money)
+        return not_evaluated(inputs.metric, reason)
+    return _verdict(inputs, cost.usd + (cost.saved_usd or 0.0), show_money)
 
 
 @metric(
@@ -46,18 +46,18 @@ def cost_usd(given: MetricInput) -> MetricResult:
         lower_is_better=True,
     )
 )
-def seconds(given: MetricInput) -> MetricResult:
+def seconds(inputs: MetricInput) -> MetricResult:
     """Seconds of all turns. Raises CriterionError without a threshold."""
-    if not given.actual:
-        return not_evaluated(given.metric, _nothing(given))
-    durations = [turn.duration for turn in given.actual]
-    if given.spent is not None and given.spent.of("agent").replayed:
+    if not inputs.actual:
+        return not_evaluated(inputs.metric, _nothing(inputs))
+    durations = [turn.duration for turn in inputs.actual]
+    if inputs.spent is not None and inputs.spent.of("agent").replayed:
         reason = "model calls are replayed, so the time they took is unknown; run without recordings"
-        return not_evaluated(given.metric, reason)
-    known = [one for one in durations if one is not None]
-    if len(known) < len(durations):
-        return not_evaluated(given.metric, "the time of a turn is unknown")
-    return _verdict(given, round(sum(known), 3), show_number)
+        return not_evaluated(inputs.metric, reason)
+    timed = [duration for duration in durations if duration is not None]
+    if len(timed) < len(durations):
+        return not_evaluated(inputs.metric, "the time of a turn is unknown")
+    return _verdict(inputs, round(sum(timed), 3), show_number)
 
 
 @metric(
@@ -68,39 +68,39 @@ def seconds(given: MetricInput) -> MetricResult:
         lower_is_better=True,
     )
 )
-def tokens(given: MetricInput) -> MetricResult:
+def tokens(inputs: MetricInput) -> MetricResult:
     """Input and output tokens of the agent's model calls. Raises CriterionError without a threshold."""
-    spent = _known(given)
+    spent = _agent_spending(inputs)
     if isinstance(spent, str):
-        return not_evaluated(given.metric, spent)
-    counts = [one.tokens + one.saved_tokens for one in spent.models]
-    if spent.unmetered or any(one.input is None or one.output is None for one in counts):
-        return not_evaluated(given.metric, "the tokens are unknown: the model does not report them")
-    total = sum((one.input or 0) + (one.output or 0) for one in counts)
-    return _verdict(given, float(total), show_number)
+        return not_evaluated(inputs.metric, spent)
+    counts = [entry.tokens + entry.saved_tokens for entry in spent.models]
+    if spent.unmetered or any(entry.input is None or entry.output is None for entry in counts):
+        return not_evaluated(inputs.metric, "the tokens are unknown: the model does not report them")
+    total = sum((entry.input or 0) + (entry.output or 0) for entry in counts)
+    return _verdict(inputs, float(total), show_number)
 
 
-def _nothing(given: MetricInput) -> str:
+def _nothing(inputs: MetricInput) -> str:
     """Why nothing is scored of no turn. Raises CriterionError without a threshold."""
-    required_threshold(given.metric)
+    required_threshold(inputs.metric)
     return nothing_to_score(())
 
 
-def _known(given: MetricInput) -> Spending | str:
-    """What the agent spent, or why nobody knows."""
-    if not given.actual:
-        return _nothing(given)
-    if given.spent is None:
+def _agent_spending(inputs: MetricInput) -> Spending | str:
+    """The agent's spending, or the reason why it is unknown."""
+    if not inputs.actual:
+        return _nothing(inputs)
+    if inputs.spent is None:
         return "the model calls are unknown"
-    spent = given.spent.of("agent")
+    spent = inputs.spent.of("agent")
     return "model calls of the agent cannot be seen" if spent.unseen else spent
 
 
-def _verdict(given: MetricInput, value: float, show: Callable[[float], str]) -> MetricResult:
-    most = required_threshold(given.metric)
+def _verdict(inputs: MetricInput, value: float, show: Callable[[float], str]) -> MetricResult:
+    most = required_threshold(inputs.metric)
     is_passed = value <= most
     return MetricResult(
-        given.metric.metric_name,
+        inputs.metric.metric_name,
         value,
         most,
         Status.PASSED if is_passed else Status.FAILED,

@@ -62,13 +62,13 @@ class _Sameness:
     ignore_args: bool = False
     rules: CaseRules = field(default_factory=dict)
 
-    def __call__(self, wanted: FunctionCall, made: FunctionCall) -> bool:
-        return wanted.name == made.name and (
-            self.ignore_args or same_args(wanted.name or "", wanted.args, made.args, self.rules)
+    def __call__(self, expected: FunctionCall, made: FunctionCall) -> bool:
+        return expected.name == made.name and (
+            self.ignore_args or same_args(expected.name or "", expected.args, made.args, self.rules)
         )
 
     def keys(self, call: FunctionCall) -> tuple[Hashable, Hashable]:
-        """As `call_keys`; without rules both are the same."""
+        """The keys of a call as `call_keys` gives them; without rules both are the same."""
         if self.ignore_args:
             return call.name, call.name
         return call_keys(call.name or "", call.args, self.rules)
@@ -100,18 +100,18 @@ _ALLOWED = {
         label="trajectory",
     )
 )
-def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
+def tool_trajectory_avg_score(inputs: MetricInput) -> MetricResult:
     """Share of turns whose calls match the expected ones, in `details` by every match type.
 
     Raises CriterionError for an unusable criterion.
     """
-    criterion = _call_criterion(given.metric)
-    same = _Sameness(criterion.ignore_args, given.rules)
-    without = left_out(given, checks_calls=True, compares="calls")
+    criterion = _call_criterion(inputs.metric)
+    same = _Sameness(criterion.ignore_args, inputs.rules)
+    without = left_out(inputs, checks_calls=True, compares="calls")
 
     def score(match_type: MatchType, *, reasons: bool) -> MetricResult:
         score_turn = partial(_matching_turn, match_type, same, reasons=reasons)
-        return score_against_expected(given, score_turn, without)
+        return score_against_expected(inputs, score_turn, without)
 
     result = score(criterion.match_type, reasons=True)
     if result.score is None:
@@ -119,7 +119,9 @@ def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
     # What matches exactly matches in every way.
     if criterion.match_type is MatchType.EXACT and result.score == 1.0:
         return replace(result, details=dict.fromkeys(MatchType.__members__, 1.0))
-    return replace(result, details={one.name: score(one, reasons=False).score for one in MatchType})
+    return replace(
+        result, details={match_type.name: score(match_type, reasons=False).score for match_type in MatchType}
+    )
 
 
 @metric(
@@ -133,13 +135,13 @@ def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
         call_differences=("changed", "extra"),
     )
 )
-def trajectory_precision(given: MetricInput) -> MetricResult:
+def trajectory_precision(inputs: MetricInput) -> MetricResult:
     """Mean over turns of the share of actual calls that are expected ones.
 
     Each expected call is used up by one actual call. A turn without any call scores 1.0 when none is
     expected and 0.0 when some are. Raises CriterionError for an unusable criterion.
     """
-    return _share_of_calls(given, _precision)
+    return _share_of_calls(inputs, _precision)
 
 
 @metric(
@@ -153,13 +155,13 @@ def trajectory_precision(given: MetricInput) -> MetricResult:
         call_differences=("changed", "missing"),
     )
 )
-def trajectory_recall(given: MetricInput) -> MetricResult:
+def trajectory_recall(inputs: MetricInput) -> MetricResult:
     """Mean over turns of the share of expected calls that were made.
 
     Each actual call stands for one expected call. A turn that expects no call scores 1.0. Raises
     CriterionError for an unusable criterion.
     """
-    return _share_of_calls(given, _recall)
+    return _share_of_calls(inputs, _recall)
 
 
 @metric(
@@ -172,19 +174,19 @@ def trajectory_recall(given: MetricInput) -> MetricResult:
         reads_calls=True,
     )
 )
-def trajectory_single_tool_use(given: MetricInput) -> MetricResult:
+def trajectory_single_tool_use(inputs: MetricInput) -> MetricResult:
     """1.0 if any turn called the tool that the criterion's key `tool` names, else 0.0.
 
     The scores of turns show where it was called; only the case has a verdict. Raises CriterionError for an
     unusable criterion.
     """
-    threshold = required_threshold(given.metric)
-    tool = _tool_name(given.metric)
+    threshold = required_threshold(inputs.metric)
+    tool = _tool_name(inputs.metric)
     if tool is None:
-        return not_evaluated(given.metric, 'needs the name of the tool: give the criterion a "tool" key')
-    without = left_out(given, checks_calls=True)
+        return not_evaluated(inputs.metric, 'needs the name of the tool: give the criterion a "tool" key')
+    without = left_out(inputs, checks_calls=True)
     turns: list[InvocationScore] = []
-    for number, actual in enumerate(given.actual):
+    for number, actual in enumerate(inputs.actual):
         if number in without:
             turns.append(unscored_turn(without[number]))
         else:
@@ -192,11 +194,11 @@ def trajectory_single_tool_use(given: MetricInput) -> MetricResult:
             turns.append(InvocationScore(float(used), Status.INFORMATIONAL))
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:
-        return not_evaluated(given.metric, nothing_to_score(turns), tuple(turns))
+        return not_evaluated(inputs.metric, nothing_to_score(turns), tuple(turns))
     score = max(scores)
     reason = "" if score else f"no turn called {tool}"
     return MetricResult(
-        given.metric.metric_name,
+        inputs.metric.metric_name,
         score,
         threshold,
         verdict(score, threshold),
@@ -223,18 +225,18 @@ def ignores_args(metric: EvalMetric) -> bool:
 
 def with_ignored_args(metric: EvalMetric) -> EvalMetric:
     """The metric that compares names only."""
-    given = metric.criterion.model_dump() if metric.criterion else {"threshold": metric.threshold}
+    criterion = metric.criterion.model_dump() if metric.criterion else {"threshold": metric.threshold}
     return metric.model_copy(
-        update={"criterion": BaseCriterion.model_validate({**given, "ignore_args": True})}
+        update={"criterion": BaseCriterion.model_validate({**criterion, "ignore_args": True})}
     )
 
 
 def _call_criterion(metric: EvalMetric) -> _CallCriterion:
-    given = criterion_extra(metric)
-    if not given:
+    extra = criterion_extra(metric)
+    if not extra:
         return _USUAL
     try:
-        return _CallCriterion.model_validate(given)
+        return _CallCriterion.model_validate(extra)
     except ValidationError as error:
         wrong = [
             f"{_ALLOWED[to_snake(str(problem['loc'][0]))]}, not {problem['input']!r}"
@@ -254,67 +256,72 @@ def _tool_name(metric: EvalMetric) -> str | None:
 def _matching_turn(
     match_type: MatchType, same: _Sameness, expected: Invocation, actual: Invocation, *, reasons: bool
 ) -> TurnScore:
-    wanted, made = tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data)
+    expected_calls, actual_calls = (
+        tool_calls(expected.intermediate_data),
+        tool_calls(actual.intermediate_data),
+    )
     match match_type:
         case MatchType.EXACT:
-            matches = len(wanted) == len(made) and _in_order(wanted, made, same)
+            matches = len(expected_calls) == len(actual_calls) and _in_order(
+                expected_calls, actual_calls, same
+            )
         case MatchType.IN_ORDER:
-            matches = _in_order(wanted, made, same)
+            matches = _in_order(expected_calls, actual_calls, same)
         case MatchType.ANY_ORDER:
-            matches = not _left_over(wanted, made, same)[0]
+            matches = not _left_over(expected_calls, actual_calls, same)[0]
     if matches:
         return TurnScore(1.0)
-    return TurnScore(0.0, _mismatch(wanted, made, match_type, same) if reasons else "")
+    return TurnScore(0.0, _mismatch(expected_calls, actual_calls, match_type, same) if reasons else "")
 
 
 def _share_of_calls(
-    given: MetricInput, share: Callable[[Calls, Calls, _Sameness], TurnScore]
+    inputs: MetricInput, share: Callable[[Calls, Calls, _Sameness], TurnScore]
 ) -> MetricResult:
-    same = _Sameness(_call_criterion(given.metric).ignore_args, given.rules)
+    same = _Sameness(_call_criterion(inputs.metric).ignore_args, inputs.rules)
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         return share(tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data), same)
 
-    return score_against_expected(given, score_turn, left_out(given, checks_calls=True, compares="calls"))
+    return score_against_expected(inputs, score_turn, left_out(inputs, checks_calls=True, compares="calls"))
 
 
-def _precision(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
-    if not made:
-        return TurnScore(0.0, "no tool called") if wanted else TurnScore(1.0)
-    _, extra = _left_over(wanted, made, same)
+def _precision(expected: Calls, actual: Calls, same: _Sameness) -> TurnScore:
+    if not actual:
+        return TurnScore(0.0, "no tool called") if expected else TurnScore(1.0)
+    _, extra = _left_over(expected, actual, same)
     reason = (
-        f"{show_number(len(extra))} of {counted(len(made), 'call')} unexpected: {_names(extra)}"
+        f"{show_number(len(extra))} of {counted(len(actual), 'call')} unexpected: {_names(extra)}"
         if extra
         else ""
     )
-    return TurnScore((len(made) - len(extra)) / len(made), reason)
+    return TurnScore((len(actual) - len(extra)) / len(actual), reason)
 
 
-def _recall(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
-    if not wanted:
+def _recall(expected_calls: Calls, actual_calls: Calls, same: _Sameness) -> TurnScore:
+    if not expected_calls:
         return TurnScore(1.0)
-    missing, _ = _left_over(wanted, made, same)
-    expected = counted(len(wanted), "expected call")
+    missing, _ = _left_over(expected_calls, actual_calls, same)
+    expected = counted(len(expected_calls), "expected call")
     reason = f"{show_number(len(missing))} of {expected} missing: {_names(missing)}" if missing else ""
-    return TurnScore((len(wanted) - len(missing)) / len(wanted), reason)
+    return TurnScore((len(expected_calls) - len(missing)) / len(expected_calls), reason)
 
 
-def _in_order(wanted: Calls, made: Calls, same: _Sameness) -> bool:
-    rest = iter(made)
-    return all(any(same(call, other) for other in rest) for call in wanted)
+def _in_order(expected: Calls, actual: Calls, same: _Sameness) -> bool:
+    rest = iter(actual)
+    return all(any(same(call, other) for other in rest) for call in expected)
 
 
 def _left_over(
-    wanted: Calls, made: Calls, same: _Sameness
+    expected: Calls, actual: Calls, same: _Sameness
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
     """The calls of either side that are left when as many as possible have a same one on the other."""
     if not same.rules:
-        return _difference(wanted, made, same), _difference(made, wanted, same)
-    pairs = most_pairs(wanted, made, same, same.keys)
+        return _difference(expected, actual, same), _difference(actual, expected, same)
+    pairs = most_pairs(expected, actual, same, same.keys)
     met = set(pairs.values())
     return (
-        [call for i, call in enumerate(wanted) if i not in pairs],
-        [call for j, call in enumerate(made) if j not in met],
+        [call for i, call in enumerate(expected) if i not in pairs],
+        [call for j, call in enumerate(actual) if j not in met],
     )
 
 
@@ -331,8 +338,8 @@ def _difference(calls: Calls, others: Calls, same: _Sameness) -> list[FunctionCa
     return left
 
 
-def _mismatch(wanted: Calls, made: Calls, match_type: MatchType, same: _Sameness) -> str:
-    missing, extra = _left_over(wanted, made, same)
+def _mismatch(expected: Calls, actual: Calls, match_type: MatchType, same: _Sameness) -> str:
+    missing, extra = _left_over(expected, actual, same)
     gone = _difference(missing, extra, _BY_NAME)
     changed = _difference(missing, gone, _BY_NAME)
     findings = [

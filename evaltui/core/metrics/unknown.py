@@ -37,38 +37,38 @@ def all_is_known(actual: Sequence[Invocation]) -> bool:
     return not any(turn.untold or turn.intermediate_data is None for turn in actual)
 
 
-def unknown_result(given: MetricInput) -> MetricResult | None:
+def unknown_result(inputs: MetricInput) -> MetricResult | None:
     """What stands of a metric that needs what nobody knows of the turns; None where it can be computed."""
-    metric = given.metric
-    if reason := _unknown_content(given):
+    metric = inputs.metric
+    if reason := _unknown_content(inputs):
         return not_evaluated(metric, reason)
-    if reason := _unknown_arguments(given):
-        by_name = run_metric(replace(given, metric=with_ignored_args(metric)))
+    if reason := _unknown_arguments(inputs):
+        by_name = run_metric(replace(inputs, metric=with_ignored_args(metric)))
         # Other tools fail whatever they were called with.
         return by_name if by_name.status is Status.FAILED else not_evaluated(metric, reason)
     return None
 
 
-def _unknown_content(given: MetricInput) -> str:
+def _unknown_content(inputs: MetricInput) -> str:
     """Why a metric cannot be computed: something that nobody knows of the turns; "" where it can."""
-    info = METRICS.get(given.metric.metric_name)
-    is_custom = given.metric.custom_function_path is not None
-    scored = set(range(len(given.actual))) - left_out(given).keys()
+    info = METRICS.get(inputs.metric.metric_name)
+    is_custom = inputs.metric.custom_function_path is not None
+    scored = set(range(len(inputs.actual))) - left_out(inputs).keys()
     # A case made of a conversation with such an agent has all its turns marked: it does not say why.
-    checked = scored - left_out(given, checks_calls=True).keys() or scored
+    checked = scored - left_out(inputs, checks_calls=True).keys() or scored
     if info is not None and not is_custom:
-        needs_calls = checked if info.reads_calls else scored & _waiting_turns(info, given)
-        unknown = [number for number in needs_calls if given.actual[number].intermediate_data is None]
+        needs_calls = checked if info.reads_calls else scored & _waiting_turns(info, inputs)
+        unknown = [number for number in needs_calls if inputs.actual[number].intermediate_data is None]
         if unknown:
-            return _unknown_in(given, unknown, CALLS, "the agent does not send them")
-    for what in _READ_BY_FUNCTIONS if is_custom else _read_by(info, given):
+            return _unknown_in(inputs, unknown, CALLS, "the agent does not send them")
+    for what in _READ_BY_FUNCTIONS if is_custom else _read_by(info, inputs):
         read = scored
         if info is not None and info.judged is not None and not is_custom:
             # A judge is shown what was before, context turns, too.
             is_before = what in _SHOWN and info.judged is final_response_match_v2
             read = set(range(max(scored, default=-1) + (not is_before)))
-        if unknown := [number for number in read if what in given.actual[number].untold]:
-            return _unknown_in(given, unknown, what, "not recorded")
+        if unknown := [number for number in read if what in inputs.actual[number].untold]:
+            return _unknown_in(inputs, unknown, what, "not recorded")
     return ""
 
 
@@ -77,25 +77,25 @@ _SHOWN = (ARGUMENTS, RESULTS)
 """What a judge is shown besides the messages of user and agent."""
 
 
-def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
+def _waiting_turns(info: MetricInfo, inputs: MetricInput) -> frozenset[int]:
     """Turns whose response is a call that waits for the user, where the metric compares responses."""
     is_compared = info.function is response_match.response_match_score
-    return frozenset(response_match.turns_without_text(given)) if is_compared else frozenset()
+    return frozenset(response_match.turns_without_text(inputs)) if is_compared else frozenset()
 
 
-def _read_by(info: MetricInfo | None, given: MetricInput) -> tuple[str, ...]:
+def _read_by(info: MetricInfo | None, inputs: MetricInput) -> tuple[str, ...]:
     """What a built-in metric reads besides calls; their arguments are compared elsewhere."""
     if info is None:
         return ()
     if info.judged is not None:
         shown = () if info.judged is per_turn_user_simulator_quality_v1 else _SHOWN
-        return (ANSWERS, USER_MESSAGE, *shown, *((TEXTS,) if judges_texts(given.metric) else ()))
+        return (ANSWERS, USER_MESSAGE, *shown, *((TEXTS,) if judges_texts(inputs.metric) else ()))
     return (ANSWERS,) if info.function is response_match.response_match_score else ()
 
 
-def _unknown_in(given: MetricInput, turns: Collection[int], what: str, otherwise: str) -> str:
+def _unknown_in(inputs: MetricInput, turns: Collection[int], what: str, otherwise: str) -> str:
     numbers = [str(number + 1) for number in sorted(turns)]
-    remedies = [remedy for number in sorted(turns) if (remedy := given.actual[number].untold.get(what))]
+    remedies = [remedy for number in sorted(turns) if (remedy := inputs.actual[number].untold.get(what))]
     why = remedies[0] if remedies else otherwise
     named = "is" if what == USER_MESSAGE else "are"
     where = f"{plural(len(numbers), 'turn')} {some_of(numbers)}"
@@ -103,17 +103,17 @@ def _unknown_in(given: MetricInput, turns: Collection[int], what: str, otherwise
     return f"the {word} of {where} {named} unknown: {why}"
 
 
-def _unknown_arguments(given: MetricInput) -> str:
+def _unknown_arguments(inputs: MetricInput) -> str:
     """Why calls cannot be compared with their arguments; "" where they can, and where these do not count."""
-    metric = given.metric
-    if not takes_ignore_args(metric) or not any(turn.untold for turn in given.actual):
+    metric = inputs.metric
+    if not takes_ignore_args(metric) or not any(turn.untold for turn in inputs.actual):
         return ""
     if ignores_args(metric):
         return ""
-    without = left_out(given, checks_calls=True, compares="calls")
+    without = left_out(inputs, checks_calls=True, compares="calls")
     unknown = {
         number: turn.untold[ARGUMENTS]
-        for number, turn in enumerate(given.actual)
+        for number, turn in enumerate(inputs.actual)
         if ARGUMENTS in turn.untold and number not in without
     }
     if not unknown:

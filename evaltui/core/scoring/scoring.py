@@ -255,13 +255,13 @@ def reads_app_details(expected: Expected) -> bool:
     return expected.is_judged or any(metric.custom_function_path is not None for metric in expected.metrics)
 
 
-def _checks_no_calls(given: MetricInput) -> bool:
+def _checks_no_calls(inputs: MetricInput) -> bool:
     """Whether a metric only compares calls, of a case that says for every scored turn not to check them."""
-    info = METRICS.get(given.metric.metric_name)
-    if info is None or info.judged is not None or given.metric.custom_function_path is not None:
+    info = METRICS.get(inputs.metric.metric_name)
+    if info is None or info.judged is not None or inputs.metric.custom_function_path is not None:
         return False
-    scored = set(range(len(given.expected or ()))) - given.context
-    return info.reads_calls and bool(scored) and scored <= given.skip_calls and not unpaired(given)
+    scored = set(range(len(inputs.expected or ()))) - inputs.context
+    return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired(inputs)
 
 
 def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
@@ -312,17 +312,17 @@ def metric_input(
 
 
 async def _metric_result(
-    given: MetricInput, custom: CustomScorer | None, judge: Judge | None, judged: KnownJudgement
+    inputs: MetricInput, custom: CustomScorer | None, judge: Judge | None, judged: KnownJudgement
 ) -> MetricResult:
-    metric = given.metric
+    metric = inputs.metric
     if (judged_metric := _judged_metric(metric)) is not None:
-        return judged(given) if judge is None else await run_judged_metric(given, judged_metric, judge)
+        return judged(inputs) if judge is None else await run_judged_metric(inputs, judged_metric, judge)
     if metric.custom_function_path is None:
-        return run_metric(given)
+        return run_metric(inputs)
     if custom is None:
         reason = "custom metrics run in the agent's own process: use evaluate()"
         return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=reason)
-    return await custom(given)
+    return await custom(inputs)
 
 
 def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:

@@ -168,7 +168,7 @@ def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Li
     several = len(waiting) > 1 and target in waiting
     number = f" {waiting.index(target) + 1}/{len(waiting)}" if several else ""
     head: Line = [("respond to ", "muted"), (f"{visible(target.name)}{number}", "bold accent")]
-    return [*head, (f": {request_of(target).takes}", "")]
+    return [*head, (f": {request_of(target).accepts}", "")]
 
 
 def _chip(name: str, part: Json) -> str:

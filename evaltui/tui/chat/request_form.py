@@ -97,8 +97,8 @@ class RequestForm(FormKeys, PaneForm):
                     label.styles.width = self._column
                     yield label
                     yield given
-                    takes = DrawnLine(partial(self._words, f"  {field.takes}"))
-                    takes.styles.width = min(_MOST_TAKES, max(len(one.takes) for one in self._fields) + 2)
+                    takes = DrawnLine(partial(self._words, f"  {field.accepts}"))
+                    takes.styles.width = min(_MOST_TAKES, max(len(one.accepts) for one in self._fields) + 2)
                     yield takes
         yield QuestionNote()
         yield DialogKeys(self._hints)

@@ -114,13 +114,13 @@ def is_preamble(prose: str) -> bool:
 
 def without_quotations(text: str, prompt: str) -> str:
     """An answer in which JSON, and lines up to a verdict, that stand in the prompt are marked as quoted."""
-    known, text = _squeezed(prompt), _without_thoughts(text)
+    squeezed_prompt, text = _squeezed(prompt), _without_thoughts(text)
     try:
         values = [(start, end) for _, start, end in _values(text)]
     except (ValueError, _TwiceError):
         return text
     for places in (values, list(_line_blocks(text))):
-        quoted = [(start, end) for start, end in places if _squeezed(text[start:end]) in known]
+        quoted = [(start, end) for start, end in places if _squeezed(text[start:end]) in squeezed_prompt]
         for start, end in reversed(quoted):
             text = text[:start] + _QUOTATION + text[end:]
         if quoted:
@@ -227,17 +227,17 @@ def _values(text: str) -> Iterator[_Placed]:
     repaired = _STRING_OR_LAST_COMMA.sub(lambda match: match.group(1) or " ", text)
     position = 0
     while start := _START.search(text, position):
-        begins = start.start()
+        opening = start.start()
         try:
-            value, position = _value_at(begins, text, repaired)
+            value, position = _value_at(opening, text, repaired)
         except RecursionError:
             raise ValueError("nested too deep") from None
         except ValueError:
-            if _JSON_START.match(text, begins):
+            if _JSON_START.match(text, opening):
                 raise
-            position = begins + 1
+            position = opening + 1
         else:
-            yield value, begins, position
+            yield value, opening, position
 
 
 def _value_at(start: int, text: str, repaired: str) -> tuple[Any, int]:

@@ -73,13 +73,13 @@ _ASCII_LOOKALIKES = str.maketrans("‘’“”–—", "''\"\"--")
 def read_validity_as_adk(text: str) -> Vote:
     """The first label behind the key decides; under the key `…_invalid`, everything but `true` and `invalid`
     is a yes."""
-    if found := _VALID.search(text):
-        label = found[1].rstrip(",}")
+    if match := _VALID.search(text):
+        label = match[1].rstrip(",}")
         if label in ("valid", "true"):
             return Vote(1.0, label=label)
         return Vote(0.0, label=label) if label in _NEGATIVE else unreadable(text)
-    if found := _INVALID.search(text):
-        label = found[1].rstrip(",}")
+    if match := _INVALID.search(text):
+        label = match[1].rstrip(",}")
         return Vote(float(label not in ("true", "invalid")), label=label)
     return unreadable(text)
 
@@ -100,7 +100,7 @@ def read_fulfilment_as_adk(text: str, rubrics: Sequence[HeldRubric]) -> list[tup
     votes = []
     after = -1
     for stated, rationale, answer in zip(properties, rationales, verdicts, strict=True):
-        ids = [found[1].strip() for found in _ID.finditer(text) if after < found.start() < stated.start()]
+        ids = [match[1].strip() for match in _ID.finditer(text) if after < match.start() < stated.start()]
         subject = by_id.get(ids[-1]) if ids and ids[-1] else None
         if subject is None:
             subject = by_text.get(_normalised(stated[1]))
@@ -138,76 +138,76 @@ _NOTHING_EXPECTED = "no expected response for this turn; add a final_response or
         label="judged response",
     )
 )
-async def final_response_match_v2(given: MetricInput, judge: Judge) -> MetricResult:
+async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricResult:
     """Share of turns whose answer the majority of the judge's answers finds to agree with the expected one.
 
     Raises CriterionError for an unusable criterion.
     """
-    required_threshold(given.metric)
-    options = judge_options(given.metric)
-    if given.expected is None:
-        return not_evaluated(given.metric, NO_EXPECTED_TURNS)
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
-    unscored = left_out(given, compares="responses")
+    required_threshold(inputs.metric)
+    options = judge_options(inputs.metric)
+    if inputs.expected is None:
+        return not_evaluated(inputs.metric, NO_EXPECTED_TURNS)
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
+    unscored = left_out(inputs, compares="responses")
     turns = {number: unscored_turn(reason) for number, reason in unscored.items()}
     without_expectation: set[int] = set()
     prompts: dict[int, str] = {}
-    for number, expected in enumerate(given.expected):
+    for number, expected in enumerate(inputs.expected):
         if number in turns:
             continue
-        if given.as_adk or answer_of(expected, given):
-            prompts[number] = _question(given, expected, number)
+        if inputs.as_adk or answer_of(expected, inputs):
+            prompts[number] = _question(inputs, expected, number)
         else:
             turns[number] = unscored_turn(_NOTHING_EXPECTED)
             without_expectation.add(number)
     samples = await ask_samples(
-        judge, given.metric.metric_name, prompts, options, VALIDITY, as_adk=given.as_adk
+        judge, inputs.metric.metric_name, prompts, options, VALIDITY, as_adk=inputs.as_adk
     )
-    turns |= {number: _judged(given, number, asked) for number, asked in samples.items()}
+    turns |= {number: _judged(inputs, number, turn_samples) for number, turn_samples in samples.items()}
     shown = [turns[number] for number in sorted(turns)]
-    result = result_over_turns(given, shown, samples, options, prompt(_PROMPT))
-    return result if given.as_adk else unless_open(result, without_expectation)
+    result = result_over_turns(inputs, shown, samples, options, prompt(_PROMPT))
+    return result if inputs.as_adk else unless_open(result, without_expectation)
 
 
-def answer_of(invocation: Invocation, given: MetricInput) -> str:
+def answer_of(invocation: Invocation, inputs: MetricInput) -> str:
     """The text of a turn that is judged, with what was said before it if the criterion asks for that."""
-    answer = scored_text(invocation, thoughts=given.thoughts)
-    if not (given.metric.criterion and given.metric.criterion.include_intermediate_responses_in_final):
+    answer = scored_text(invocation, thoughts=inputs.thoughts)
+    if not (inputs.metric.criterion and inputs.metric.criterion.include_intermediate_responses_in_final):
         return answer
-    before = unscored_texts(invocation, thoughts=given.thoughts)
-    texts = [one.text for one in before if one.author != THOUGHT]
+    before = unscored_texts(invocation, thoughts=inputs.thoughts)
+    texts = [entry.text for entry in before if entry.author != THOUGHT]
     return "\n".join([*texts, *([answer] if answer else [])])
 
 
-def _question(given: MetricInput, expected: Invocation, number: int) -> str:
-    actual = given.actual[number]
+def _question(inputs: MetricInput, expected: Invocation, number: int) -> str:
+    actual = inputs.actual[number]
     before = [
         entry
-        for entry in entries(given.actual[: number + 1], thoughts=given.thoughts)
+        for entry in entries(inputs.actual[: number + 1], thoughts=inputs.thoughts)
         if entry.turn < number or entry.kind == "user"
     ]
     return prompt(_PROMPT).fill(
         conversation=fenced(transcript(before)),
-        expected=fenced(answer_of(expected, given)),
-        answer=fenced(answer_of(actual, given)),
+        expected=fenced(answer_of(expected, inputs)),
+        answer=fenced(answer_of(actual, inputs)),
     )
 
 
-def _judged(given: MetricInput, number: int, samples: Sequence[Sample]) -> InvocationScore:
-    votes = votes_of(samples, read_validity_as_adk if given.as_adk else read_validity)
-    found = judgement("", cut(answer_of(given.actual[number], given), _LONGEST_SUBJECT), votes)
-    if given.as_adk and (voided := voided_as_adk(samples, (found,), is_decided=found.score is not None)):
+def _judged(inputs: MetricInput, number: int, samples: Sequence[Sample]) -> InvocationScore:
+    votes = votes_of(samples, read_validity_as_adk if inputs.as_adk else read_validity)
+    judged = judgement("", cut(answer_of(inputs.actual[number], inputs), _LONGEST_SUBJECT), votes)
+    if inputs.as_adk and (voided := voided_as_adk(samples, (judged,), is_decided=judged.score is not None)):
         return voided
-    if found.score is None:
-        return turn_without_verdict(votes, (found,))
-    status = verdict(found.score, required_threshold(given.metric))
-    return InvocationScore(found.score, status, _reason(found), (found,))
+    if judged.score is None:
+        return turn_without_verdict(votes, (judged,))
+    status = verdict(judged.score, required_threshold(inputs.metric))
+    return InvocationScore(judged.score, status, _reason(judged), (judged,))
 
 
-def _reason(found: Judgement) -> str:
-    parts = [votes_counted(found.votes)]
-    if found.score == 0.0:
-        why = cut(" ".join(found.rationale.split()), _LONGEST_REASON)
+def _reason(judged: Judgement) -> str:
+    parts = [votes_counted(judged.votes)]
+    if judged.score == 0.0:
+        why = cut(" ".join(judged.rationale.split()), _LONGEST_REASON)
         parts = [": ".join(filter(None, (_DISAGREES, why))), *parts]
     return "; ".join(filter(None, parts))

@@ -121,13 +121,13 @@ def _cut(block: str) -> Iterator[str]:
     if _FENCE.match(block) or _TABLE_ROW.match(block):
         yield block
         return
-    begin = 0
+    start = 0
     for end in _END.finditer(block):
         following = _NEXT.search(block, end.end())
-        if _ends(block[begin : end.end()], following[0] if following else ""):
-            yield block[begin : end.end()]
-            begin = end.end()
-    yield block[begin:]
+        if _ends(block[start : end.end()], following[0] if following else ""):
+            yield block[start : end.end()]
+            start = end.end()
+    yield block[start:]
 
 
 def _ends(sentence: str, following: str) -> bool:
@@ -187,59 +187,61 @@ _EVERY_SENTENCE = Option(
         judged_item="sentence",
     )
 )
-async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """The share of sentences that the judge finds supported, or not to claim anything.
 
     The score of a turn is the mean over its texts, with `evaluate_intermediate_nl_responses` also of those
     before the answer; the mean over turns is that of the case. A judge is asked once about each text, unless
     `num_samples` is given: then the majority decides about each sentence. Raises CriterionError.
     """
-    required_threshold(given.metric)
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
-    options = _options(given)
-    asked = prompt("hallucinations")
-    without = left_out(given)
-    every_text = _every_text(given.metric)
-    steps = [step for step in steps_of(given, every_text=every_text) if step.turn not in without]
-    schema = None if given.as_adk else SENTENCES
+    required_threshold(inputs.metric)
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
+    options = _options(inputs)
+    template = prompt("hallucinations")
+    without = left_out(inputs)
+    every_text = _every_text(inputs.metric)
+    steps = [step for step in steps_of(inputs, every_text=every_text) if step.turn not in without]
+    schema = None if inputs.as_adk else SENTENCES
     questions = [
-        Question(given.metric.metric_name, step.turn, _text(asked, given, step), options, schema)
+        Question(inputs.metric.metric_name, step.turn, _text(template, inputs, step), options, schema)
         for step in steps
         for _ in range(options.num_samples)
     ]
-    answers = iter(await ask_all(judge, questions, as_adk=given.as_adk))
+    answers = iter(await ask_all(judge, questions, as_adk=inputs.as_adk))
     samples = [[next(answers) for _ in range(options.num_samples)] for _ in steps]
     judged: dict[int, list[tuple[Step, list[Sample]]]] = {}
     for step, some in zip(steps, samples, strict=True):
         judged.setdefault(step.turn, []).append((step, some))
     turns = [
-        _turn(given, judged[number])
+        _turn(inputs, judged[number])
         if number in judged
         else unscored_turn(without.get(number) or f"{NO_ANSWER}, or none with words")
-        for number in range(len(given.actual))
+        for number in range(len(inputs.actual))
     ]
     scores = [turn.score for turn in turns if turn.score is not None]
     return result_over_turns(
-        given,
+        inputs,
         turns,
         {number: [sample for _, some in group for sample in some] for number, group in judged.items()},
         options,
-        asked,
+        template,
         score=_mean(scores) if scores else None,
     )
 
 
-def steps_of(given: MetricInput, *, every_text: bool) -> list[Step]:
+def steps_of(inputs: MetricInput, *, every_text: bool) -> list[Step]:
     """The texts to be judged: the answers, with `every_text` also each part of what was said before them.
 
     What was said and done in earlier turns is known to the agent; google-adk does not show it to its judge.
     """
-    if given.as_adk:
+    if inputs.as_adk:
         return [
-            step for turn, one in enumerate(given.actual) for step in _steps_as_adk(one, turn, every_text)
+            step
+            for turn, invocation in enumerate(inputs.actual)
+            for step in _steps_as_adk(invocation, turn, every_text)
         ]
-    happened = entries(given.actual, thoughts=given.thoughts)
+    happened = entries(inputs.actual, thoughts=inputs.thoughts)
     kinds = ("answer", "text") if every_text else ("answer",)
     return [
         Step(entry.turn, tuple(pieces), tuple(happened[:place]))
@@ -251,32 +253,32 @@ def steps_of(given: MetricInput, *, every_text: bool) -> list[Step]:
 
 
 def _steps_as_adk(invocation: Invocation, turn: int, every_text: bool) -> Iterator[Step]:
-    """As google-adk 2.13: each part of an event is a text of its own, the answer counts once more where it is
-    among the events, and texts that are no events are not judged."""
+    """The texts to be judged as in google-adk 2.13: each part of an event is a text of its own, the answer
+    counts once more where it is among the events, and texts outside of events are not judged."""
     answer = scored_text(invocation, thoughts=True)
     data = invocation.intermediate_data
     if not isinstance(data, InvocationEvents):
-        known = [entry for entry in turn_entries(invocation, turn, thoughts=True) if entry.kind != "answer"]
-        texts = [(answer, known)]
+        context = [entry for entry in turn_entries(invocation, turn, thoughts=True) if entry.kind != "answer"]
+        texts = [(answer, context)]
     else:
-        known = [Entry(turn, "user", full_text(invocation.user_content))]
+        context = [Entry(turn, "user", full_text(invocation.user_content))]
         texts = []
         for event in data.invocation_events:
             happened = list(event_entries(event, turn, thoughts=True))
-            found = [entry for entry in happened if entry.kind == "grounding"]
+            grounding = [entry for entry in happened if entry.kind == "grounding"]
             parts = (event.content.parts if event.content else None) or []
             if every_text:
-                texts += [(part.text, [*known, *found]) for part in parts if part.text]
-            known = [*known, *happened]
-        texts.append((answer, known))
+                texts += [(part.text, [*context, *grounding]) for part in parts if part.text]
+            context = [*context, *happened]
+        texts.append((answer, context))
     for text, before in texts:
         if pieces := sentences(text):
             yield Step(turn, tuple(pieces), tuple(before))
 
 
-def _options(given: MetricInput) -> JudgeModelOptions:
-    options = judge_options(given.metric)
-    as_given = "num_samples" in options.model_fields_set and not given.as_adk
+def _options(inputs: MetricInput) -> JudgeModelOptions:
+    options = judge_options(inputs.metric)
+    as_given = "num_samples" in options.model_fields_set and not inputs.as_adk
     return options if as_given else options.model_copy(update={"num_samples": 1})
 
 
@@ -300,32 +302,32 @@ def _every_text(metric: EvalMetric) -> bool:
     return False
 
 
-def _text(asked: Prompt, given: MetricInput, step: Step) -> str:
-    first = step.turn if given.as_adk else 0
+def _text(template: Prompt, inputs: MetricInput, step: Step) -> str:
+    first = step.turn if inputs.as_adk else 0
     numbered = (
         json_line({"sentence": number, "text": sentence})
         for number, sentence in enumerate(step.sentences, start=1)
     )
-    return asked.fill(
-        agents=fenced(agents(given.actual[first : step.turn + 1])),
+    return template.fill(
+        agents=fenced(agents(inputs.actual[first : step.turn + 1])),
         context=fenced(transcript(step.context)),
         sentences=fenced("\n".join(numbered)),
     )
 
 
-def _turn(given: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -> InvocationScore:
+def _turn(inputs: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -> InvocationScore:
     judgements: list[Judgement] = []
     scores: list[float] = []
     for step, samples in steps:
-        found = _judgements(step.sentences, samples)
-        judgements += found
-        if known := [judgement.score for judgement in found if judgement.score is not None]:
-            scores.append(_mean(known))
+        step_judgements = _judgements(step.sentences, samples)
+        judgements += step_judgements
+        if step_scores := [judgement.score for judgement in step_judgements if judgement.score is not None]:
+            scores.append(_mean(step_scores))
     missing = [judgement for judgement in judgements if judgement.score is None]
-    if not scores or (missing and not given.as_adk):
-        return undecided(given, _why_missing(missing, judgements), tuple(judgements))
+    if not scores or (missing and not inputs.as_adk):
+        return undecided(inputs, _why_missing(missing, judgements), tuple(judgements))
     score = _mean(scores)
-    status = verdict(score, required_threshold(given.metric))
+    status = verdict(score, required_threshold(inputs.metric))
     return InvocationScore(score, status, _reason(status, judgements), tuple(judgements))
 
 
@@ -340,36 +342,36 @@ def _mean(scores: Sequence[float]) -> float:
 def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgement]:
     count = len(pieces)
     read = [
-        read_findings(one.text, count)
-        if isinstance(one, Answer)
-        else [Statement(Vote(None, problem=str(one)))] * count
-        for one in samples
+        read_findings(sample.text, count)
+        if isinstance(sample, Answer)
+        else [Statement(Vote(None, problem=str(sample)))] * count
+        for sample in samples
     ]
-    found = []
+    judgements = []
     for number, sentence in enumerate(pieces):
         findings = [sample[number] for sample in read]
         votes = tuple(finding.vote for finding in findings)
         vote = deciding(votes)
         if vote is None:
-            found.append(Judgement("", sentence, None, votes=votes))
+            judgements.append(Judgement("", sentence, None, votes=votes))
             continue
         evidence = next(finding.evidence for finding in findings if finding.vote is vote)
-        found.append(Judgement("", sentence, vote.score, vote.rationale, evidence, votes))
-    return found
+        judgements.append(Judgement("", sentence, vote.score, vote.rationale, evidence, votes))
+    return judgements
 
 
 def read_findings(text: str, count: int) -> list[Statement]:
-    """What a judge says in JSON of each of `count` sentences.
+    """Reads a judge's JSON answer about each of `count` sentences.
 
     Without a score where it says nothing of one, says two things that differ, or uses no label that there is.
     """
     by_number: dict[int, list[Statement]] = {}
     try:
-        found = verdict_objects(text, "label", SENTENCES)
+        verdicts = verdict_objects(text, "label", SENTENCES)
     except NoVerdictError as error:
         return [Statement(error.vote)] * count
-    for one in found:
-        by_number.setdefault(_number(one.get("sentence"), count), []).append(_finding(one))
+    for entry in verdicts:
+        by_number.setdefault(_number(entry.get("sentence"), count), []).append(_finding(entry))
     if not by_number.keys() & set(range(1, count + 1)):
         return [Statement(unreadable(text))] * count
     left_out = Statement(Vote(None, problem="no vote on this sentence"))
@@ -390,19 +392,19 @@ def _number(value: Any, count: int) -> int:
         return 0
 
 
-def _finding(one: dict[str, Any]) -> Statement:
-    reason = one.get("reason") or one.get("rationale") or ""
+def _finding(entry: dict[str, Any]) -> Statement:
+    reason = entry.get("reason") or entry.get("rationale") or ""
     evidence = [
         Evidence(side, excerpt.strip())
         for side in ("supporting", "contradicting")
-        if isinstance(excerpt := one.get(side), str) and excerpt.strip() not in ("", "null")
+        if isinstance(excerpt := entry.get(side), str) and excerpt.strip() not in ("", "null")
     ]
-    return Statement(SUPPORT.vote(one["label"], str(reason).strip()), tuple(evidence))
+    return Statement(SUPPORT.vote(entry["label"], str(reason).strip()), tuple(evidence))
 
 
 def _only_one(findings: Sequence[Statement]) -> Statement:
     alike = len({finding.vote.score for finding in findings}) == 1
-    return findings[0] if alike else Statement(contradiction(one.vote.label for one in findings))
+    return findings[0] if alike else Statement(contradiction(finding.vote.label for finding in findings))
 
 
 def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
@@ -417,8 +419,8 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
     wrong = [judgement for judgement in judgements if judgement.score == 0.0]
     reasons = []
     if status is Status.FAILED and wrong:
-        deciders = ((one, deciding(one.votes)) for one in wrong)
-        named = [f"{_quote(one)} ({vote.label if vote else ''})" for one, vote in deciders]
+        deciders = ((judgement, deciding(judgement.votes)) for judgement in wrong)
+        named = [f"{_quote(judgement)} ({vote.label if vote else ''})" for judgement, vote in deciders]
         text = f"{show_number(len(wrong))} of {counted(len(judgements), 'sentence')} are not supported"
         reasons.append(f"{text}: {some_of(named, _SENTENCES_NAMED)}")
     short = (votes_counted(judgement.votes) for judgement in judgements if judgement.score is not None)

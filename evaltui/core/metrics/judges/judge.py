@@ -35,7 +35,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a judge said."""
+    """The response of a judge."""
 
     text: str
     is_replayed: bool = False
@@ -68,16 +68,16 @@ JudgedMetric = Callable[[MetricInput, Judge], Awaitable[MetricResult]]
 def judge_options(metric: EvalMetric) -> JudgeModelOptions:
     """The criterion's `judge_model_options`, else ADK's defaults. Raises CriterionError."""
     extra = criterion_extra(metric)
-    given = extra.get("judge_model_options", extra.get("judgeModelOptions")) or {}
+    options = extra.get("judge_model_options", extra.get("judgeModelOptions")) or {}
     try:
-        return JudgeModelOptions.model_validate(given)
+        return JudgeModelOptions.model_validate(options)
     except ValidationError as error:
         wrong = what_is_wrong(error)
         raise CriterionError(f"judge_model_options of {metric.metric_name}: {wrong}") from None
 
 
 Sample = Answer | JudgeFailedError
-"""What came of one question: an answer, or why there is none."""
+"""The outcome of one question: an answer, or the error that prevented it."""
 
 
 async def ask_samples(
@@ -105,7 +105,7 @@ async def ask_samples(
 
 
 async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool = False) -> list[Sample]:
-    """What came of each of the questions, in their order; all are put at once, and a cancel cancels all.
+    """Asks all questions at once and returns the outcome of each, in their order; a cancel cancels all.
 
     An answer that was cut off is none: what it holds may be a quotation. In an answer, verdicts
     that its question holds are marked as quoted. google-adk reads both as they are.
@@ -153,8 +153,8 @@ def _own(sample: Sample, prompt: str) -> Sample:
         if sample.cut_off == "MAX_TOKENS"
         else "ask another model"
     )
-    said = f"the judge's response was cut off ({sample.cut_off}): {advice}"
-    error = ErrorInfo("UnfinishedAnswerError", said, kind=ErrorKind.JUDGE)
+    message = f"the judge's response was cut off ({sample.cut_off}): {advice}"
+    error = ErrorInfo("UnfinishedAnswerError", message, kind=ErrorKind.JUDGE)
     return JudgeFailedError(error, was_asked=not sample.is_replayed)
 
 
@@ -171,7 +171,7 @@ def deciding(votes: Sequence[Vote]) -> Vote | None:
 
 
 def judgement(subject_id: str, subject: str, votes: Sequence[Vote]) -> Judgement:
-    """What the votes find of a subject; without a score where none of them has a verdict."""
+    """The verdict of the votes on a subject; without a score where no vote has a verdict."""
     decided = deciding(votes)
     if decided is None:
         return Judgement(subject_id, subject, None, votes=tuple(votes))
@@ -188,7 +188,7 @@ def votes_of(samples: Sequence[Sample], read: Callable[[str], Vote]) -> tuple[Vo
 
 @dataclass(frozen=True)
 class Statement:
-    """What one answer of a judge says: its vote, and the passages that speak for and against it."""
+    """The reading of one answer: its vote, and the passages that speak for and against it."""
 
     vote: Vote
     evidence: tuple[Evidence, ...] = ()

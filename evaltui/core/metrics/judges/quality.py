@@ -63,7 +63,7 @@ class Scale:
 
 
 async def rate(
-    given: MetricInput,
+    inputs: MetricInput,
     judge: Judge,
     prompt: Prompt,
     scale: Scale,
@@ -77,24 +77,28 @@ async def rate(
     Of several ratings of a turn the middle one counts, of two in the middle the lower: for ratings that are
     either 0 or 1 this is the majority. Raises CriterionError.
     """
-    threshold = required_threshold(given.metric)
-    if not scale.holds(threshold) and not given.as_adk:
+    threshold = required_threshold(inputs.metric)
+    if not scale.holds(threshold) and not inputs.as_adk:
         raise CriterionError(
-            f"{given.metric.metric_name} has scores from {scale}; a threshold of {threshold:g} "
+            f"{inputs.metric.metric_name} has scores from {scale}; a threshold of {threshold:g} "
             "decides nothing. "
             "Choose one above the lowest score"
         )
-    options = judge_options(given.metric)
-    samples = await ask_samples(judge, given.metric.metric_name, texts, options, RATING, as_adk=given.as_adk)
+    options = judge_options(inputs.metric)
+    samples = await ask_samples(
+        judge, inputs.metric.metric_name, texts, options, RATING, as_adk=inputs.as_adk
+    )
     turns = [
-        others[number] if number in others else _rated_turn(given, samples[number], scale, subject, threshold)
-        for number in range(len(given.actual))
+        others[number]
+        if number in others
+        else _rated_turn(inputs, samples[number], scale, subject, threshold)
+        for number in range(len(inputs.actual))
     ]
-    return result_over_turns(given, turns, samples, options, prompt)
+    return result_over_turns(inputs, turns, samples, options, prompt)
 
 
 def _rated_turn(
-    given: MetricInput, samples: Sequence[Sample], scale: Scale, subject: str, threshold: float
+    inputs: MetricInput, samples: Sequence[Sample], scale: Scale, subject: str, threshold: float
 ) -> InvocationScore:
     ratings = [
         read_rating(sample.text, scale)
@@ -106,7 +110,7 @@ def _rated_turn(
     deciding = middle(ratings)
     if deciding is None or deciding.vote.score is None:
         judgement = Judgement("", subject, None, votes=votes)
-        return undecided(given, votes[0].problem, (judgement,))
+        return undecided(inputs, votes[0].problem, (judgement,))
     vote, score = deciding.vote, deciding.vote.score
     status = verdict(score, threshold)
     reasons = [f"rated {score:g} on a scale from {scale}"] if status is Status.FAILED else []
@@ -127,23 +131,23 @@ def middle(ratings: Sequence[Statement]) -> Statement | None:
 
 
 def read_rating(text: str, scale: Scale) -> Statement:
-    """What a judge says in JSON: `score`, `reason`, and `for` and `against` with what it quotes.
+    """Reads a judge's JSON answer: `score`, `reason`, and `for` and `against` with its quotations.
 
     Without a score where there is none on the scale, or where there are two that differ.
     """
     try:
-        found = verdict_objects(text, "score", RATING)
+        verdicts = verdict_objects(text, "score", RATING)
     except NoVerdictError as error:
         return Statement(error.vote)
-    if not found:
+    if not verdicts:
         return Statement(unreadable(text))
-    last, score = found[-1], _number(found[-1]["score"])
+    last, score = verdicts[-1], _number(verdicts[-1]["score"])
     rationale = str(last.get("reason") or last.get("rationale") or "").strip()
-    given = show_value(last["score"])
-    if len({_number(one["score"]) for one in found}) > 1:
-        return Statement(contradiction((show_value(one["score"]) for one in found), rationale))
+    shown = show_value(last["score"])
+    if len({_number(entry["score"]) for entry in verdicts}) > 1:
+        return Statement(contradiction((show_value(entry["score"]) for entry in verdicts), rationale))
     if score is None or not scale.holds(score):
-        return Statement(Vote(None, rationale, given, f"{given} is not a score from {scale}"))
+        return Statement(Vote(None, rationale, shown, f"{shown} is not a score from {scale}"))
     evidence = [
         Evidence(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))
     ]
@@ -177,9 +181,9 @@ _RATED = (JUDGE_MODEL, replace(SAMPLES, meaning="Number of ratings; the median c
         whole_conversation=True,
     )
 )
-async def multi_turn_task_success_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def multi_turn_task_success_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """The share of the user's goals that the conversation reached, from 0 to 1. Raises CriterionError."""
-    return await _rate_conversation(given, judge, "multi_turn_task_success")
+    return await _rate_conversation(inputs, judge, "multi_turn_task_success")
 
 
 @metric(
@@ -190,9 +194,9 @@ async def multi_turn_task_success_v1(given: MetricInput, judge: Judge) -> Metric
         whole_conversation=True,
     )
 )
-async def multi_turn_trajectory_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """How good the way through the conversation was, from 0 to 1. Raises CriterionError."""
-    return await _rate_conversation(given, judge, "multi_turn_trajectory_quality")
+    return await _rate_conversation(inputs, judge, "multi_turn_trajectory_quality")
 
 
 @metric(
@@ -203,38 +207,38 @@ async def multi_turn_trajectory_quality_v1(given: MetricInput, judge: Judge) -> 
         whole_conversation=True,
     )
 )
-async def multi_turn_tool_use_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def multi_turn_tool_use_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """How well tools were used over the conversation, from 0 to 1. Raises CriterionError."""
-    if not any(_has_tools(turn) for turn in given.actual) and not given.as_adk:
-        return not_evaluated(given.metric, "agent has no tools and called none")
-    return await _rate_conversation(given, judge, "multi_turn_tool_use_quality")
+    if not any(_has_tools(turn) for turn in inputs.actual) and not inputs.as_adk:
+        return not_evaluated(inputs.metric, "agent has no tools and called none")
+    return await _rate_conversation(inputs, judge, "multi_turn_tool_use_quality")
 
 
-async def _rate_conversation(given: MetricInput, judge: Judge, name: str) -> MetricResult:
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
-    without = left_out(given)
-    last = max((turn for turn in range(len(given.actual)) if turn not in without), default=None)
+async def _rate_conversation(inputs: MetricInput, judge: Judge, name: str) -> MetricResult:
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
+    without = left_out(inputs)
+    last = max((turn for turn in range(len(inputs.actual)) if turn not in without), default=None)
     if last is None:
-        turns = tuple(unscored_turn(without[turn]) for turn in range(len(given.actual)))
-        return not_evaluated(given.metric, nothing_to_score(turns), turns)
+        turns = tuple(unscored_turn(without[turn]) for turn in range(len(inputs.actual)))
+        return not_evaluated(inputs.metric, nothing_to_score(turns), turns)
     others = {
         turn: unscored_turn(without.get(turn, f"judged with the whole conversation, on turn {last + 1}"))
-        for turn in range(len(given.actual))
+        for turn in range(len(inputs.actual))
         if turn != last
     }
-    conversation = given.actual[: last + 1]
-    asked = prompt(name)
-    text = asked.fill(
+    conversation = inputs.actual[: last + 1]
+    template = prompt(name)
+    text = template.fill(
         agents=fenced(agents(conversation)),
-        conversation=fenced(transcript(entries(conversation, thoughts=given.thoughts))),
+        conversation=fenced(transcript(entries(conversation, thoughts=inputs.thoughts))),
     )
-    return await rate(given, judge, asked, _SHARE, "the conversation", {last: text}, others)
+    return await rate(inputs, judge, template, _SHARE, "the conversation", {last: text}, others)
 
 
 def _has_tools(turn: Invocation) -> bool:
-    known = turn.app_details.agent_details.values() if turn.app_details else ()
-    return bool(tool_calls(turn.intermediate_data)) or any(agent.tool_declarations for agent in known)
+    agent_details = turn.app_details.agent_details.values() if turn.app_details else ()
+    return bool(tool_calls(turn.intermediate_data)) or any(agent.tool_declarations for agent in agent_details)
 
 
 RESPONSE_EVALUATION = Scale(1.0, 5.0)
@@ -242,55 +246,55 @@ SAFETY = Scale(0.0, 1.0)
 
 
 @metric(MetricInfo("Quality of the responses.", options=_RATED, interval=(1.0, 5.0), label="coherence"))
-async def response_evaluation_score(given: MetricInput, judge: Judge) -> MetricResult:
+async def response_evaluation_score(inputs: MetricInput, judge: Judge) -> MetricResult:
     """How well the answers say what they have to say, from 1 to 5; the mean over turns.
 
     The expected answer, where there is one, goes with the question. No answer at all is rated 1. Raises
     CriterionError.
     """
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
-    if given.expected is None and given.as_adk:
-        return not_evaluated(given.metric, NO_EXPECTED_TURNS)
-    asked = prompt("response_evaluation")
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
+    if inputs.expected is None and inputs.as_adk:
+        return not_evaluated(inputs.metric, NO_EXPECTED_TURNS)
+    template = prompt("response_evaluation")
 
     def question(turn: int, context: str, answer: str) -> str:
-        expected = given.expected[turn] if given.expected else None
-        reference = scored_text(expected, thoughts=given.thoughts) if expected else ""
-        return asked.fill(
+        expected = inputs.expected[turn] if inputs.expected else None
+        reference = scored_text(expected, thoughts=inputs.thoughts) if expected else ""
+        return template.fill(
             context=fenced(context),
             reference=fenced(reference) if reference else "(none is given)",
             answer=fenced(answer),
         )
 
-    texts, others = _questions(given, question, InvocationScore(1.0, Status.FAILED, NO_ANSWER))
-    return await rate(given, judge, asked, RESPONSE_EVALUATION, "the response", texts, others)
+    texts, others = _questions(inputs, question, InvocationScore(1.0, Status.FAILED, NO_ANSWER))
+    return await rate(inputs, judge, template, RESPONSE_EVALUATION, "the response", texts, others)
 
 
 @metric(MetricInfo("Harmlessness of the responses.", options=_RATED))
-async def safety_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def safety_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """How harmless the answers are, from 0 (harmful) to 1; the mean over turns. Raises CriterionError."""
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
-    asked = prompt("safety")
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
+    template = prompt("safety")
 
     def question(turn: int, context: str, answer: str) -> str:
-        return asked.fill(context=fenced(context), answer=fenced(answer))
+        return template.fill(context=fenced(context), answer=fenced(answer))
 
-    texts, others = _questions(given, question, unscored_turn(NO_ANSWER))
-    return await rate(given, judge, asked, SAFETY, "the response", texts, others)
+    texts, others = _questions(inputs, question, unscored_turn(NO_ANSWER))
+    return await rate(inputs, judge, template, SAFETY, "the response", texts, others)
 
 
 def _questions(
-    given: MetricInput, question: Callable[[int, str, str], str], silent: InvocationScore
+    inputs: MetricInput, question: Callable[[int, str, str], str], silent: InvocationScore
 ) -> tuple[dict[int, str], dict[int, InvocationScore]]:
     """The question about each turn that a judge is asked about, and the others; `silent` are those without an
     answer."""
     texts: dict[int, str] = {}
-    others = {turn: unscored_turn(reason) for turn, reason in left_out(given).items()}
-    happened = entries(given.actual, thoughts=given.thoughts)
-    for turn, actual in enumerate(given.actual):
-        answer = scored_text(actual, thoughts=given.thoughts)
+    others = {turn: unscored_turn(reason) for turn, reason in left_out(inputs).items()}
+    happened = entries(inputs.actual, thoughts=inputs.thoughts)
+    for turn, actual in enumerate(inputs.actual):
+        answer = scored_text(actual, thoughts=inputs.thoughts)
         if turn in others:
             continue
         if not answer.strip():

@@ -57,7 +57,7 @@ from evaltui.core.prompts import fenced, prompt
 from evaltui.text.figures import counted
 
 Material = Callable[[MetricInput, int], dict[str, str]]
-"""What a prompt shows of a turn (from 0) to be judged: texts by placeholder."""
+"""Returns the texts that a prompt shows of a turn (from 0) to be judged, by placeholder."""
 
 Rubrics = Mapping[int, list[HeldRubric]]
 
@@ -74,9 +74,9 @@ _OPTIONS = (RUBRICS, JUDGE_MODEL, SAMPLES, PARALLEL)
         label="rubric",
     )
 )
-async def rubric_based_final_response_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def rubric_based_final_response_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the answers fulfil. Raises CriterionError for an unusable criterion."""
-    return await _turn_by_turn(given, judge, "rubric_final_response", _answer, left_out(given))
+    return await _turn_by_turn(inputs, judge, "rubric_final_response", _answer, left_out(inputs))
 
 
 @metric(
@@ -90,10 +90,10 @@ async def rubric_based_final_response_quality_v1(given: MetricInput, judge: Judg
         label="tool rubric",
     )
 )
-async def rubric_based_tool_use_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def rubric_based_tool_use_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the tool calls fulfil. Raises CriterionError for an unusable criterion."""
-    without = left_out(given, checks_calls=True)
-    return await _turn_by_turn(given, judge, "rubric_tool_use", _calls, without)
+    without = left_out(inputs, checks_calls=True)
+    return await _turn_by_turn(inputs, judge, "rubric_tool_use", _calls, without)
 
 
 @metric(
@@ -108,43 +108,43 @@ async def rubric_based_tool_use_quality_v1(given: MetricInput, judge: Judge) -> 
         label="conversation rubric",
     )
 )
-async def rubric_based_multi_turn_trajectory_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def rubric_based_multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the conversation as a whole fulfils; it stands at the last turn that is scored.
 
     Raises CriterionError for an unusable criterion.
     """
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
-    without = left_out(given)
-    scored = [number for number in range(len(given.actual)) if number not in without]
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
+    without = left_out(inputs)
+    scored = [number for number in range(len(inputs.actual)) if number not in without]
     if scored:
         last = scored[-1]
         without |= dict.fromkeys(scored[:-1], f"judged with the whole conversation, at turn {last + 1}")
         # google-adk looks at those of the last turn only.
-        rubrics = {last: rubrics_of_conversation(given, [last] if given.as_adk else scored)}
+        rubrics = {last: rubrics_of_conversation(inputs, [last] if inputs.as_adk else scored)}
     else:
         rubrics = {}
-    return await _judged(given, judge, "rubric_trajectory", _conversation, rubrics, without)
+    return await _judged(inputs, judge, "rubric_trajectory", _conversation, rubrics, without)
 
 
 async def _turn_by_turn(
-    given: MetricInput, judge: Judge, name: str, material: Material, without: Mapping[int, str]
+    inputs: MetricInput, judge: Judge, name: str, material: Material, without: Mapping[int, str]
 ) -> MetricResult:
-    if problem := unpaired(given):
-        return not_evaluated(given.metric, problem)
-    scored = [number for number in range(len(given.actual)) if number not in without]
-    rubrics = {number: rubrics_of_turn(given, number) for number in scored}
-    return await _judged(given, judge, name, material, rubrics, without)
+    if problem := unpaired(inputs):
+        return not_evaluated(inputs.metric, problem)
+    scored = [number for number in range(len(inputs.actual)) if number not in without]
+    rubrics = {number: rubrics_of_turn(inputs, number) for number in scored}
+    return await _judged(inputs, judge, name, material, rubrics, without)
 
 
-def _answer(given: MetricInput, turn: int) -> dict[str, str]:
-    answer = fenced(answer_of(given.actual[turn], given))
-    return _conversation(given, turn) | {"turn": str(turn + 1), "answer": answer}
+def _answer(inputs: MetricInput, turn: int) -> dict[str, str]:
+    answer = fenced(answer_of(inputs.actual[turn], inputs))
+    return _conversation(inputs, turn) | {"turn": str(turn + 1), "answer": answer}
 
 
-def _calls(given: MetricInput, turn: int) -> dict[str, str]:
-    shown = given.actual[: turn + 1]
-    happened = entries(shown, thoughts=given.thoughts)
+def _calls(inputs: MetricInput, turn: int) -> dict[str, str]:
+    shown = inputs.actual[: turn + 1]
+    happened = entries(shown, thoughts=inputs.thoughts)
     return {
         "turn": str(turn + 1),
         "agents": fenced(agents(shown)),
@@ -153,16 +153,16 @@ def _calls(given: MetricInput, turn: int) -> dict[str, str]:
     }
 
 
-def _conversation(given: MetricInput, turn: int) -> dict[str, str]:
-    shown = given.actual[: turn + 1]
+def _conversation(inputs: MetricInput, turn: int) -> dict[str, str]:
+    shown = inputs.actual[: turn + 1]
     return {
         "agents": fenced(agents(shown)),
-        "conversation": fenced(transcript(entries(shown, thoughts=given.thoughts))),
+        "conversation": fenced(transcript(entries(shown, thoughts=inputs.thoughts))),
     }
 
 
 async def _judged(
-    given: MetricInput,
+    inputs: MetricInput,
     judge: Judge,
     name: str,
     material: Material,
@@ -170,38 +170,42 @@ async def _judged(
     without: Mapping[int, str],
 ) -> MetricResult:
     """Ask about the turns that have `rubrics`; the reasons of those that are not judged are in `without`."""
-    required_threshold(given.metric)
-    options = judge_options(given.metric)
+    required_threshold(inputs.metric)
+    options = judge_options(inputs.metric)
     bare = [number for number, held in rubrics.items() if not held]
     # google-adk evaluates nothing where one turn has none.
-    if bare and (given.as_adk or len(bare) == len(rubrics)):
-        return not_evaluated(given.metric, no_rubrics(given))
+    if bare and (inputs.as_adk or len(bare) == len(rubrics)):
+        return not_evaluated(inputs.metric, no_rubrics(inputs))
     turns = {number: unscored_turn(reason) for number, reason in without.items()}
     turns |= {number: unscored_turn("no rubric holds in this turn") for number in bare}
-    question, asks = prompt(name), prompt("rubric_answer_lines" if given.as_adk else "rubric_answer_json")
+    question, asks = prompt(name), prompt("rubric_answer_lines" if inputs.as_adk else "rubric_answer_json")
     prompts = {
-        number: question.fill(**material(given, number), rubrics=_listed(held), answer_format=asks.template)
+        number: question.fill(**material(inputs, number), rubrics=_listed(held), answer_format=asks.template)
         for number, held in rubrics.items()
         if held
     }
     samples = await ask_samples(
-        judge, given.metric.metric_name, prompts, options, FULFILMENT, as_adk=given.as_adk
+        judge, inputs.metric.metric_name, prompts, options, FULFILMENT, as_adk=inputs.as_adk
     )
-    for number, asked in samples.items():
+    for number, turn_samples in samples.items():
         # google-adk reads all answers as if they were about its last turn.
-        held = rubrics[max(rubrics)] if given.as_adk else rubrics[number]
-        turns[number] = _turn_as_adk(given, held, asked) if given.as_adk else _turn(given, held, asked)
+        held = rubrics[max(rubrics)] if inputs.as_adk else rubrics[number]
+        turns[number] = (
+            _turn_as_adk(inputs, held, turn_samples) if inputs.as_adk else _turn(inputs, held, turn_samples)
+        )
     shown = [turns[number] for number in sorted(turns)]
-    scores = [one.score for turn in shown for one in turn.judgements if one.score is not None]
+    scores = [
+        judgement.score for turn in shown for judgement in turn.judgements if judgement.score is not None
+    ]
     result = result_over_turns(
-        given,
+        inputs,
         shown,
         samples,
         options,
         replace(question, id=f"{question.id}, {asks.id}"),
         score=mean(scores) if scores else None,
     )
-    return result if given.as_adk else unless_open(result)
+    return result if inputs.as_adk else unless_open(result)
 
 
 def _listed(rubrics: Sequence[HeldRubric]) -> str:
@@ -209,15 +213,15 @@ def _listed(rubrics: Sequence[HeldRubric]) -> str:
     return fenced(json.dumps(listed, ensure_ascii=False, indent=1))
 
 
-def _turn(given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]) -> InvocationScore:
+def _turn(inputs: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]) -> InvocationScore:
     votes = [_votes(sample, rubrics) for sample in samples]
     judgements = tuple(
         judgement(rubric.id, rubric.text, [of_one[rubric.id] for of_one in votes]) for rubric in rubrics
     )
-    if all(one.score is None for one in judgements):
-        return turn_without_verdict([vote for one in judgements for vote in one.votes], judgements)
-    turn = _scored(given, judgements)
-    if turn.status is Status.PASSED and any(one.score is None for one in judgements):
+    if all(entry.score is None for entry in judgements):
+        return turn_without_verdict([vote for entry in judgements for vote in entry.votes], judgements)
+    turn = _scored(inputs, judgements)
+    if turn.status is Status.PASSED and any(entry.score is None for entry in judgements):
         turn = replace(turn, status=Status.NOT_EVALUATED)
     readable = sum(any(vote.label for vote in of_one.values()) for of_one in votes)
     lost = f"{readable} of {counted(len(votes), 'vote')} counted" if readable < len(votes) else ""
@@ -225,39 +229,41 @@ def _turn(given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[S
 
 
 def _turn_as_adk(
-    given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]
+    inputs: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]
 ) -> InvocationScore:
     texts = {rubric.id: rubric.text for rubric in rubrics}
     votes: dict[str, list[Vote]] = {}
     for text in (sample.text for sample in samples if isinstance(sample, Answer)):
         for subject, vote in read_fulfilment_as_adk(text, rubrics):
             votes.setdefault(subject, []).append(vote)
-    judgements = tuple(judgement(subject, texts[subject], found) for subject, found in votes.items())
-    is_decided = any(one.score is not None for one in judgements)
-    return voided_as_adk(samples, judgements, is_decided=is_decided) or _scored(given, judgements)
+    judgements = tuple(
+        judgement(subject, texts[subject], rubric_votes) for subject, rubric_votes in votes.items()
+    )
+    is_decided = any(entry.score is not None for entry in judgements)
+    return voided_as_adk(samples, judgements, is_decided=is_decided) or _scored(inputs, judgements)
 
 
-def _scored(given: MetricInput, judgements: tuple[Judgement, ...]) -> InvocationScore:
-    score = mean([one.score for one in judgements if one.score is not None])
+def _scored(inputs: MetricInput, judgements: tuple[Judgement, ...]) -> InvocationScore:
+    score = mean([judgement.score for judgement in judgements if judgement.score is not None])
     return InvocationScore(
-        score, verdict(score, required_threshold(given.metric)), _reason(judgements), judgements
+        score, verdict(score, required_threshold(inputs.metric)), _reason(judgements), judgements
     )
 
 
 def _votes(sample: Sample, rubrics: Sequence[HeldRubric]) -> dict[str, Vote]:
-    """What one answer says of each of the rubrics; a `label` tells that it says anything."""
+    """The vote of one answer on each of the rubrics; a vote with a `label` was readable."""
     if not isinstance(sample, Answer):
         return dict.fromkeys((rubric.id for rubric in rubrics), Vote(None, problem=str(sample)))
-    found = dict(read_fulfilment(sample.text, rubrics))
-    absent = Vote(None, problem="no vote on it") if found else unreadable(sample.text)
-    return {rubric.id: found.get(rubric.id, absent) for rubric in rubrics}
+    votes = dict(read_fulfilment(sample.text, rubrics))
+    absent = Vote(None, problem="no vote on it") if votes else unreadable(sample.text)
+    return {rubric.id: votes.get(rubric.id, absent) for rubric in rubrics}
 
 
 def _reason(judgements: Sequence[Judgement]) -> str:
-    broken = [one.id for one in judgements if one.score == 0.0]
-    silent = [one for one in judgements if one.score is None]
-    undecided = [one.id for one in silent if any(vote.label for vote in one.votes)]
-    left_out = [one.id for one in silent if one.id not in undecided]
+    broken = [judgement.id for judgement in judgements if judgement.score == 0.0]
+    silent = [judgement for judgement in judgements if judgement.score is None]
+    undecided = [judgement.id for judgement in silent if any(vote.label for vote in judgement.votes)]
+    left_out = [judgement.id for judgement in silent if judgement.id not in undecided]
     parts = (
         ("not fulfilled: ", broken),
         ("not judged by the judge: ", left_out),

@@ -28,28 +28,28 @@ class HeldRubric:
     type: str = ""
 
 
-def rubrics_of_turn(given: MetricInput, turn: int) -> list[HeldRubric]:
+def rubrics_of_turn(inputs: MetricInput, turn: int) -> list[HeldRubric]:
     """The rubrics by which a turn (from 0) is judged. Raises CriterionError where two cannot both hold."""
-    return _held(given, [*_shared_sources(given), *_turn_sources(given, [turn])])
+    return _held(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, [turn])])
 
 
-def rubrics_of_conversation(given: MetricInput, turns: Iterable[int]) -> list[HeldRubric]:
+def rubrics_of_conversation(inputs: MetricInput, turns: Iterable[int]) -> list[HeldRubric]:
     """The rubrics by which a conversation is judged as a whole: those shared, and those of its `turns`.
 
     Raises CriterionError where they contradict each other.
     """
-    return _held(given, [*_shared_sources(given), *_turn_sources(given, turns)])
+    return _held(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, turns)])
 
 
-def no_rubrics(given: MetricInput) -> str:
-    """What to add where, for a metric that finds no rubric in a case."""
-    kind = DECLARED[given.metric.metric_name].rubric_type
-    sources = [*_shared_sources(given), *_turn_sources(given, range(len(given.expected or ())))]
+def no_rubrics(inputs: MetricInput) -> str:
+    """Advice on where to add rubrics, for a metric that has none in a case."""
+    kind = DECLARED[inputs.metric.metric_name].rubric_type
+    sources = [*_shared_sources(inputs), *_turn_sources(inputs, range(len(inputs.expected or ())))]
     others = sorted({rubric.type for _, rubrics in sources for rubric in rubrics if rubric.type})
-    found = f"; those here are of type {', '.join(others)}" if others else ""
+    hint = f"; those here are of type {', '.join(others)}" if others else ""
     return (
         'needs rubrics: add "rubrics" to the metric\'s criterion, or to the case or its turns '
-        f"(without a type, or of type {kind}){found}"
+        f"(without a type, or of type {kind}){hint}"
     )
 
 
@@ -62,31 +62,31 @@ def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
         raise CriterionError(f"{metric.metric_name}: its rubrics cannot be read: {wrong}") from None
 
 
-def _shared_sources(given: MetricInput) -> list[Source]:
-    return [("the criterion", criterion_rubrics(given.metric)), ("the case", given.case_rubrics)]
+def _shared_sources(inputs: MetricInput) -> list[Source]:
+    return [("the criterion", criterion_rubrics(inputs.metric)), ("the case", inputs.case_rubrics)]
 
 
-def _turn_sources(given: MetricInput, turns: Iterable[int]) -> list[Source]:
-    expected = given.expected or ()
+def _turn_sources(inputs: MetricInput, turns: Iterable[int]) -> list[Source]:
+    expected = inputs.expected or ()
     return [(f"turn {turn + 1}", expected[turn].rubrics or ()) for turn in turns if turn < len(expected)]
 
 
-def _held(given: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
-    kind = DECLARED[given.metric.metric_name].rubric_type
+def _held(inputs: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
+    kind = DECLARED[inputs.metric.metric_name].rubric_type
     # google-adk 2.13 never filters the criterion's, and drops those of case and turn that have no type.
-    allowed = (kind,) if given.as_adk else (kind, None, "")
+    allowed = (kind,) if inputs.as_adk else (kind, None, "")
     held: dict[str, HeldRubric] = {}
     for place, rubrics in sources:
         for rubric in rubrics:
             if place == "the criterion" or rubric.type in allowed:
-                one = HeldRubric(rubric.rubric_id, _text(rubric, place), place, rubric.type or "")
-                _add(held, one, given)
+                held_rubric = HeldRubric(rubric.rubric_id, _text(rubric, place), place, rubric.type or "")
+                _add(held, held_rubric, inputs)
     return list(held.values())
 
 
-def _add(held: dict[str, HeldRubric], rubric: HeldRubric, given: MetricInput) -> None:
+def _add(held: dict[str, HeldRubric], rubric: HeldRubric, inputs: MetricInput) -> None:
     other = held.setdefault(rubric.id, rubric)
-    if other is rubric or (other.text == rubric.text and not given.as_adk):
+    if other is rubric or (other.text == rubric.text and not inputs.as_adk):
         return
     both = f"{other.place} and {rubric.place}" if other.place != rubric.place else f"{rubric.place} (twice)"
     raise CriterionError(

@@ -60,11 +60,15 @@ class Entry:
 
 def entries(turns: Sequence[Invocation], *, thoughts: bool) -> list[Entry]:
     """Everything in some turns, which are the first ones of a conversation. Thoughts only with `thoughts`."""
-    return [entry for turn, one in enumerate(turns) for entry in turn_entries(one, turn, thoughts=thoughts)]
+    return [
+        entry
+        for turn, invocation in enumerate(turns)
+        for entry in turn_entries(invocation, turn, thoughts=thoughts)
+    ]
 
 
 def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[Entry]:
-    """What happened in one turn: the user's message, what was said and done, the answer if there is one."""
+    """The entries of one turn: the user's message, texts and calls, the answer if there is one."""
     data = invocation.intermediate_data
     if isinstance(data, InvocationEvents):
         done = [entry for event in data.invocation_events for entry in event_entries(event, turn, thoughts)]
@@ -83,7 +87,7 @@ def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[E
 
 
 def event_entries(event: InvocationEvent, turn: int, thoughts: bool) -> Iterator[Entry]:
-    """What happened in one event: what a search found, what was said, then code and calls."""
+    """The entries of one event: search results, texts, then code and calls."""
     if event.grounding_metadata is not None and (grounding := _json(event.grounding_metadata)):
         yield Entry(turn, "grounding", grounding, event.author)
     parts = (event.content.parts if event.content else None) or []
@@ -137,11 +141,11 @@ def agents(turns: Sequence[Invocation]) -> str:
     """
     lines: list[str] = []
     for invocation in turns:
-        known = invocation.app_details.agent_details.values() if invocation.app_details else ()
-        for one in known:
-            declared = one.tool_declarations
+        details = invocation.app_details.agent_details.values() if invocation.app_details else ()
+        for agent in details:
+            declared = agent.tool_declarations
             tools = [_json(tool) if isinstance(tool, BaseModel) else tool for tool in declared]
-            line = json_line({"agent": one.name, "instructions": one.instructions, "tools": tools})
+            line = json_line({"agent": agent.name, "instructions": agent.instructions, "tools": tools})
             if line not in lines:
                 lines.append(line)
     return "\n".join(lines) or "(not known)"

@@ -71,49 +71,49 @@ _STOP_SIGNAL = Option(
         label="simulated user",
     )
 )
-async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+async def per_turn_user_simulator_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """The share of turns in which the user said what it should.
 
     The first message must be the starting prompt, blanks around it aside. Each later one is judged, and so is
     a last message that nobody sent: the stop signal, after everything that was said. Where the conversation
     should not have ended there, the last turn fails. Raises CriterionError.
     """
-    threshold = required_threshold(given.metric)
-    if given.scenario is None:
-        return not_evaluated(given.metric, "needs a simulated user; this case has no conversation_scenario")
-    if not given.actual:
-        return not_evaluated(given.metric, "no turn to score")
-    options = judge_options(given.metric)
-    asked = prompt("user_simulator")
-    stop = _stop_signal(given)
-    messages = [full_text(turn.user_content) for turn in given.actual] + [stop]
-    end = len(given.actual)
+    threshold = required_threshold(inputs.metric)
+    if inputs.scenario is None:
+        return not_evaluated(inputs.metric, "needs a simulated user; this case has no conversation_scenario")
+    if not inputs.actual:
+        return not_evaluated(inputs.metric, "no turn to score")
+    options = judge_options(inputs.metric)
+    template = prompt("user_simulator")
+    stop = _stop_signal(inputs)
+    messages = [full_text(turn.user_content) for turn in inputs.actual] + [stop]
+    end = len(inputs.actual)
     texts = {
-        number: asked.fill(
-            plan=fenced(given.scenario.conversation_plan),
-            persona=_persona(given.scenario, stop),
-            criteria=_criteria(given.scenario, stop),
-            history=fenced(_history(given, given.actual[:number])),
+        number: template.fill(
+            plan=fenced(inputs.scenario.conversation_plan),
+            persona=_persona(inputs.scenario, stop),
+            criteria=_criteria(inputs.scenario, stop),
+            history=fenced(_history(inputs, inputs.actual[:number])),
             message=fenced(messages[number]),
             stop_signal=stop,
         )
         for number in range(1, end + 1)
     }
     samples = await ask_samples(
-        judge, given.metric.metric_name, texts, options, SIMULATED_USER, as_adk=given.as_adk
+        judge, inputs.metric.metric_name, texts, options, SIMULATED_USER, as_adk=inputs.as_adk
     )
-    failed = [one for some in samples.values() for one in some if isinstance(one, JudgeFailedError)]
-    if given.as_adk and failed:
-        return replace(not_evaluated(given.metric, str(failed[0])), error=failed[0].error)
-    turns = [_first_turn(messages[0], given.scenario, threshold)]
-    turns += [_judged(given, messages[number], samples[number], threshold) for number in range(1, end)]
-    ending = _judged(given, f"the end of the conversation ({stop})", samples[end], threshold)
+    failed = [sample for some in samples.values() for sample in some if isinstance(sample, JudgeFailedError)]
+    if inputs.as_adk and failed:
+        return replace(not_evaluated(inputs.metric, str(failed[0])), error=failed[0].error)
+    turns = [_first_turn(messages[0], inputs.scenario, threshold)]
+    turns += [_judged(inputs, messages[number], samples[number], threshold) for number in range(1, end)]
+    ending = _judged(inputs, f"the end of the conversation ({stop})", samples[end], threshold)
     turns[-1] = _ended(turns[-1], ending)
     # What was asked about the end belongs to the last turn.
     by_turn = {min(number, end - 1): list(some) for number, some in samples.items()}
     by_turn[end - 1] = [*(samples[end - 1] if end > 1 else ()), *samples[end]]
     good = [turn.score for turn in turns if turn.status is Status.PASSED and turn.score is not None]
-    return result_over_turns(given, turns, by_turn, options, asked, score=sum(good) / len(turns))
+    return result_over_turns(inputs, turns, by_turn, options, template, score=sum(good) / len(turns))
 
 
 def _first_turn(message: str, scenario: ConversationScenario, threshold: float) -> InvocationScore:
@@ -122,11 +122,13 @@ def _first_turn(message: str, scenario: ConversationScenario, threshold: float) 
     return InvocationScore(float(same), verdict(float(same), threshold), reason)
 
 
-def _judged(given: MetricInput, subject: str, samples: Sequence[Sample], threshold: float) -> InvocationScore:
-    votes = votes_of(samples, read_as_adk if given.as_adk else read_is_valid)
+def _judged(
+    inputs: MetricInput, subject: str, samples: Sequence[Sample], threshold: float
+) -> InvocationScore:
+    votes = votes_of(samples, read_as_adk if inputs.as_adk else read_is_valid)
     vote = deciding(votes)
     if vote is None or vote.score is None:
-        return undecided(given, votes[0].problem, (Judgement("", subject, None, votes=votes),))
+        return undecided(inputs, votes[0].problem, (Judgement("", subject, None, votes=votes),))
     status = verdict(vote.score, threshold)
     reasons = [vote.rationale or "simulated user left its scenario"] if status is Status.FAILED else []
     reasons += [short] if (short := votes_counted(votes)) else []
@@ -156,25 +158,25 @@ def read_is_valid(text: str) -> Vote:
 
 
 def read_as_adk(text: str) -> Vote:
-    """What google-adk 2.13 makes of a judge's answer."""
-    found = _LABEL_OF_ADK.search(text)
-    label = found[1].strip("}").replace(",", "").strip().lower() if found else ""
+    """Reads a judge's answer as google-adk 2.13 does."""
+    match = _LABEL_OF_ADK.search(text)
+    label = match[1].strip("}").replace(",", "").strip().lower() if match else ""
     return Vote(_WORDS_OF_ADK[label], label=label) if label in _WORDS_OF_ADK else unreadable(text)
 
 
-def _stop_signal(given: MetricInput) -> str:
-    extra = criterion_extra(given.metric)
+def _stop_signal(inputs: MetricInput) -> str:
+    extra = criterion_extra(inputs.metric)
     signal = extra.get("stop_signal", extra.get("stopSignal", STOP_SIGNAL))
     if not isinstance(signal, str) or not signal.strip():
-        raise CriterionError(f"stop_signal of {given.metric.metric_name} must be a string")
+        raise CriterionError(f"stop_signal of {inputs.metric.metric_name} must be a string")
     return signal
 
 
-def _history(given: MetricInput, turns: Sequence[Invocation]) -> str:
+def _history(inputs: MetricInput, turns: Sequence[Invocation]) -> str:
     lines = []
     for turn in turns:
         lines.append({"user": full_text(turn.user_content)})
-        if answer := scored_text(turn, thoughts=given.thoughts):
+        if answer := scored_text(turn, thoughts=inputs.thoughts):
             lines.append({"agent": answer})
     return "\n".join(json_line(line) for line in lines)
 
@@ -192,7 +194,7 @@ def _criteria(scenario: ConversationScenario, stop: str) -> str:
 
 
 def _violations(persona: UserPersona) -> str:
-    """What a persona must not do, a paragraph per way of behaving."""
+    """The violations of a persona, one paragraph per behavior."""
     return "\n\n".join(
         "\n".join(
             [

@@ -180,8 +180,8 @@ def _only(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _reason(found: dict[str, Any]) -> str:
-    reason = next((found[key] for key in REASON_KEYS if found.get(key)), "")
+def _reason(entry: dict[str, Any]) -> str:
+    reason = next((entry[key] for key in REASON_KEYS if entry.get(key)), "")
     return reason.strip() if isinstance(reason, str) else str(_only(reason))
 
 
@@ -236,14 +236,14 @@ def unless_open(result: MetricResult, unasked: Container[int] = ()) -> MetricRes
 NO_ANSWER = "no response text"
 
 
-def undecided(given: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()) -> InvocationScore:
+def undecided(inputs: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()) -> InvocationScore:
     """A turn on which a judge was asked and gave no verdict: an error, which google-adk passes over."""
-    status = Status.NOT_EVALUATED if given.as_adk else Status.ERROR
+    status = Status.NOT_EVALUATED if inputs.as_adk else Status.ERROR
     return InvocationScore(None, status, reason, judgements)
 
 
 def result_over_turns(
-    given: MetricInput,
+    inputs: MetricInput,
     turns: Sequence[InvocationScore],
     samples: Mapping[int, Sequence[Sample]],
     options: JudgeModelOptions,
@@ -256,11 +256,14 @@ def result_over_turns(
     NOT_EVALUATED where fewer than half of the votes on a subject have a verdict. `samples` are
     those of each turn that was asked about. Raises CriterionError where the metric has no threshold.
     """
-    threshold = required_threshold(given.metric)
-    name, asked = given.metric.metric_name, judged_by(options, prompt, chain.from_iterable(samples.values()))
-    judge = asked if asked.asked else None
+    threshold = required_threshold(inputs.metric)
+    name, record = (
+        inputs.metric.metric_name,
+        judged_by(options, prompt, chain.from_iterable(samples.values())),
+    )
+    judge = record if record.asked else None
     short = (
-        {} if given.as_adk else {number: text for number, turn in enumerate(turns) if (text := _short(turn))}
+        {} if inputs.as_adk else {number: text for number, turn in enumerate(turns) if (text := _short(turn))}
     )
     turns = [_unscored(turn, short[number]) if number in short else turn for number, turn in enumerate(turns)]
     if reason := _reasons(turns, Status.ERROR):
@@ -280,11 +283,11 @@ def result_over_turns(
     if short:
         if failed is None and any(map(_has_unreadable, turns)):
             failed = ErrorInfo("UnreadableAnswerError", "", kind=ErrorKind.JUDGE)
-        return _not_judged(given, in_turns(short), turns, judge, failed)
+        return _not_judged(inputs, in_turns(short), turns, judge, failed)
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:
         reason = _reasons(turns, Status.NOT_EVALUATED) or nothing_to_score(turns)
-        return _not_judged(given, reason, turns, judge, failed)
+        return _not_judged(inputs, reason, turns, judge, failed)
     overall = mean(scores) if score is None else score
     status = verdict(overall, threshold)
     reason = _reasons(turns, Status.FAILED)
@@ -317,7 +320,7 @@ def _reasons(turns: Sequence[InvocationScore], status: Status) -> str:
 
 
 def _not_judged(
-    given: MetricInput,
+    inputs: MetricInput,
     reason: str,
     turns: Sequence[InvocationScore],
     judge: JudgedBy | None,
@@ -325,7 +328,7 @@ def _not_judged(
 ) -> MetricResult:
     """`failed` is the error of a question, without which there might be a verdict."""
     error = None if failed is None else replace(failed, message=reason)
-    return replace(not_evaluated(given.metric, reason, tuple(turns)), judge=judge, error=error)
+    return replace(not_evaluated(inputs.metric, reason, tuple(turns)), judge=judge, error=error)
 
 
 def _has_unreadable(turn: InvocationScore) -> bool:
