@@ -76,12 +76,12 @@ def import_traces(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace, read: FoundConversations) -> Sequence[FoundConversation]:
-    known = {one.id: one for one in read.found}
+    known = {one.id: one for one in read.conversations}
     for wanted in options.conversation:
         if wanted not in known:
             hint = did_you_mean(wanted, known) or f"; there are {some_of(list(known))}"
             raise UsageError(f"--conversation: no conversation {wanted!r}{hint}")
-    found = [known[one] for one in dict.fromkeys(options.conversation)] or list(read.found)
+    found = [known[one] for one in dict.fromkeys(options.conversation)] or list(read.conversations)
     for option, value in (("--case", options.case), ("--turns", options.turns)):
         if value is not None and len(found) > 1:
             raise UsageError(

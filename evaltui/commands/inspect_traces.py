@@ -55,7 +55,7 @@ def _document(files: Sequence[_File], read: FoundConversations) -> Json:
     return {
         "version": VERSION,
         "files": [_file_json(one) for one in files],
-        "conversations": [_conversation_json(one.read()) for one in read.found],
+        "conversations": [_conversation_json(one.read()) for one in read.conversations],
         "warnings": list(read.warnings),
     }
 
@@ -127,9 +127,9 @@ def _lines(files: Sequence[_File], read: FoundConversations) -> Iterator[Line]:
         yield [(visible(str(file.path)), "bold"), (f"   {facts}", "muted")]
     for warning in read.warnings:
         yield [("note  ", "warning"), (visible(warning), "")]
-    if not read.found:
+    if not read.conversations:
         yield [("No conversation of an agent", "warning")]
-    for one in read.found:
+    for one in read.conversations:
         yield []
         yield from _conversation(one.read())
 

@@ -36,5 +36,5 @@ def some_conversations(paths: Sequence[Path], attributes: Sequence[str] = ()) ->
 
 def require_some(read: FoundConversations, named: Sequence[str]) -> None:
     """Raises UsageError where nothing in the places of these names is a conversation."""
-    if not read.found:
+    if not read.conversations:
         raise UsageError("\n".join((f"no conversation of an agent in {some_of(named)}", *read.warnings)))

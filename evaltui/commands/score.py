@@ -70,7 +70,7 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     with conversations_of(read_files(asked.files), attributes) as read:
         require_some(read, asked.named)
         traces = TracesToScore(
-            read.found, asked.named, asked.case_from, asked.only_paired, read.warnings, asked.digests
+            read.conversations, asked.named, asked.case_from, asked.only_paired, read.warnings, asked.digests
         )
         job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
         return await job.run(None)

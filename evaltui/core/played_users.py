@@ -43,7 +43,7 @@ class PlayedUser:
     starting_prompt: str
     """The first message."""
     plan: str
-    """What the user is after, and when it is done."""
+    """Goal of the user, and when it is reached."""
     persona: PlayedPersona | None
     """None for nobody in particular."""
     model: str
@@ -75,7 +75,7 @@ class PlayedUser:
         return CUSTOM if self.custom is not None else prompt("simulated_user").id
 
     def prompt(self, history: Sequence[str]) -> str:
-        """What the model is asked for each message but the first; `history` are lines of `lines_of`."""
+        """The prompt for each message but the first; `history` are lines of `lines_of`."""
         text = "\n\n".join(history)
         if self.custom is not None:
             return filled(self.custom, self._values(text))
@@ -100,8 +100,8 @@ class PlayedUser:
 
 
 def lines_of(events: Iterable[Event], *, with_calls: bool) -> list[str]:
-    """What was said in a turn, as `author: text`, thoughts left out; `with_calls` also what was called and
-    returned. What agents do inside a tool is not heard."""
+    """Texts of a turn, as `author: text`, thoughts left out; `with_calls` also calls and their responses.
+    Steps of agents inside a tool are left out."""
     return [
         line
         for step in steps_from_events(events)

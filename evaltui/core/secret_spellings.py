@@ -38,12 +38,12 @@ def signs(secret: str) -> tuple[str, ...]:
     for text in _shortest_first(texts):
         run = _longest_run(text)
         in_json = [run] if len(run) >= _SHORTEST_SIGN else [text, *_escaped([text], _IN_JSON)]
-        chosen += [one for one in in_json if not any(sign in one for sign in chosen)]
+        chosen += [candidate for candidate in in_json if not any(sign in candidate for sign in chosen)]
     return tuple(dict.fromkeys(chosen))
 
 
 def _shortest_first(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(texts, key=lambda one: (len(one), one)))
+    return tuple(sorted(texts, key=lambda text: (len(text), text)))
 
 
 def _longest_run(text: str) -> str:
@@ -105,7 +105,7 @@ def _form(text: str) -> str:
 
 
 def _component(text: str) -> str:
-    """As JavaScript's encodeURIComponent."""
+    """Encodes as JavaScript's encodeURIComponent."""
     return quote(text, safe="!'()*", errors="surrogatepass")
 
 
@@ -125,7 +125,7 @@ def _html_attribute(text: str) -> str:
 
 
 def _html_template(text: str) -> str:
-    """As Jinja2."""
+    """Escapes as Jinja2."""
     return text.translate({**_HTML, ord('"'): "&#34;", ord("'"): "&#39;"})
 
 

@@ -87,7 +87,7 @@ class Secrets:
     """
 
     def __init__(self, *environments: Mapping[str, str], named: Collection[str] = ()) -> None:
-        self._known = {
+        self._names_by_value = {
             value: name
             for environment in environments
             for name, value in sorted(environment.items())
@@ -96,16 +96,20 @@ class Secrets:
         for environment in environments:
             for name in sorted(named):
                 value = environment.get(name, "")
-                self._known |= {one: name for one in (value, value.rpartition(" ")[2]) if len(one) >= _FEWEST}
-        names = map(re.escape, sorted({*self._known.values(), "key", "private key", "password"}))
+                self._names_by_value |= {
+                    secret: name for secret in (value, value.rpartition(" ")[2]) if len(secret) >= _FEWEST
+                }
+        names = map(re.escape, sorted({*self._names_by_value.values(), "key", "private key", "password"}))
         self._marks = re.compile(f"<(?:{'|'.join(names)})>")
-        self._signs = tuple(dict.fromkeys(chain.from_iterable(map(signs, self._known))))
+        self._signs = tuple(dict.fromkeys(chain.from_iterable(map(signs, self._names_by_value))))
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
         """The name of each spelling, the longest first: one may be the beginning of another."""
         # A value is called by its own name where it is also how another one is spelled.
-        names = {text: name for value, name in self._known.items() for text in spellings(value)} | self._known
+        names = {
+            text: name for value, name in self._names_by_value.items() for text in spellings(value)
+        } | self._names_by_value
         return {text: names[text] for text in sorted(names, key=len, reverse=True)}
 
     @cached_property
@@ -146,10 +150,14 @@ class Secrets:
     def open_tail(self, text: str) -> int:
         """How many characters at the end of a text may be the beginning of a secret: of a known value or a
         private key."""
-        begin = text.rfind("-----BEGIN ") if "PRIVATE KEY-----" in text else -1
-        if begin >= 0 and len(text) - begin < _LONGEST_PRIVATE_KEY and _OPEN_KEY.fullmatch(text, begin):
-            return len(text) - begin
-        if not self._known or text[-1:] not in self._letters:
+        key_start = text.rfind("-----BEGIN ") if "PRIVATE KEY-----" in text else -1
+        if (
+            key_start >= 0
+            and len(text) - key_start < _LONGEST_PRIVATE_KEY
+            and _OPEN_KEY.fullmatch(text, key_start)
+        ):
+            return len(text) - key_start
+        if not self._names_by_value or text[-1:] not in self._letters:
             return 0
         values = self._values_in(text)
         whole = [match.span() for match in values.finditer(text)] if values is not None else []
@@ -163,13 +171,13 @@ class Secrets:
         return 0
 
     def hidden_in(self, text: str) -> tuple[str, ...]:
-        """What is masked in a text, in its order."""
+        """The secrets in a text, in its order."""
         values = self._values_in(text)
-        known = values.findall(text) if values is not None else []
-        return (*known, *(match.group() for match in _SHAPES.finditer(text)))
+        known_values = values.findall(text) if values is not None else []
+        return (*known_values, *(match.group() for match in _SHAPES.finditer(text)))
 
     def _values_in(self, text: str) -> re.Pattern[str] | None:
-        """What matches the spellings that are in a text; None where none is."""
+        """The pattern of the spellings that are in a text; None where there are none."""
         for sign in self._signs:
             if sign in text:
                 there = [re.escape(spelling) for spelling in self._spellings if spelling in text]
@@ -220,8 +228,8 @@ class Secrets:
         if isinstance(data, Mapping):
             return self._masked_mapping(data)
         if isinstance(data, list | tuple):
-            new = [self._masked(one) for one in data]
-            if all(one is old for one, old in zip(new, data, strict=True)):
+            new = [self._masked(item) for item in data]
+            if all(item is old for item, old in zip(new, data, strict=True)):
                 return data
             return type(data)(*new) if hasattr(data, "_fields") else type(data)(new)
         if dataclasses.is_dataclass(data) and not isinstance(data, type):
@@ -253,8 +261,8 @@ _WITHOUT_TEXT = (bool, int, float)
 @cache
 def _names_in(kind: type) -> tuple[str, ...]:
     """The fields of a dataclass that may hold secrets."""
-    fields = (one for one in dataclasses.fields(kind) if one.init)
-    return tuple(one.name for one in fields if one.name not in _NAMES or one.metadata == HOLDS_TEXT)
+    fields = (field for field in dataclasses.fields(kind) if field.init)
+    return tuple(field.name for field in fields if field.name not in _NAMES or field.metadata == HOLDS_TEXT)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -283,11 +291,11 @@ def _masked_pieces(
     ]
     place, masked = 0, []
     for piece in pieces:
-        begin, place = place, place + len(piece)
-        at, new = begin, []
+        piece_start, place = place, place + len(piece)
+        at, new = piece_start, []
         for (start, end), mark in matches:
-            if start < place and end > begin:
-                new += [text[at:start], mark] if start >= begin else []
+            if start < place and end > piece_start:
+                new += [text[at:start], mark] if start >= piece_start else []
                 at = min(end, place)
         masked.append("".join([*new, text[at:place]]))
     return masked

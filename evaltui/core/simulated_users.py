@@ -20,13 +20,13 @@ def persona_of(scenario: ConversationScenario) -> UserPersona | None:
 
     In its texts, `{{ stop_signal }}` stands for whatever ends the conversation.
     """
-    given = scenario.user_persona
-    return prebuilt_personas()[given] if isinstance(given, str) else given
+    persona = scenario.user_persona
+    return prebuilt_personas()[persona] if isinstance(persona, str) else persona
 
 
 @cache
 def prebuilt_personas() -> dict[str, UserPersona]:
-    """Those that a scenario has by name."""
+    """Personas that a scenario has by name."""
     file = resources.files(f"{__package__}.prompts").joinpath("personas.1.json")
     data = json.loads(file.read_text(encoding="utf-8"))
     return {
@@ -34,7 +34,7 @@ def prebuilt_personas() -> dict[str, UserPersona]:
             {
                 "id": name,
                 "description": persona["description"],
-                "behaviors": [data["behaviors"][one] for one in persona["behaviors"]],
+                "behaviors": [data["behaviors"][behavior] for behavior in persona["behaviors"]],
             }
         )
         for name, persona in data["personas"].items()
@@ -81,7 +81,7 @@ class SimulatedUser:
 
     @property
     def played(self) -> PlayedUser:
-        """As a host plays it."""
+        """The user as a host plays it."""
         played = None
         if (persona := persona_of(self.scenario)) is not None:
             played = PlayedPersona(persona.id, persona.description, described(persona))
@@ -105,6 +105,7 @@ def simulated_user(case: EvalCase, config: EvalConfig) -> SimulatedUser | None:
 
 
 def stopped(events: Iterable[Event]) -> str:
-    """What ended the conversation of a run, in words; "" where nothing did, or its user was not simulated."""
-    ended = (one for one in events if one.agent == SIMULATED_USER and "stopped" in one.data)
+    """The reason for the end of a run's conversation, in words; "" for none, or where its user was not
+    simulated."""
+    ended = (event for event in events if event.agent == SIMULATED_USER and "stopped" in event.data)
     return next((str(event.data["text"]) for event in ended), "")

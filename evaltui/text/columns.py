@@ -18,12 +18,12 @@ class Column(Generic[Row]):
     head: str
     """"" for a column below the head of the one before it."""
     cell: Callable[[Row], str | Line]
-    """What it shows of a row."""
+    """Returns the cell of a row."""
     least: int
     most: int = 0
-    """As wide as its longest text, up to this; 0 for `least`."""
+    """Largest width: a column is as wide as its longest text, up to this; 0 for `least`."""
     grows: int = 0
-    """As wide as its longest text or its head, up to this, where there is still room once all others fit."""
+    """Largest width, of its longest text or its head, where there is still room once all others fit."""
     order: int = 0
     """0 for a column that is always there; of the others, those with a smaller one are left out last."""
     role: str = ""

@@ -16,14 +16,14 @@ _KB = 1_024
 _NAMED = 3
 
 
-def plural(number: int, one: str, many: str = "") -> str:
-    """The form of a word for a number: `case`, `cases`; `many` where it is more than `one` and an s."""
-    return one if number == 1 else many or f"{one}s"
+def plural(number: int, singular: str, many: str = "") -> str:
+    """The form of a word for a number: `case`, `cases`; `many` where the plural is more than an added s."""
+    return singular if number == 1 else many or f"{singular}s"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, many: str = "") -> str:
     """`1 turn`, `12,431 tokens`; `2 calls wait` with `many` for the plural."""
-    return f"{number:,} {plural(number, one, many)}"
+    return f"{number:,} {plural(number, singular, many)}"
 
 
 def some_of(names: Sequence[str], most: int = _NAMED) -> str:

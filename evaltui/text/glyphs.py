@@ -79,8 +79,8 @@ _WIDE = re.compile("|".join(glyph for glyph, form in ASCII.items() if len(form) 
 @cache
 def ascii_only() -> bool:
     """Whether the user asks for ASCII with EVALTUI_ASCII=1, or the terminal has no UTF-8."""
-    if asked := os.environ.get("EVALTUI_ASCII"):
-        return asked != "0"
+    if setting := os.environ.get("EVALTUI_ASCII"):
+        return setting != "0"
     return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name != "utf-8"
 
 
@@ -101,12 +101,12 @@ def in_ascii(line: Sequence[Span]) -> Line:
 
     def instead(match: re.Match[str]) -> str:
         nonlocal wider
-        found = match.group()
-        if found in ASCII:
-            wider += len(ASCII[found]) - 1
-            return ASCII[found]
-        kept = max(1, len(found) - wider)
-        wider -= len(found) - kept
-        return " " * kept
+        matched = match.group()
+        if matched in ASCII:
+            wider += len(ASCII[matched]) - 1
+            return ASCII[matched]
+        blanks = max(1, len(matched) - wider)
+        wider -= len(matched) - blanks
+        return " " * blanks
 
     return [(_WIDE.sub(instead, text.translate(_NARROW)), role) for text, role in line]

@@ -55,7 +55,7 @@ def _indented(value: Any) -> str:
 def _has_iterators(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
-    return any(isinstance(one, Iterator) or _has_iterators(one) for one in value.values())
+    return any(isinstance(member, Iterator) or _has_iterators(member) for member in value.values())
 
 
 def _member(name: str, value: Any, margin: str) -> Iterator[str]:

@@ -47,24 +47,24 @@ def cut(line: Line, width: int) -> Line:
     if cells(line) <= width:
         return line
     left = width - 1
-    kept: Line = []
+    fitted: Line = []
     for text, style in line:
         fitting = fit(text, left)
-        kept.append((fitting, style))
+        fitted.append((fitting, style))
         left -= cell_len(fitting)
         if fitting != text:
             break
-    return [*kept, ("…", "muted")]
+    return [*fitted, ("…", "muted")]
 
 
 def divided(line: Sequence[Span], at: int) -> tuple[Line, Line]:
-    """What of a line comes before a cell, and what from there on."""
+    """Divides a line at a cell into the part before it and the rest."""
     before: Line = []
     for number, (text, role) in enumerate(line):
         size = cell_len(text)
         if size > at:
-            kept = fit(text, at)
-            return [*before, (kept, role)], [(text[len(kept) :], role), *line[number + 1 :]]
+            fitting = fit(text, at)
+            return [*before, (fitting, role)], [(text[len(fitting) :], role), *line[number + 1 :]]
         before.append((text, role))
         at -= size
     return before, []
@@ -80,8 +80,8 @@ def both_ends(
     room = width - cells(right)
     if not right or room - gap < least:
         return cut(list(left), width)
-    kept = cut(list(left), room - gap)
-    return [*kept, (" " * (room - cells(kept)), ""), *right]
+    shortened = cut(list(left), room - gap)
+    return [*shortened, (" " * (room - cells(shortened)), ""), *right]
 
 
 def with_role(role: str, line: Sequence[Span], start: int = 0, end: int | None = None) -> Line:
@@ -104,7 +104,7 @@ def _paint(text: str, style: str) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """As much of the beginning as `width` cells hold."""
+    """The longest beginning of the text that fits into `width` cells."""
     if cell_len(text) <= width:
         return text
     return next(iter(chop_cells(text, width)), "") if width > 0 else ""

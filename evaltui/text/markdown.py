@@ -43,7 +43,7 @@ def markdown(text: str, width: int) -> list[Line]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """What empty lines keep apart; a fence is one piece."""
+    """Paragraphs, which empty lines keep apart; a fence is one paragraph."""
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -156,16 +156,16 @@ def _inline(text: str, role: str = "") -> Line:
     """A text without its marks, each part in its role."""
     line: Line = []
     end = 0
-    for found in _INLINE.finditer(text):
-        line += [(visible(text[end : found.start()]), role)]
-        line += _marked(found, role)
-        end = found.end()
+    for match in _INLINE.finditer(text):
+        line += [(visible(text[end : match.start()]), role)]
+        line += _marked(match, role)
+        end = match.end()
     line.append((visible(text[end:]), role))
     return [span for span in line if span[0]]
 
 
-def _marked(found: re.Match[str], role: str) -> Line:
-    part = found.groupdict()
+def _marked(match: re.Match[str], role: str) -> Line:
+    part = match.groupdict()
     if part["escaped"]:
         return [(part["escaped"], role)]
     if part["code"]:

@@ -61,7 +61,7 @@ def column_plot(
 
 
 def _drawn(value: float | None, row: int, height: int, *, is_hollow: bool) -> str:
-    """As `_column`; 0% is a tick on the ground."""
+    """Draws a cell as `_column`; 0% is a tick on the ground."""
     if value == 0:
         return " " if row else SPARKS[0]
     cell = _column(value, row, height)
@@ -142,19 +142,21 @@ def _scale(
     if at is not None:
         axis[at] = ("┴", "bold")
         own = show_number(threshold)
-        ends = [(max(0, margin + at - len(own) // 2), own, "bold"), *(one for one in ends if one[1] != own)]
+        ends = [(max(0, margin + at - len(own) // 2), own, "bold"), *(end for end in ends if end[1] != own)]
     return [[(" " * margin, ""), *_joined(axis)], _numbers(ends)]
 
 
-def _numbers(wanted: Sequence[tuple[int, str, str]]) -> Line:
+def _numbers(labels: Sequence[tuple[int, str, str]]) -> Line:
     """Texts from where each begins, in its role; those that would touch an earlier one are left out."""
-    kept: list[tuple[int, str, str]] = []
-    for start, text, role in wanted:
-        if all(start > other + len(one) or start + len(text) < other for other, one, _ in kept):
-            kept.append((start, text, role))
+    placed: list[tuple[int, str, str]] = []
+    for start, text, role in labels:
+        if all(
+            start > other + len(placed_text) or start + len(text) < other for other, placed_text, _ in placed
+        ):
+            placed.append((start, text, role))
     line: Line = []
     end = 0
-    for start, text, role in sorted(kept):
+    for start, text, role in sorted(placed):
         line += [(" " * (start - end), ""), (text, role)]
         end = start + len(text)
     return line
@@ -184,10 +186,10 @@ def stacked_bar(parts: Sequence[tuple[int, str]], total: int, width: int) -> Lin
     return [*line, (EMPTY_BAR * left, "line")] if left else line
 
 
-def waterfall_bar(begin: float, end: float, whole: float, width: int, role: str) -> Line:
-    """What took from `begin` to `end` of `whole`, in steps of half a cell, with hairlines at the quarters."""
+def waterfall_bar(start: float, end: float, whole: float, width: int, role: str) -> Line:
+    """A bar from `start` to `end` of `whole`, in steps of half a cell, with hairlines at the quarters."""
     halves = 2 * width / whole if whole > 0 else 0.0
-    first = min(2 * width - 1, int(begin * halves))
+    first = min(2 * width - 1, int(start * halves))
     last = max(first + 1, min(2 * width, round(end * halves)))
     quarters = {width // 4, width // 2, 3 * width // 4}
     drawn = []
@@ -202,7 +204,7 @@ def waterfall_bar(begin: float, end: float, whole: float, width: int, role: str)
 
 def _joined(drawn: Sequence[Span]) -> Line:
     """Single cells, those of one role as one text."""
-    runs = groupby(drawn, key=lambda one: one[1])
+    runs = groupby(drawn, key=lambda cell: cell[1])
     return [("".join(cell for cell, _ in run), role) for role, run in runs]
 
 

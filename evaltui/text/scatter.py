@@ -59,8 +59,8 @@ def scatter_plot(
 
 
 def _joined(cells: Sequence[Span]) -> Line:
-    """Those of one role as one text."""
-    runs = groupby(cells, key=lambda one: one[1])
+    """Joins neighboring cells of one role to one text."""
+    runs = groupby(cells, key=lambda cell: cell[1])
     return [("".join(text for text, _ in run), role) for role, run in runs]
 
 

@@ -172,15 +172,15 @@ def in_words(value: Any) -> str:
             return "a list"
 
 
-def nearest(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+def nearest(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | None:
     """The known word that was probably meant; `likeness` from 0 (anything) to 1 (the same)."""
     import difflib
 
-    hits = difflib.get_close_matches(word, list(known), n=1, cutoff=likeness)
+    hits = difflib.get_close_matches(word, list(words), n=1, cutoff=likeness)
     return hits[0] if hits else None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     """`. Did you mean set_light?`, to end a sentence about an unknown word; "" where none is near."""
-    hit = nearest(word, known)
+    hit = nearest(word, words)
     return f". Did you mean {visible(hit)}?" if hit else ""

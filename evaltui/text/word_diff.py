@@ -44,7 +44,9 @@ def words(expected: str, actual: str) -> tuple[tuple[WordOp, str], ...]:
 def much_in_common(parts: Sequence[tuple[WordOp, str]]) -> bool:
     """Whether to mark single words: where the two texts share little, that confuses more than it shows, and
     the more so in several lines."""
-    same, removed, added = (sum(len(text) for op, text in parts if op == one) for one in get_args(WordOp))
+    same, removed, added = (
+        sum(len(text) for op, text in parts if op == word_op) for word_op in get_args(WordOp)
+    )
     several = any("\n" in text.strip() for _, text in parts)
     least = _MIN_COMMON_IN_LINES if several else _MIN_COMMON
     return same >= least * (same + max(removed, added))

@@ -42,11 +42,11 @@ class RecordedTurn:
     user: str
     """The text of the user's message; "" where it has none, or nobody recorded it."""
     untold: Mapping[str, str]
-    """What the trace does not hold, such as `answers`, with what brings it."""
+    """Parts that the trace does not hold, such as `answers`, each with its remedy."""
     remarks: tuple[str, ...] = ()
-    """What is to be known of what it does hold, a sentence each."""
+    """Remarks about the recorded parts, a sentence each."""
     error: ErrorInfo | None = None
-    """What ended it."""
+    """The error that ended the turn."""
     spans: int = 0
     seconds: float = 0.0
 
@@ -61,7 +61,7 @@ class RecordedConversation:
     traces: tuple[str, ...]
     """Their ids."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """What spans say of the conversation as a whole; the first one to say something counts."""
+    """Attributes that spans give the conversation as a whole; the first value of each counts."""
     began: float = 0.0
     """Seconds since 1970; 0.0 where nobody knows."""
     final_state: Json | None = None
@@ -102,12 +102,12 @@ class PassedOver:
 
 @dataclass(frozen=True)
 class Conversations:
-    """What was found in traces."""
+    """Conversations in traces."""
 
-    found: tuple[RecordedConversation, ...]
+    conversations: tuple[RecordedConversation, ...]
     """In the order in which they began."""
     read_warnings: tuple[str, ...] = ()
-    """What was passed over while they were read, a sentence each."""
+    """Warnings of reading: parts that were left out, a sentence each."""
     passed_over: PassedOver = PassedOver()
 
     @property
@@ -118,7 +118,7 @@ class Conversations:
 
 def named_case(attributes: Mapping[str, Any]) -> str:
     """The case that the attributes of a conversation name; "" for none."""
-    return next((str(attributes[one]) for one in CASE_ATTRIBUTES if attributes.get(one)), "")
+    return next((str(attributes[name]) for name in CASE_ATTRIBUTES if attributes.get(name)), "")
 
 
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
@@ -130,8 +130,8 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
         traces.setdefault(span.trace_id, []).append(span)
     del spans
     groups: dict[str, list[tuple[str, TraceTurn]]] = {}
-    said: dict[str, dict[str, Any]] = {}
-    kept = (*CASE_ATTRIBUTES, SET_ATTRIBUTE, *attributes)
+    values: dict[str, dict[str, Any]] = {}
+    names = (*CASE_ATTRIBUTES, SET_ATTRIBUTE, *attributes)
     empty = 0
     while traces:
         trace_id, members = traces.popitem()
@@ -140,12 +140,14 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
         session = _session(members)
         for turn in turns:
             key = session or _conversation(turn) or trace_id
-            groups.setdefault(key, []).extend((trace_id, one) for one in split_turn(turn))
-            _keep(said.setdefault(key, {}), kept, turn.spans)
-    found = [_conversation_of(key, turns, said[key]) for key, turns in groups.items()]
+            groups.setdefault(key, []).extend((trace_id, piece) for piece in split_turn(turn))
+            _keep(values.setdefault(key, {}), names, turn.spans)
+    conversations = [_conversation_of(key, turns, values[key]) for key, turns in groups.items()]
     passed_over = PassedOver(twins, lost, empty)
     return Conversations(
-        tuple(sorted(found, key=lambda one: (one.began, one.id))), tuple(warnings), passed_over
+        tuple(sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))),
+        tuple(warnings),
+        passed_over,
     )
 
 
@@ -155,21 +157,21 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
     logs: dict[tuple[str, str, str, int], LogRecord] = {}
     warnings: list[str] = []
     twins = 0
-    for one in recorded:
-        warnings += one.warnings
-        for span in one.spans:
+    for document in recorded:
+        warnings += document.warnings
+        for span in document.spans:
             key = (span.trace_id, span.span_id)
-            known = spans.setdefault(key, span)
-            if known is not span:
-                is_twin = known.name != span.name or known.begin != span.begin
+            existing = spans.setdefault(key, span)
+            if existing is not span:
+                is_twin = existing.name != span.name or existing.start != span.start
                 twins += is_twin
-                if len(span.attributes) > len(known.attributes):
-                    spans[key], known, span = span, span, known
+                if len(span.attributes) > len(existing.attributes):
+                    spans[key], existing, span = span, span, existing
                 # The same span may have been exported before it ended.
-                known.has_twin = (
-                    known.has_twin or span.has_twin or (is_twin and operation_of(span) is not None)
+                existing.has_twin = (
+                    existing.has_twin or span.has_twin or (is_twin and operation_of(span) is not None)
                 )
-        for number, log in enumerate(one.logs):
+        for number, log in enumerate(document.logs):
             event = log.event
             at = event.time or number
             logs.setdefault((log.trace_id, log.span_id, event.name, at), log)
@@ -177,29 +179,31 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
 
 
 def _session(spans: Sequence[OtelSpan]) -> str:
-    return next((str(one.resource[_SESSION]) for one in spans if one.resource.get(_SESSION)), "")
+    return next((str(span.resource[_SESSION]) for span in spans if span.resource.get(_SESSION)), "")
 
 
 def _conversation(turn: TraceTurn) -> str:
     """The session of the outermost span that names one: an agent in a call of a tool has one of its own."""
     operations = [turn.operation, *turn.agents, *(work.operation for work in turn.works)]
-    return next((one.conversation for one in operations if one and one.conversation), "")
+    return next(
+        (operation.conversation for operation in operations if operation and operation.conversation), ""
+    )
 
 
-def _keep(said: dict[str, Any], names: Sequence[str], spans: Sequence[OtelSpan]) -> None:
+def _keep(values: dict[str, Any], names: Sequence[str], spans: Sequence[OtelSpan]) -> None:
     for span in spans:
         for name in names:
             value = span.attributes.get(name, span.resource.get(name))
             if value is not None:
-                said.setdefault(name, value)
+                values.setdefault(name, value)
 
 
 def _conversation_of(
     key: str, turns: list[tuple[str, TraceTurn]], attributes: Mapping[str, Any]
 ) -> RecordedConversation:
-    ordered = sorted(turns, key=lambda one: (one[1].begin, one[1].span.span_id))
+    ordered = sorted(turns, key=lambda entry: (entry[1].start, entry[1].span.span_id))
     joined = _joined([turn for _, turn in ordered])
-    zero = joined[0].begin
+    zero = joined[0].start
     return RecordedConversation(
         valid_text(key),
         tuple(_recorded(turn, number, zero) for number, turn in enumerate(joined)),
@@ -217,7 +221,7 @@ def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
         # The spans alone do not say what the agent did not send.
         turn.lost = turn.lost or limit_of(turn.span)
     events = tuple(own or made.events())
-    seconds = max(turn.end - turn.begin, 0) / _SECOND if turn.begin else 0.0
+    seconds = max(turn.end - turn.start, 0) / _SECOND if turn.start else 0.0
     return RecordedTurn(
         events,
         _user_text(events[0]),
@@ -241,10 +245,10 @@ def _remarks(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _untold(events: Sequence[Event]) -> Mapping[str, str]:
-    """What events that were written as they were do not tell."""
-    found = [(what, event) for event in events for what in event.data.get("untold", ())]
+    """Unknown parts of a turn whose events were written as they were, each with its remedy."""
+    parts = [(what, event) for event in events for what in event.data.get("untold", ())]
     return {
-        what: event.data.get("remedies", {}).get(what, "the agent does not tell") for what, event in found
+        what: event.data.get("remedies", {}).get(what, "the agent does not tell") for what, event in parts
     }
 
 
@@ -259,27 +263,27 @@ def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
     That is where nobody but the model's client was watched: a request that ends in the results of the calls
     that were asked for last goes on with them.
     """
-    found: list[TraceTurn] = []
+    joined: list[TraceTurn] = []
     for turn in turns:
-        if found and _goes_on(found[-1], turn):
-            found[-1].works += turn.works
-            found[-1].spans += turn.spans
+        if joined and _goes_on(joined[-1], turn):
+            joined[-1].works += turn.works
+            joined[-1].spans += turn.spans
         else:
-            found.append(turn)
-    return found
+            joined.append(turn)
+    return joined
 
 
 def _goes_on(before: TraceTurn, turn: TraceTurn) -> bool:
     first, last = turn.models[:1], before.models[-1:]
     if turn.agents or not first or not last:
         return False
-    inputs, asked = first[0].operation.inputs, calls_in(last[0].operation.outputs or ())
-    if not inputs or not asked:
+    inputs, calls = first[0].operation.inputs, calls_in(last[0].operation.outputs or ())
+    if not inputs or not calls:
         return False
     answered = [part["function_response"] for part in inputs[-1]["parts"] if "function_response" in part]
-    ids, known = _ids(asked), _ids(answered)
-    return bool(answered) and (not ids or not known or bool(ids & known))
+    ids, answered_ids = _ids(calls), _ids(answered)
+    return bool(answered) and (not ids or not answered_ids or bool(ids & answered_ids))
 
 
 def _ids(calls: Sequence[Json]) -> set[str]:
-    return {str(one["id"]) for one in calls if one.get("id")}
+    return {str(call["id"]) for call in calls if call.get("id")}

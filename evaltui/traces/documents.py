@@ -64,35 +64,35 @@ def documents_in(file: BufferedIOBase, warnings: list[str]) -> Iterator[Any]:
     yield from _lines(file, warnings)
 
 
-def _messages(file: BufferedIOBase, begun: bytes, warnings: list[str]) -> Iterator[Recorded]:
+def _messages(file: BufferedIOBase, prefix: bytes, warnings: list[str]) -> Iterator[Recorded]:
     """One message, or several behind their lengths, as the Collector's `file` exporter has them.
 
     No message begins with a zero: that is the length of one of less than 16 MB.
     """
-    if begun[:1] != b"\0":
-        data = begun + file.read(LONGEST_DOCUMENT + 1 - len(begun))
+    if prefix[:1] != b"\0":
+        data = prefix + file.read(LONGEST_DOCUMENT + 1 - len(prefix))
         _check_length(len(data))
         if data:
             yield read_protobuf(data)
         return
-    found = False
-    while head := _taken(file, begun, LENGTH):
-        begun = begun[LENGTH:]
+    has_messages = False
+    while head := _read_bytes(file, prefix, LENGTH):
+        prefix = prefix[LENGTH:]
         size = int.from_bytes(head, "big")
-        data = _taken(file, begun, size)
-        begun = begun[size:]
+        data = _read_bytes(file, prefix, size)
+        prefix = prefix[size:]
         if len(head) < LENGTH or len(data) < size:
-            if not found:
+            if not has_messages:
                 raise UnreadableTraceError(NO_MESSAGE)
             warnings.append("the last message is cut off and was left out")
             return
-        found = True
+        has_messages = True
         yield read_protobuf(data)
 
 
-def _taken(file: BufferedIOBase, begun: bytes, size: int) -> bytes:
-    """As many bytes, of which the first ones were read already."""
-    return begun[:size] if len(begun) >= size else begun + file.read(size - len(begun))
+def _read_bytes(file: BufferedIOBase, prefix: bytes, size: int) -> bytes:
+    """Reads as many bytes, of which the first ones, `prefix`, were read already."""
+    return prefix[:size] if len(prefix) >= size else prefix + file.read(size - len(prefix))
 
 
 def _lines(file: BufferedIOBase, warnings: list[str]) -> Iterator[Any]:
@@ -119,13 +119,13 @@ def _lines(file: BufferedIOBase, warnings: list[str]) -> Iterator[Any]:
 class _Text:
     """Documents that follow each other, with or without lines between them."""
 
-    def __init__(self, file: BufferedIOBase, begun: bytes, warnings: list[str]) -> None:
+    def __init__(self, file: BufferedIOBase, prefix: bytes, warnings: list[str]) -> None:
         self._file = file
         self._warnings = warnings
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         # Until a document was found, it may as well be a message that begins like JSON.
-        self._bytes = [begun]
-        self._text = self._decode(begun.removeprefix(_BOM))
+        self._bytes = [prefix]
+        self._text = self._decode(prefix.removeprefix(_BOM))
         self._lines_before = 0
         self._is_whole = False
 
@@ -163,7 +163,7 @@ class _Text:
         return at - line
 
     def _end(self, error: json.JSONDecodeError, count: int) -> Iterator[Recorded]:
-        """What comes after `count` documents is none."""
+        """Ends a text whose rest after `count` documents is none."""
         where = f"{error.msg} at line {self._lines_before + error.lineno}, column {error.colno}"
         if not count:
             yield _as_protobuf(b"".join(self._bytes), where)

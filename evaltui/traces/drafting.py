@@ -18,17 +18,17 @@ def chosen_turns(text: str, count: int) -> list[int]:
 
     Raises ValueError, with a sentence.
     """
-    found: set[int] = set()
+    places: set[int] = set()
     for piece in text.split(","):
-        given = _RANGE.fullmatch(piece)
-        if given is None:
+        match = _RANGE.fullmatch(piece)
+        if match is None:
             raise ValueError(f"{text!r} is not a choice of turns, e.g. 2-4 or 1,3")
-        first = int(given[1])
-        last = int(given[3] or count) if given[2] else first
+        first = int(match[1])
+        last = int(match[3] or count) if match[2] else first
         if not 1 <= first <= last <= count:
             raise ValueError(f"{piece.strip()}: the conversation has {counted(count, 'turn')}")
-        found.update(range(first - 1, last))
-    return sorted(found)
+        places.update(range(first - 1, last))
+    return sorted(places)
 
 
 def unusable(turn: RecordedTurn) -> str:
@@ -47,11 +47,11 @@ def turn_events(conversation: RecordedConversation, number: int) -> list[Event]:
     Calls whose arguments were not recorded are unknown as a whole: expected without them, none would match.
     """
     turn = conversation.turns[number]
-    kept = _responded(conversation.turns)
+    responded_ids = _responded(conversation.turns)
     first, *others = turn.events
     if ARGUMENTS in turn.untold:
         first = replace(first, data={**first.data, "untold": [*first.data.get("untold", ()), CALLS]})
-    return [first, *(_without_ids(event, kept) for event in others)]
+    return [first, *(_without_ids(event, responded_ids) for event in others)]
 
 
 def _responded(turns: Sequence[RecordedTurn]) -> set[str]:
@@ -60,16 +60,17 @@ def _responded(turns: Sequence[RecordedTurn]) -> set[str]:
     return {str(part["function_response"].get("id")) for part in parts if "function_response" in part}
 
 
-def _without_ids(event: Event, kept: set[str]) -> Event:
+def _without_ids(event: Event, responded_ids: set[str]) -> Event:
     if event.kind not in ("tool_call", "tool_result") or event.content is None:
         return event
     parts = [
-        {name: _without_id(value, kept) for name, value in part.items()} for part in event.content["parts"]
+        {name: _without_id(value, responded_ids) for name, value in part.items()}
+        for part in event.content["parts"]
     ]
     return replace(event, content={**event.content, "parts": parts})
 
 
-def _without_id(value: Json, kept: set[str]) -> Json:
-    if not isinstance(value, dict) or str(value.get("id")) in kept:
+def _without_id(value: Json, responded_ids: set[str]) -> Json:
+    if not isinstance(value, dict) or str(value.get("id")) in responded_ids:
         return value
-    return {name: one for name, one in value.items() if name != "id"}
+    return {name: member for name, member in value.items() if name != "id"}

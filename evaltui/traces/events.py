@@ -63,16 +63,16 @@ class TurnEvents:
         turn = self._turn
         _settle_ambiguous(turn)
         done = list(self._works(turn.works, inside=""))
-        said = self._said_in_the_end(done)
+        final_texts = self._said_in_the_end(done)
         user = self._user()
         self._look_for_gaps()
         untold = {"untold": list(self._untold), "remedies": dict(self._untold)} if self._untold else {}
         first = replace(user, data={**user.data, **untold})
-        return [_writable(event) for event in (first, *done, *said)]
+        return [_writable(event) for event in (first, *done, *final_texts)]
 
     @property
     def untold(self) -> dict[str, str]:
-        """What the trace does not hold, with what brings it; after `events`."""
+        """Parts that the trace does not hold, each with its remedy; after `events`."""
         return self._untold
 
     def _event(self, span: OtelSpan, at: int, kind: Any, content: Json | None = None, **fields: Any) -> Event:
@@ -90,12 +90,12 @@ class TurnEvents:
         data = {
             "step": f"{turn.span.span_id}:user",
             "invocation_id": turn.span.trace_id,
-            "timestamp": turn.begin / _SECOND,
+            "timestamp": turn.start / _SECOND,
         }
-        return self._event(turn.span, turn.begin, "user", {"role": "user", "parts": parts or []}, data=data)
+        return self._event(turn.span, turn.start, "user", {"role": "user", "parts": parts or []}, data=data)
 
     def _works(self, works: Sequence[Work], inside: str) -> Iterator[Event]:
-        """What was done, in order; `inside` is the event of the call of a tool in which it was."""
+        """Events of works, in order; `inside` is the event of the call of a tool in which they happened."""
         calls = TurnCalls(works)
         for work in calls.in_order(works):
             if work.operation.kind == "model":
@@ -116,14 +116,14 @@ class TurnEvents:
     def _model(self, work: Work, calls: TurnCalls, inside: str) -> Iterator[Event]:
         operation, span = work.operation, work.span
         for call in calls.answered_by(work):
-            yield from self._result(span, span.begin, work.agent, call, inside)
+            yield from self._result(span, span.start, work.agent, call, inside)
         nested = {"nested": True} if inside else {}
         request = {**self._request(work, inside), **nested}
         yield self._event(
-            span, span.begin, "model_request", id=span.span_id, parent=inside, agent=work.agent, data=request
+            span, span.start, "model_request", id=span.span_id, parent=inside, agent=work.agent, data=request
         )
         ended: dict[str, Any] = {"parent": span.span_id, "agent": work.agent, "duration": _duration(span)}
-        if operation.error and not any(one["parts"] for one in operation.outputs or ()):
+        if operation.error and not any(content["parts"] for content in operation.outputs or ()):
             error = {"type": operation.error, "message": span.message or operation.error, **nested}
             if span.status != "error":
                 # Nothing was raised that the agent may have gone on after.
@@ -146,7 +146,7 @@ class TurnEvents:
             nested = {**nested, "lacks_attachment": True}
         if operation.outputs is None:
             # Nobody knows what it said; that it was asked, and its tokens, are known.
-            known = {"step": f"{span.span_id}:answer", "model_version": operation.name, **nested}
+            step_data = {"step": f"{span.span_id}:answer", "model_version": operation.name, **nested}
             empty: Json = {"role": "model", "parts": []}
             yield self._event(
                 span,
@@ -156,10 +156,10 @@ class TurnEvents:
                 usage=operation.usage,
                 agent=work.agent,
                 parent=inside,
-                data=known,
+                data=step_data,
             )
             return
-        yield from self._step(work, calls.parts_of(work), span, nested, inside, calls.begins)
+        yield from self._step(work, calls.parts_of(work), span, nested, inside, calls.start_times)
 
     def _step(
         self,
@@ -168,7 +168,7 @@ class TurnEvents:
         span: OtelSpan,
         marks: Json,
         inside: str,
-        begins: Mapping[str, int] = _NO_BEGINS,
+        start_times: Mapping[str, int] = _NO_BEGINS,
     ) -> Iterator[Event]:
         has_calls = any("function_call" in part for part in parts)
         step = Step(
@@ -183,7 +183,7 @@ class TurnEvents:
         )
         for event in split(step):
             # The span of a model may end after its calls: it is theirs that say when they were made.
-            at = begins.get(event.id) if event.kind == "tool_call" else None
+            at = start_times.get(event.id) if event.kind == "tool_call" else None
             yield self._placed(event, span, at or span.end, marks, inside)
 
     def _placed(self, event: Event, span: OtelSpan, at: int, marks: Json, inside: str) -> Event:
@@ -197,22 +197,26 @@ class TurnEvents:
         if operation.inputs is None:
             return {**data, "unrecorded": f"The trace does not hold it; {operation.remedy}"}
         sent = self._sent.get(f"{inside}/{work.agent}", [])
-        known = 0
+        repeated = 0
         for before, now in zip(sent, operation.inputs, strict=False):
             if before != now:
                 break
-            known += 1
+            repeated += 1
         self._sent[f"{inside}/{work.agent}"] = operation.inputs
         data["system_instruction"] = operation.instruction
         data["tools"] = operation.tools
-        return {**data, "contents": operation.inputs[known:], **({"contents_before": known} if known else {})}
+        return {
+            **data,
+            "contents": operation.inputs[repeated:],
+            **({"contents_before": repeated} if repeated else {}),
+        }
 
     def _tool(self, work: Work, calls: TurnCalls, inside: str) -> Iterator[Event]:
         operation, span = work.operation, work.span
         call = calls.of(work)
         if call is None:
             if not inside:
-                is_hidden = any(one.operation.outputs is None for one in self._turn.models)
+                is_hidden = any(model.operation.outputs is None for model in self._turn.models)
                 self._untold.setdefault(CALLS, _remedy(self._turn) if is_hidden else _NAMELESS)
             return
         nested = {"nested": True} if inside else {}
@@ -223,9 +227,9 @@ class TurnEvents:
                 content={"role": "model", "parts": [part]},
                 id=f"{span.span_id}:call",
                 turn=self._number,
-                timestamp=span.begin / _SECOND,
+                timestamp=span.start / _SECOND,
             )
-            yield from (self._placed(one, span, span.begin, nested, inside) for one in split(step))
+            yield from (self._placed(event, span, span.start, nested, inside) for event in split(step))
         if call.arguments is ABSENT and not inside:
             self._untold.setdefault(ARGUMENTS, operation.remedy)
         yield from self._works(work.inner, inside=call.id)
@@ -266,21 +270,35 @@ class TurnEvents:
             yield replace(placed, duration=duration) if event.kind == "tool_result" else placed
 
     def _said_in_the_end(self, done: Sequence[Event]) -> list[Event]:
-        """What the agent answered, where its own span tells that and its models do not."""
+        """The text events of the agent's answer, where its own span has it and its models do not."""
         turn = self._turn
         spoke = any(
             event.kind == "text" and event.data.get("final") and not event.data.get("nested")
             for event in done
         )
         is_around = turn.operation is not None and turn.operation.kind != "model"
-        told = turn.operation.outputs if turn.operation and is_around else None
-        if told is None and not spoke and not any(one.is_cut and one.outputs is None for one in turn.agents):
-            told = next((one.outputs for one in reversed(turn.agents) if one.outputs is not None), None)
-        self._is_answer_told = told is not None
-        parts = [part for part in told[-1]["parts"] if part.get("text")] if told else []
+        outputs = turn.operation.outputs if turn.operation and is_around else None
+        if (
+            outputs is None
+            and not spoke
+            and not any(operation.is_cut and operation.outputs is None for operation in turn.agents)
+        ):
+            outputs = next(
+                (operation.outputs for operation in reversed(turn.agents) if operation.outputs is not None),
+                None,
+            )
+        self._is_answer_told = outputs is not None
+        parts = [part for part in outputs[-1]["parts"] if part.get("text")] if outputs else []
         if not parts or (spoke and _last_text(done) == "\n".join(part["text"] for part in parts)):
             return []
-        agent = next((one.agent or one.name for one in turn.agents if one.agent or one.name), "")
+        agent = next(
+            (
+                operation.agent or operation.name
+                for operation in turn.agents
+                if operation.agent or operation.name
+            ),
+            "",
+        )
         work = Work(turn.span, Operation("agent"), agent)
         return list(self._step(work, parts, turn.span, {}, ""))
 
@@ -300,13 +318,13 @@ class TurnEvents:
             self._untold.setdefault(ANSWERS, _ENDS_EARLY)
             self._untold.setdefault(SOME_MODEL_CALLS, _ENDS_EARLY)
         hidden = [
-            one.operation for one in models if one.operation.outputs is None and not one.operation.error
+            work.operation for work in models if work.operation.outputs is None and not work.operation.error
         ]
         # A framework that is instrumented tells of its tools; a model's client does not.
-        is_unsure = any(one.calls_tools or one.is_cut for one in hidden)
+        is_unsure = any(operation.calls_tools or operation.is_cut for operation in hidden)
         if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
-        if any(one.operation.outputs is None for one in models[:-1]):
+        if any(work.operation.outputs is None for work in models[:-1]):
             self._untold.setdefault(TEXTS, _remedy(turn))
         for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
@@ -315,15 +333,15 @@ class TurnEvents:
 def _ends_early(turn: TraceTurn) -> bool:
     """Whether a turn ends with the call of a tool, or with an agent that did nothing: its answer may be in
     a span that is missing."""
-    last = max(turn.works, key=lambda work: work.span.begin, default=None)
+    last = max(turn.works, key=lambda work: work.span.start, default=None)
     if last is None:
         return False
     # The span of a model may be around its calls.
-    is_answered = any(_answers(one) and one.span.end >= last.span.end for one in turn.models)
-    begun = max((span.begin for span in turn.agent_spans), default=0)
+    is_answered = any(_answers(model) and model.span.end >= last.span.end for model in turn.models)
+    last_start = max((span.start for span in turn.agent_spans), default=0)
     return (
         (last.operation.kind == "tool" and not is_answered)
-        or begun > last.span.end
+        or last_start > last.span.end
         or bool(calls_in(last.operation.outputs or ()))
     )
 
@@ -345,8 +363,8 @@ def _writable(event: Event) -> Event:
 
 
 def _last_text(events: Sequence[Event]) -> str:
-    said = [event for event in events if event.kind == "text" and not event.data.get("nested")]
-    parts = (said[-1].content or {}).get("parts", ()) if said else ()
+    text_events = [event for event in events if event.kind == "text" and not event.data.get("nested")]
+    parts = (text_events[-1].content or {}).get("parts", ()) if text_events else ()
     return "\n".join(part["text"] for part in parts if part.get("text") and not part.get("thought"))
 
 
@@ -364,30 +382,41 @@ def _settle_ambiguous(turn: TraceTurn) -> None:
 
 
 def _remedy(turn: TraceTurn) -> str:
-    operations = [work.operation for work in turn.works] + [one for one in [turn.operation] if one]
-    cut = (one.remedy for one in operations if one.is_cut and (one.inputs is None or one.outputs is None))
+    operations = [work.operation for work in turn.works] + [
+        operation for operation in [turn.operation] if operation
+    ]
+    cut = (
+        operation.remedy
+        for operation in operations
+        if operation.is_cut and (operation.inputs is None or operation.outputs is None)
+    )
     if limit := next(cut, ""):
         return limit
     # A layout that says how is asked before the conventions, whose attributes nearly all spans have.
-    return next((one.remedy for one in operations if one.kind == "model"), "") or operations[0].remedy
+    return (
+        next((operation.remedy for operation in operations if operation.kind == "model"), "")
+        or operations[0].remedy
+    )
 
 
 def _duration(span: OtelSpan) -> float | None:
-    return (span.end - span.begin) / _SECOND if span.begin and span.end >= span.begin else None
+    return (span.end - span.start) / _SECOND if span.start and span.end >= span.start else None
 
 
 def _exception(span: OtelSpan, kind: str) -> Json:
-    """What was raised; google-adk records it twice."""
-    said = next((one.attributes for one in span.events if one.name == "exception"), {})
-    message = str(said.get("exception.message") or span.message or kind)
-    data = {"type": str(said.get("exception.type") or kind), "message": message}
-    trace = said.get("exception.stacktrace")
+    """The exception of a span; google-adk records it twice."""
+    attributes = next((event.attributes for event in span.events if event.name == "exception"), {})
+    message = str(attributes.get("exception.message") or span.message or kind)
+    data = {"type": str(attributes.get("exception.type") or kind), "message": message}
+    trace = attributes.get("exception.stacktrace")
     return {**data, **({"traceback": str(trace)} if trace else {})}
 
 
 def error_of(turn: TraceTurn, number: int) -> ErrorInfo | None:
-    """What ended a turn: an error of the span that it began with; a tool that failed is none."""
+    """The error that ended a turn: that of its first span; a tool that failed is none."""
     if turn.span.status != "error":
         return None
-    said = _exception(turn.span, turn.operation.error if turn.operation else "Error")
-    return ErrorInfo(said["type"], said["message"], said.get("traceback", ""), turn=number, kind=None)
+    exception = _exception(turn.span, turn.operation.error if turn.operation else "Error")
+    return ErrorInfo(
+        exception["type"], exception["message"], exception.get("traceback", ""), turn=number, kind=None
+    )

@@ -1,8 +1,8 @@
 """Conversations of traces by what pairs them with cases; the rest of one is read when it is asked for.
 
     with found_conversations(read_files(paths)) as traces:
-        for one in traces.found:
-            one.read()
+        for conversation in traces.conversations:
+            conversation.read()
 
 So no more is in memory than one document while files are read, then one conversation, and of each of the
 others what its user says.
@@ -32,7 +32,7 @@ class FoundConversation:
 
     id: str
     messages: tuple[str, ...]
-    """What the user says, by turn; "" where that is not known."""
+    """Messages of the user, by turn; "" where a message is unknown."""
     attributes: Mapping[str, Any]
     began: float
     agent: str
@@ -65,36 +65,38 @@ class FoundConversation:
 
 @dataclass(frozen=True)
 class FoundConversations:
-    """What was found in traces."""
+    """Conversations in traces, each of which is read when needed."""
 
-    found: tuple[FoundConversation, ...]
+    conversations: tuple[FoundConversation, ...]
     """In the order in which they began."""
     warnings: tuple[str, ...]
-    """What was passed over, a sentence each."""
+    """Warnings: parts that were left out, a sentence each."""
 
 
 @contextmanager
 def found_conversations(
     recorded: Iterable[Recorded], attributes: Sequence[str] = ()
 ) -> Iterator[FoundConversations]:
-    """As `conversations_in`; they can be read while this is entered."""
-    with shelf() as kept:
-        yield _found(recorded, attributes, kept)
+    """Finds conversations as `conversations_in`; they can be read while the context is open."""
+    with shelf() as store:
+        yield _stored_conversations(recorded, attributes, store)
 
 
-def _found(recorded: Iterable[Recorded], attributes: Sequence[str], kept: Shelf) -> FoundConversations:
-    spans = SpanStore(kept)
+def _stored_conversations(
+    recorded: Iterable[Recorded], attributes: Sequence[str], store: Shelf
+) -> FoundConversations:
+    spans = SpanStore(store)
     warnings: list[str] = []
-    for one in recorded:
-        warnings += one.warnings
-        spans.add(one)
-    found: list[FoundConversation] = []
+    for document in recorded:
+        warnings += document.warnings
+        spans.add(document)
+    conversations: list[FoundConversation] = []
     passed_over = PassedOver()
     for group in spans.groups():
         made = conversations_in(group, attributes)
         passed_over += made.passed_over
-        for conversation in made.found:
-            read = partial(kept.get, kept.put(conversation))
-            found.append(FoundConversation.of(conversation, read))
-    found.sort(key=lambda one: (one.began, one.id))
-    return FoundConversations(tuple(found), (*warnings, *passed_over.in_words()))
+        for conversation in made.conversations:
+            read = partial(store.get, store.put(conversation))
+            conversations.append(FoundConversation.of(conversation, read))
+    conversations.sort(key=lambda conversation: (conversation.began, conversation.id))
+    return FoundConversations(tuple(conversations), (*warnings, *passed_over.in_words()))

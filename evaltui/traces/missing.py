@@ -1,4 +1,4 @@
-"""What traces do not hold of their turns, in words: each remedy once."""
+"""Missing parts of recorded turns, in words: each remedy once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _EXPECTED = (CALLS, ARGUMENTS, ANSWERS)
 
 def missing_content(turns: Sequence[RecordedTurn]) -> Iterator[tuple[str, str]]:
     """`arguments (turns 1, 3), response`, with what brings it; turns where it is missing in some only."""
-    found: dict[str, dict[str, list[int]]] = {}
+    by_remedy: dict[str, dict[str, list[int]]] = {}
     for number, turn in enumerate(turns, start=1):
         for what, remedy in turn.untold.items():
-            found.setdefault(remedy, {}).setdefault(_WORDS.get(what, what), []).append(number)
-    for remedy, numbers in found.items():
+            by_remedy.setdefault(remedy, {}).setdefault(_WORDS.get(what, what), []).append(number)
+    for remedy, numbers in by_remedy.items():
         named = (what + _of_turns(some, len(turns)) for what, some in numbers.items())
         yield ", ".join(named), remedy
 
@@ -30,10 +30,10 @@ def _of_turns(numbers: Sequence[int], count: int) -> str:
 
 
 def not_expected(turn: RecordedTurn) -> Iterator[str]:
-    """What of a turn a case cannot expect, since the trace does not hold it, with what brings it."""
-    found: dict[str, list[str]] = {}
+    """Parts of a turn that a case cannot expect, since the trace does not hold them, with their remedies."""
+    by_remedy: dict[str, list[str]] = {}
     for what in _EXPECTED:
         if what in turn.untold:
-            found.setdefault(turn.untold[what], []).append(_WORDS.get(what, what))
-    for remedy, named in found.items():
+            by_remedy.setdefault(turn.untold[what], []).append(_WORDS.get(what, what))
+    for remedy, named in by_remedy.items():
         yield f"{', '.join(named)} not recorded, so not expected: {remedy}"

@@ -24,8 +24,8 @@ def own_events(text: Any, turn: int) -> list[Event] | None:
         data = json.loads(text) if isinstance(text, str) else None
         if not isinstance(data, list) or not data:
             return None
-        events = [Event.from_json(one) for one in data]
-        return [replace(one, path="", set="", case="", repeat=0, turn=turn) for one in events]
+        events = [Event.from_json(event) for event in data]
+        return [replace(event, path="", set="", case="", repeat=0, turn=turn) for event in events]
     except (AttributeError, TypeError, ValueError, RecursionError):
         # Something on the way has cut it: the spans say nearly as much.
         return None

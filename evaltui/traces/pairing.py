@@ -63,27 +63,31 @@ def pair(
     conversation names. By text, what the user says first must be the same but
     for case and white space; where several cases begin so, all of it decides, then the number of turns.
     """
-    found = Pairing()
+    pairing = Pairing()
     index = _Index(cases)
     for conversation in conversations:
         named = str(conversation.attributes.get(attribute) or "") or conversation.named_case
         hits, reason = index.find(conversation, named)
         if len(hits) == 1:
-            found.pairs.setdefault(hits[0].id, []).append(conversation)
+            pairing.pairs.setdefault(hits[0].id, []).append(conversation)
         else:
             nearest = hits[0].id if hits else index.nearest(conversation)
-            found.unpaired.append(Unpaired(conversation, nearest, reason))
+            pairing.unpaired.append(Unpaired(conversation, nearest, reason))
     for case in cases:
-        conversations = found.pairs.get(case.id, [])
-        if any(_named_set(one) == case.eval_set_id for one in conversations):
+        conversations = pairing.pairs.get(case.id, [])
+        if any(_named_set(conversation) == case.eval_set_id for conversation in conversations):
             # Those of a set with another id are of its case with this name.
-            found.pairs[case.id] = [one for one in conversations if _named_set(one) in ("", case.eval_set_id)]
-            found.unpaired += [
-                Unpaired(one, case.id, f"the trace names set {_named_set(one)}")
-                for one in conversations
-                if _named_set(one) not in ("", case.eval_set_id)
+            pairing.pairs[case.id] = [
+                conversation
+                for conversation in conversations
+                if _named_set(conversation) in ("", case.eval_set_id)
             ]
-    return found
+            pairing.unpaired += [
+                Unpaired(conversation, case.id, f"the trace names set {_named_set(conversation)}")
+                for conversation in conversations
+                if _named_set(conversation) not in ("", case.eval_set_id)
+            ]
+    return pairing
 
 
 def _named_set(conversation: FoundConversation) -> str:
@@ -116,10 +120,10 @@ class _Index:
         return hits, f"{counted(len(hits), 'case')} begin like it" if len(hits) > 1 else ""
 
     def nearest(self, conversation: FoundConversation) -> CaseId | None:
-        said = _plain(conversation.messages[0])[:_COMPARED] if conversation.messages else ""
+        first_message = _plain(conversation.messages[0])[:_COMPARED] if conversation.messages else ""
         best, likeness = None, 0.0
-        matcher = SequenceMatcher(b=said, autojunk=False)
-        for case in self._cases if said else ():
+        matcher = SequenceMatcher(b=first_message, autojunk=False)
+        for case in self._cases if first_message else ():
             matcher.set_seq1(_plain(case.messages[0])[:_COMPARED] if case.messages else "")
             if matcher.real_quick_ratio() > likeness and matcher.quick_ratio() > likeness:
                 ratio = matcher.ratio()
@@ -133,13 +137,13 @@ def _why(hits: Sequence[CaseToPair], named: str) -> str:
 
 
 def _decided(hits: list[CaseToPair], conversation: FoundConversation) -> list[CaseToPair]:
-    """Those of several cases that are most like the conversation."""
+    """The cases among several that are most like the conversation."""
     if len(hits) < 2:
         return hits
-    said = [_plain(one) for one in conversation.messages]
-    same = [case for case in hits if [_plain(one) for one in case.messages] == said]
+    messages = [_plain(message) for message in conversation.messages]
+    same = [case for case in hits if [_plain(message) for message in case.messages] == messages]
     if not same:
-        same = [case for case in hits if len(case.messages) == len(said)]
+        same = [case for case in hits if len(case.messages) == len(messages)]
     return same or hits
 
 
@@ -186,29 +190,29 @@ def aligned(expected: Sequence[Json], turns: Sequence[RecordedTurn]) -> Mapping[
     A turn whose message nobody recorded is the expected one at its place, where as many turns were held
     between two that are known as are expected.
     """
-    wanted = [_Message.of(content) for content in expected]
+    messages = [_Message.of(content) for content in expected]
     held = [
         None if USER_MESSAGE in turn.untold else _Message.of(turn.events[0].content or {}) for turn in turns
     ]
-    pairs = _same(wanted, held)
-    ends = [(-1, -1), *sorted(pairs.items()), (len(wanted), len(held))]
+    pairs = _same(messages, held)
+    ends = [(-1, -1), *sorted(pairs.items()), (len(messages), len(held))]
     for (i, j), (next_i, next_j) in pairwise(ends):
         if next_i - i == next_j - j:
             pairs |= {i + n: j + n for n in range(1, next_i - i) if held[j + n] is None}
     return pairs
 
 
-def _same(wanted: Sequence[_Message], held: Sequence[_Message | None]) -> dict[int, int]:
+def _same(expected: Sequence[_Message], held: Sequence[_Message | None]) -> dict[int, int]:
     """The longest common subsequence."""
-    is_same = [[other is not None and one.is_like(other) for other in held] for one in wanted]
-    best = [[0] * (len(held) + 1) for _ in range(len(wanted) + 1)]
-    for i in reversed(range(len(wanted))):
+    is_same = [[other is not None and message.is_like(other) for other in held] for message in expected]
+    best = [[0] * (len(held) + 1) for _ in range(len(expected) + 1)]
+    for i in reversed(range(len(expected))):
         for j in reversed(range(len(held))):
             together = 1 + best[i + 1][j + 1] if is_same[i][j] else 0
             best[i][j] = max(together, best[i + 1][j], best[i][j + 1])
     pairs: dict[int, int] = {}
     i = j = 0
-    while i < len(wanted) and j < len(held):
+    while i < len(expected) and j < len(held):
         if is_same[i][j] and best[i][j] == 1 + best[i + 1][j + 1]:
             pairs[i] = j
             i, j = i + 1, j + 1
@@ -227,12 +231,12 @@ class _Attachment(NamedTuple):
     """Its address, or the data itself."""
 
     def is_like(self, other: _Attachment) -> bool:
-        return all(one == two or not one or not two for one, two in zip(self, other, strict=True))
+        return all(mine == theirs or not mine or not theirs for mine, theirs in zip(self, other, strict=True))
 
 
 @dataclass(frozen=True)
 class _Message:
-    """What makes two messages of a user the same."""
+    """Parts of a user's message by which two messages are the same."""
 
     text: str
     attachments: tuple[_Attachment, ...]
@@ -243,14 +247,16 @@ class _Message:
     def of(cls, content: Json) -> _Message:
         parts = Content.model_validate_json(valid_json_text(content)).parts or []
         text = "\n".join(part.text for part in parts if part.text)
-        attachments = [_Attachment(_mime(one[1]), "") for one in _ATTACHMENT.finditer(text)]
+        attachments = [_Attachment(_mime(match[1]), "") for match in _ATTACHMENT.finditer(text)]
         for part in parts:
             if blob := part.inline_data:
                 attachments.append(_Attachment(_mime(blob.mime_type), str(blob.data or "")))
             elif link := part.file_data:
                 attachments.append(_Attachment(_mime(link.mime_type), link.file_uri or ""))
         responses = [
-            {"name": one.name, "response": one.response} for part in parts if (one := part.function_response)
+            {"name": response.name, "response": response.response}
+            for part in parts
+            if (response := part.function_response)
         ]
         return cls(_plain(text), tuple(attachments), tuple(responses))
 
@@ -263,5 +269,5 @@ class _Message:
         )
 
 
-def _mime(given: str | None) -> str:
-    return "" if given in (None, "application/octet-stream") else str(given)
+def _mime(mime_type: str | None) -> str:
+    return "" if mime_type in (None, "application/octet-stream") else str(mime_type)

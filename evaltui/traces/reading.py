@@ -1,4 +1,5 @@
-"""What holds traces, to spans: told by its content, never by its name, one document in memory at a time."""
+"""Reads spans from files: the format is told by the content, never by the name; one document in memory at a
+time."""
 
 from __future__ import annotations
 
@@ -55,29 +56,29 @@ def _in_file(file: OpenFile, path: Path) -> Iterator[Recorded]:
         return
     warnings: list[str] = []
     yield from map(read_document, documents_in(file, warnings))
-    yield Recorded(warnings=[f"{path}: {one}" for one in warnings])
+    yield Recorded(warnings=[f"{path}: {warning}" for warning in warnings])
 
 
 def read_bytes(data: bytes) -> Recorded:
-    """As `read_file`, of what is in memory."""
-    found = Recorded()
-    for document in documents_in(BytesIO(data), found.warnings):
-        found.add(read_document(document))
-    return found
+    """Reads data in memory, as `read_file` does."""
+    recorded = Recorded()
+    for document in documents_in(BytesIO(data), recorded.warnings):
+        recorded.add(read_document(document))
+    return recorded
 
 
 def read_document(document: Any) -> Recorded:
-    """What one parsed JSON document holds, or a `Recorded` that was read already.
+    """The spans of one parsed JSON document, or a `Recorded` that was read already.
 
     Raises UnreadableTraceError for what has no spans.
     """
     if isinstance(document, Recorded):
         return _in_format("OTLP protobuf", document)
     if isinstance(document, list):
-        found = Recorded()
+        recorded = Recorded()
         for item in document:
-            found.add(read_document(item))
-        return found
+            recorded.add(read_document(item))
+        return recorded
     if isinstance(document, dict):
         if is_otlp(document):
             is_tempo = "batches" in document or "trace" in document
@@ -104,27 +105,27 @@ def read_document(document: Any) -> Recorded:
     raise UnreadableTraceError(f"holds no spans: {what}; {_READ}")
 
 
-def _in_format(name: str, found: Recorded) -> Recorded:
-    found.formats = {name: None}
-    return found
+def _in_format(name: str, recorded: Recorded) -> Recorded:
+    recorded.formats = {name: None}
+    return recorded
 
 
 def _in_database(path: Path) -> Iterator[Recorded]:
     try:
         if is_spool(path):
-            for one in read_spool(path):
-                yield _in_format("spool of evaltui listen", one)
+            for recorded in read_spool(path):
+                yield _in_format("spool of evaltui listen", recorded)
             return
     except sqlite3.Error as error:
         raise UnreadableTraceError(f"damaged database: {error}") from error
     if recognised(path) is SESSION_DATABASE:
         raise UnreadableTraceError(f"holds no spans, it is {SESSION_DATABASE.sentence}")
-    for one in read_sqlite(path):
-        yield _in_format("ADK SQLite", one)
+    for recorded in read_sqlite(path):
+        yield _in_format("ADK SQLite", recorded)
 
 
 def read_files(paths: Iterable[Path]) -> Iterator[Recorded]:
-    """As `read_file`, of each of the files; of a folder every file below it, in order."""
+    """Reads each of the files, as `read_file` does; of a folder every file below it, in order."""
     for path in files_in(paths):
         yield from read_file(path)
 
@@ -133,7 +134,9 @@ def files_in(paths: Iterable[Path]) -> Iterator[Path]:
     """The files, of a folder every file below it, in order."""
     for path in paths:
         if path.is_dir():
-            yield from sorted(one for one in path.rglob("*") if one.is_file() and not _is_hidden(one, path))
+            yield from sorted(
+                file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path)
+            )
         else:
             yield path
 

@@ -30,7 +30,7 @@ class SpanEvent:
     time: int = 0
     """Nanoseconds since 1970; 0 where nobody knows."""
     body: Any = None
-    """What a log record says; None for an event of the span itself."""
+    """Body of a log record; None for an event of the span itself."""
     cut: set[str] = field(default_factory=set)
     """Names of attributes that were left out, since a limit had cut their values."""
 
@@ -44,22 +44,22 @@ class OtelSpan:
     parent_id: str
     """"" for a root."""
     name: str
-    begin: int = 0
+    start: int = 0
     """Nanoseconds since 1970; 0 where nobody knows, as is `end`."""
     end: int = 0
     attributes: Attributes = field(default_factory=dict)
     events: list[SpanEvent] = field(default_factory=list)
     status: Literal["", "ok", "error"] = ""
     message: str = ""
-    """Of an error."""
+    """Message of an error."""
     resource: Attributes = field(default_factory=dict)
-    """What made it; spans of one process share it."""
+    """Attributes of the process that made it; spans of one process share them."""
     scope: str = ""
     """The instrumentation; "" where the format does not keep it."""
     dropped: int = 0
     """Number of attributes and events that a limit kept out of it."""
     cut: set[str] = field(default_factory=set)
-    """As `SpanEvent.cut`."""
+    """Names of attributes that were cut, as in `SpanEvent.cut`."""
     has_twin: bool = False
     """Whether another span of the trace has the same id, and says something else."""
 
@@ -76,12 +76,12 @@ class LogRecord:
 
 @dataclass(slots=True)
 class Recorded:
-    """What one document holds."""
+    """Spans and log records of one document."""
 
     spans: list[OtelSpan] = field(default_factory=list)
     logs: list[LogRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """What was passed over, a sentence each."""
+    """Warnings: parts that were left out, a sentence each."""
     formats: dict[str, None] = field(default_factory=dict)
     """The formats of what was read, each once, such as `OTLP JSON`."""
 
@@ -93,7 +93,7 @@ class Recorded:
 
 
 class UnreadableTraceError(ValueError):
-    """What was given holds no spans that can be read; the message says why, and what can be read."""
+    """The data holds no spans that can be read; the message says why, and what can be read."""
 
 
 def normal_id(value: Any, digits: int) -> str:
@@ -151,7 +151,7 @@ def with_logs(spans: Iterable[OtelSpan], logs: Iterable[LogRecord]) -> int:
         place = by_id.get((log.trace_id, log.span_id))
         if place is None and not log.span_id:
             models = [
-                one for one in by_trace.get(log.trace_id, ()) if "gen_ai.request.model" in one.attributes
+                span for span in by_trace.get(log.trace_id, ()) if "gen_ai.request.model" in span.attributes
             ]
             place = models[0] if len(models) == 1 else None
         if place is not None:

@@ -109,7 +109,7 @@ class SpanStore:
             group = [trace_id]
             for member in group:
                 for name in self._traces[member].names:
-                    others = [one for one in by_name.pop(name, ()) if one not in seen]
+                    others = [other for other in by_name.pop(name, ()) if other not in seen]
                     seen.update(others)
                     group += others
             yield self._read(group)

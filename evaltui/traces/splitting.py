@@ -22,7 +22,7 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
         return [turn]
     starts: list[Work] = []
     before: list[Work] = []
-    for model in sorted(turn.models, key=lambda work: work.span.begin):
+    for model in sorted(turn.models, key=lambda work: work.span.start):
         if before and not _is_same_run(turn, model, before):
             if model.operation.inputs is None:
                 turn.lost = turn.lost or _loss(model.operation, before[-1].operation)
@@ -38,12 +38,12 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
 def _is_same_run(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
     """Whether a model was called in the same run of an agent, or of a function with one message."""
     if model.run:
-        return any(one.run == model.run for one in before)
+        return any(work.run == model.run for work in before)
     return turn.operation is not None and turn.operation.inputs is not None
 
 
 def _loss(operation: Operation, before: Operation) -> str:
-    """What brings a request that may begin a turn; "" where it does not."""
+    """The remedy for a request that may begin a turn; "" where it does not."""
     has_answered = before.outputs is not None and not calls_in(before.outputs)
     return operation.remedy if operation.is_cut or has_answered else ""
 
@@ -52,24 +52,25 @@ def _is_asked_anew(model: Work, before: Sequence[Work]) -> bool:
     """Whether an agent that has answered is asked something else, without what was said before: its
     history may be elsewhere, such as at OpenAI."""
     inputs, instruction = model.operation.inputs or (), model.operation.instruction
-    asked, last = user_parts(inputs), before[-1]
+    user_message, last = user_parts(inputs), before[-1]
     return bool(
-        asked
+        user_message
         and instruction
         and all(content["role"] != "model" for content in inputs)
         and texts(last.operation.outputs or ())
         and not calls_in(last.operation.outputs or ())
-        and last.span.end <= model.span.begin
+        and last.span.end <= model.span.start
         and all(
-            one.operation.instruction == instruction and user_parts(one.operation.inputs or ()) != asked
-            for one in before
+            work.operation.instruction == instruction
+            and user_parts(work.operation.inputs or ()) != user_message
+            for work in before
         )
     )
 
 
 def _lacks_next_message(operation: Operation, before: Operation) -> bool:
     """Whether a request ends in the answer before it: what the user said to that is not recorded."""
-    last = next((one for one in reversed(operation.inputs or ()) if one["parts"]), None)
+    last = next((content for content in reversed(operation.inputs or ()) if content["parts"]), None)
     answer = texts(before.outputs or ())
     return bool(answer) and last is not None and last["role"] == "model" and texts([last]) == answer
 
@@ -84,49 +85,49 @@ def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:
         return False
     answer = texts([inputs[places[-1]]])
     return any(
-        (answer and answer == texts(one.operation.outputs or ()))
+        (answer and answer == texts(work.operation.outputs or ()))
         or (
-            one.operation.inputs
-            and len(one.operation.inputs) < len(inputs)
-            and inputs[: len(one.operation.inputs)] == one.operation.inputs
+            work.operation.inputs
+            and len(work.operation.inputs) < len(inputs)
+            and inputs[: len(work.operation.inputs)] == work.operation.inputs
         )
-        for one in before
+        for work in before
     )
 
 
 def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
-    bounds = [turn.begin, *(one.span.begin for one in starts), max(turn.end, starts[-1].span.begin) + 1]
-    found: list[TraceTurn] = []
-    for begin, end in pairwise(bounds):
+    bounds = [turn.start, *(work.span.start for work in starts), max(turn.end, starts[-1].span.start) + 1]
+    pieces: list[TraceTurn] = []
+    for start, end in pairwise(bounds):
         # Spans around several turns are of none.
         inside = {
-            one.span_id
-            for one in turn.spans
-            if one is not turn.span and begin <= one.begin < end and one.end <= end
+            span.span_id
+            for span in turn.spans
+            if span is not turn.span and start <= span.start < end and span.end <= end
         }
-        works = [one for one in turn.works if begin <= one.span.begin < end]
+        works = [work for work in turn.works if start <= work.span.start < end]
         runs = [
             (operation, span)
             for operation, span in zip(turn.agents, turn.agent_spans, strict=True)
             if span.span_id in inside
         ]
-        first = next(one for one in works if one.operation.kind == "model")
+        first = next(work for work in works if work.operation.kind == "model")
         operation, span = runs[0] if runs else (None, _without_status(first.span))
-        found.append(
+        pieces.append(
             TraceTurn(
                 span,
                 operation,
                 works,
-                [one for one, _ in runs],
-                [one for _, one in runs],
-                [one for one in turn.spans if one.span_id in inside],
+                [operation for operation, _ in runs],
+                [span for _, span in runs],
+                [span for span in turn.spans if span.span_id in inside],
                 turn.lost,
             )
         )
-    last = found[-1]
+    last = pieces[-1]
     if turn.span.status == "error" and last.operation is None:
         last.span = replace(last.span, status="error", message=turn.span.message, events=turn.span.events)
-    return found
+    return pieces
 
 
 def _without_status(span: OtelSpan) -> OtelSpan:

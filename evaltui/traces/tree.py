@@ -28,29 +28,29 @@ _SESSIONS = ("session.id", "langfuse.session.id")
 
 
 def operation_of(span: OtelSpan) -> Operation | None:
-    """What a span says, after `leave_out_cut`; None for one that is nothing of an agent's."""
-    found: Operation | None = None
+    """Reads a span in its layout, after `leave_out_cut`; None for a span that is not an agent's."""
+    merged: Operation | None = None
     for read in _LAYOUTS:
         operation = read(span)
         if operation is None:
             continue
-        if found is None:
-            found = operation
-        elif found.kind == operation.kind:
-            conversation = found.conversation or operation.conversation
-            found = prefer(found, operation)
-            found.conversation = conversation
-    if found is not None:
+        if merged is None:
+            merged = operation
+        elif merged.kind == operation.kind:
+            conversation = merged.conversation or operation.conversation
+            merged = prefer(merged, operation)
+            merged.conversation = conversation
+    if merged is not None:
         session = next((span.attributes[name] for name in _SESSIONS if span.attributes.get(name)), "")
-        found.conversation = found.conversation or str(session)
-        if span.status == "error" and not found.error:
-            found.error = str(span.attributes.get("error.type") or "Error")
-        if not _has_content(found) and (limit := limit_of(span)):
-            found.is_cut, found.remedy = True, limit
-        told = found.outputs
-        found.outputs = without_attachments(told)
-        found.lacks_attachment = found.outputs != told
-    return found
+        merged.conversation = merged.conversation or str(session)
+        if span.status == "error" and not merged.error:
+            merged.error = str(span.attributes.get("error.type") or "Error")
+        if not _has_content(merged) and (limit := limit_of(span)):
+            merged.is_cut, merged.remedy = True, limit
+        outputs = merged.outputs
+        merged.outputs = without_attachments(outputs)
+        merged.lacks_attachment = merged.outputs != outputs
+    return merged
 
 
 def _has_content(operation: Operation) -> bool:
@@ -67,7 +67,7 @@ class Work:
     operation: Operation
     agent: str
     inner: list[Work] = field(default_factory=list)
-    """What happened in a call of a tool: it is not the agent's own."""
+    """Works inside a call of a tool: they are not the agent's own."""
     run: str = ""
     """The id of the span of the run of an agent in which it was; "" for none."""
     wrapped: list[Work] = field(default_factory=list)
@@ -76,10 +76,10 @@ class Work:
 
 @dataclass(slots=True)
 class TraceTurn:
-    """What one message of a user led to, as one trace has it."""
+    """Turn of a conversation, with the spans of one trace that a message of the user led to."""
 
     span: OtelSpan
-    """What it began with."""
+    """First span of the turn."""
     operation: Operation | None
     """None where that is nothing of an agent's."""
     works: list[Work] = field(default_factory=list)
@@ -89,11 +89,11 @@ class TraceTurn:
     """Theirs."""
     spans: list[OtelSpan] = field(default_factory=list)
     lost: str = ""
-    """What brings spans that cannot be read, which may be its calls and its answer; "" where none is lost."""
+    """Remedy for spans that cannot be read, which may be its calls and its answer; "" where none is lost."""
 
     @property
-    def begin(self) -> int:
-        return min((span.begin for span in self.spans if span.begin), default=0)
+    def start(self) -> int:
+        return min((span.start for span in self.spans if span.start), default=0)
 
     @property
     def end(self) -> int:
@@ -103,7 +103,7 @@ class TraceTurn:
     def models(self) -> list[Work]:
         """Its calls of models, by their ends, but for those in calls of tools."""
         calls = [work for work in self.works if work.operation.kind == "model"]
-        return sorted(calls, key=lambda work: (work.span.end, work.span.begin))
+        return sorted(calls, key=lambda work: (work.span.end, work.span.start))
 
 
 @dataclass(slots=True)
@@ -126,20 +126,17 @@ def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
             turn = _turn(anchor)
             if turn.works or (turn.operation is not None and _is_turn(turn.operation)):
                 turns.append(turn)
-    return sorted(turns, key=lambda turn: (turn.begin, turn.span.span_id))
+    return sorted(turns, key=lambda turn: (turn.start, turn.span.span_id))
 
 
 def _is_turn(operation: Operation) -> bool:
-    return _tells(operation) or (operation.kind == "agent" and operation.is_cut)
-
-
-def _tells(operation: Operation) -> bool:
-    return bool(operation.inputs or operation.outputs or operation.error)
+    has_data = bool(operation.inputs or operation.outputs or operation.error)
+    return has_data or (operation.kind == "agent" and operation.is_cut)
 
 
 def _forest(spans: Sequence[OtelSpan]) -> list[_Node]:
     """The roots; parents that are not here are some, and so is the first one of a circle."""
-    ordered = sorted(spans, key=lambda span: span.begin)
+    ordered = sorted(spans, key=lambda span: span.start)
     nodes: dict[str, _Node] = {}
     for span in ordered:
         nodes.setdefault(span.span_id, _Node(span, operation_of(span)))
@@ -172,11 +169,15 @@ def _above(children: list[_Node], span_id: str) -> list[_Node]:
     Without tools, or in several conversations, each child stands for itself.
     """
     operations = [node.operation for node in children if node.operation is not None]
-    conversations = {one.conversation for one in operations} - {""}
-    if len(operations) < 2 or len(conversations) > 1 or all(one.kind != "tool" for one in operations):
+    conversations = {operation.conversation for operation in operations} - {""}
+    if (
+        len(operations) < 2
+        or len(conversations) > 1
+        or all(operation.kind != "tool" for operation in operations)
+    ):
         return children
     last = max((node.span for node in children), key=lambda span: span.end)
-    span = OtelSpan(last.trace_id, span_id, "", "", children[0].span.begin, last.end, {})
+    span = OtelSpan(last.trace_id, span_id, "", "", children[0].span.start, last.end, {})
     span.status, span.message = last.status, last.message
     return [_Node(span, None, children, is_absent=True)]
 
@@ -193,17 +194,17 @@ def _reached(nodes: Iterable[_Node]) -> set[str]:
 
 def _anchors(root: _Node) -> list[_Node]:
     """The agents and workflows that stand in no other one, and in no call of a tool."""
-    found: list[_Node] = []
+    anchors: list[_Node] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
         kind = node.operation.kind if node.operation else ""
         if kind == "agent":
-            found.append(node)
+            anchors.append(node)
         elif kind != "tool":
             waiting += reversed(node.children)
     # What stands beside them, such as a model that is asked for a title, is no turn by itself.
-    return [one for one in found if _does_something(one)]
+    return [node for node in anchors if _does_something(node)]
 
 
 def _does_something(anchor: _Node) -> bool:
@@ -261,7 +262,7 @@ def _turn(anchor: _Node) -> TraceTurn:
 
 
 def _loss(node: _Node) -> str:
-    """What brings the content of a span of which too little is left to read it; "" for other spans."""
+    """The remedy for the content of a span of which too little is left to read it; "" for other spans."""
     span = node.span
     if span.has_twin:
         return _TWIN
@@ -285,25 +286,25 @@ def _enter_tool(place: _Place, inside: _Place, operation: Operation) -> None:
 
 def _without_wrappers(works: list[Work]) -> list[Work]:
     """Each call of a model once: what stands around a single one is that one, around several it is none."""
-    found: list[Work] = []
+    unwrapped: list[Work] = []
     for work in works:
         work.inner = _without_wrappers(work.inner) if work.inner else work.inner
         leaves = _leaves(work)
         if len(leaves) == 1 and leaves[0] is not work:
-            found.append(_joined(work))
+            unwrapped.append(_joined(work))
         else:
-            found += leaves
-    return sorted(found, key=lambda work: work.span.begin)
+            unwrapped += leaves
+    return sorted(unwrapped, key=lambda work: work.span.start)
 
 
 def _leaves(work: Work) -> list[Work]:
-    found, waiting = [], [work]
+    leaves, waiting = [], [work]
     while waiting:
-        one = waiting.pop()
-        waiting += reversed(one.wrapped)
-        if not one.wrapped:
-            found.append(one)
-    return found
+        node = waiting.pop()
+        waiting += reversed(node.wrapped)
+        if not node.wrapped:
+            leaves.append(node)
+    return leaves
 
 
 def _joined(work: Work) -> Work:
@@ -317,7 +318,7 @@ def _joined(work: Work) -> Work:
 
 def user_message(turn: TraceTurn) -> list[Json] | None:
     """The parts of what the user said; None where nobody recorded it."""
-    models = sorted(turn.models, key=lambda work: work.span.begin)
+    models = sorted(turn.models, key=lambda work: work.span.start)
     # Another agent's message may be other than the one that was cut.
     is_cut = turn.operation is not None and turn.operation.is_cut
     agents = turn.agents[: 1 if is_cut else 2]
@@ -338,18 +339,18 @@ def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
 
     Where a message stands `alone`, those before it are of turns that failed before a model answered.
     """
-    said: list[Json] = []
+    user_message: list[Json] = []
     for content in reversed(inputs):
         if content["role"] == "model":
-            if said:
+            if user_message:
                 break
         elif parts := user_parts([content]):
-            said = [*parts, *said]
+            user_message = [*parts, *user_message]
             if alone:
                 break
-        elif said and not _without_responses(content):
+        elif user_message and not _without_responses(content):
             break
-    return said
+    return user_message
 
 
 def user_parts(contents: Sequence[Json]) -> list[Json]:

@@ -38,4 +38,4 @@ def test_of_a_function_nothing_is_known_unless_it_tells():
 
 
 def test_sums_are_known_where_all_of_it_is():
-    assert NO_CALLS + ModelCalls(2, 1) + ModelCalls(known=False) == ModelCalls(2, 1, known=False)
+    assert NO_CALLS + ModelCalls(2, 1) + ModelCalls(is_known=False) == ModelCalls(2, 1, is_known=False)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.adk
 def accepted(expected, messages, environment):
     """The case after all that was done is accepted, and what came of each turn."""
     told = run("tools", messages, environment)
-    (found,) = conversations_in([read_bytes(written_traces.otlp_json(told))]).found
+    (found,) = conversations_in([read_bytes(written_traces.otlp_json(told))]).conversations
     said = [turn["user_content"] for turn in expected["conversation"]]
     actual = invocations_from_events(aligned_events(said, found)[0])
     result = asyncio.run(score_case(EvalCase.model_validate(expected), actual, EvalConfig.default()))

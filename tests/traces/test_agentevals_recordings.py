@@ -88,7 +88,7 @@ def in_events(turn):
 
 def read(file, truth):
     """What is in a recording, as far as the truth says something of it."""
-    found = conversations_in(read_file(file)).found
+    found = conversations_in(read_file(file)).conversations
     wanted = list(map(in_truth, truth["turns"]))
     turns = [in_events(turn) for one in found for turn in one.turns]
     if truth.get("extra_turns_allowed"):

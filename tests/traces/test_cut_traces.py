@@ -66,7 +66,7 @@ def holders(spans):
 def unknown_or_right(spans):
     """The names of what is unknown of a conversation in which nothing else is wrong."""
     unknown = set()
-    for found in conversations_in([Recorded(spans)]).found:
+    for found in conversations_in([Recorded(spans)]).conversations:
         for turn in found.turns:
             unknown |= set(turn.untold)
             assert USER_MESSAGE in turn.untold or turn.user == QUESTION
@@ -165,6 +165,6 @@ def test_the_limit_is_named(layout):
                 }
         for one in spans:
             one.dropped = 1 if limited else 0
-        for found in conversations_in([Recorded(spans)]).found:
+        for found in conversations_in([Recorded(spans)]).conversations:
             for turn in found.turns:
                 assert all(remedy in text for text in turn.untold.values())

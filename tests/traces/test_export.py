@@ -86,7 +86,7 @@ def exported(events, *, results=(), held=HELD):
 
 
 def read(document):
-    return conversations_in([read_document(document)]).found
+    return conversations_in([read_document(document)]).conversations
 
 
 def scored(events):
@@ -132,7 +132,7 @@ def test_results_stand_at_their_turns():
     scores = [{"gen_ai.evaluation.name": "m", "gen_ai.evaluation.score.value": score} for score in (1.0, 0.5)]
     document = exported(events, results=[[score] for score in scores])
     recorded = read_document(document)
-    roots = sorted((span for span in recorded.spans if not span.parent_id), key=lambda span: span.begin)
+    roots = sorted((span for span in recorded.spans if not span.parent_id), key=lambda span: span.start)
     assert [
         (event.name, event.attributes["gen_ai.evaluation.score.value"])
         for span in roots
@@ -157,7 +157,9 @@ def test_what_google_adk_did_is_read_back_from_our_spans(agent, messages):
     from tests.traces import written_traces
     from tests.traces.adk_spans import SPANS, run
 
-    (held,) = conversations_in([read_bytes(written_traces.otlp_json(run(agent, messages, SPANS)))]).found
+    (held,) = conversations_in(
+        [read_bytes(written_traces.otlp_json(run(agent, messages, SPANS)))]
+    ).conversations
     errors = {
         str(number): {"type": turn.error.type, "message": turn.error.message}
         for number, turn in enumerate(held.turns)

@@ -34,7 +34,7 @@ def read(path):
 
 def told_by(recorded):
     """What a conversation says, without what a format does not keep."""
-    (one,) = conversations_in([recorded]).found
+    (one,) = conversations_in([recorded]).conversations
     assert one.id == "s1"
     return [
         (event.kind, event.content, event.agent, event.turn, event.id, event.parent, event.usage)
@@ -130,7 +130,7 @@ def test_wrong_types_anywhere_never_raise_anything_else(told):
                 found = conversations_in([read_bytes(json.dumps(changed).encode())])
             except UnreadableTraceError:
                 continue
-            for one in found.found:
+            for one in found.conversations:
                 json.dumps([event.to_json() for event in one.events], allow_nan=False).encode()
 
 

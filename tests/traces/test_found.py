@@ -32,14 +32,14 @@ def adk_schema_1():
 
 def in_memory(parts):
     made = conversations_in(parts, ["mine"])
-    return made.found, made.warnings
+    return made.conversations, made.warnings
 
 
 def on_disk(parts):
     with found_conversations(parts, ["mine"]) as read:
         # In another order than they were kept.
-        found = [one.read() for one in reversed(read.found)]
-        for one, conversation in zip(reversed(read.found), found, strict=True):
+        found = [one.read() for one in reversed(read.conversations)]
+        for one, conversation in zip(reversed(read.conversations), found, strict=True):
             assert (one.id, one.named_case, one.began) == (
                 conversation.id,
                 conversation.named_case,
@@ -59,7 +59,7 @@ def traces_of(layout, session, traces):
                 one,
                 trace_id=f"{session}{number}".encode().hex().rjust(32, "0"),
                 attributes={**attributes, "mine": named},
-                begin=one.begin + hours,
+                start=one.start + hours,
                 end=one.end + hours,
             )
 
@@ -155,8 +155,8 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
         size = form(path).stat().st_size
         tracemalloc.start()
         with found_conversations(read_files([path])) as read:
-            assert len(read.found) == conversations
-            for one in read.found:
+            assert len(read.conversations) == conversations
+            for one in read.conversations:
                 assert len(one.read().turns) == 3
         (_, most) = tracemalloc.get_traced_memory()
         tracemalloc.stop()

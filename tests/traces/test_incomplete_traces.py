@@ -104,7 +104,7 @@ def _otlp(one):
         "spanId": one.span_id,
         "parentSpanId": one.parent_id,
         "name": one.name,
-        "startTimeUnixNano": str(one.begin),
+        "startTimeUnixNano": str(one.start),
         "endTimeUnixNano": str(one.end),
         "status": {"code": 2} if one.status == "error" else {},
         "attributes": attributes_of(one.attributes),
@@ -232,7 +232,7 @@ def test_results_of_several_calls_in_one_message_are_each_of_its_own_call(score)
     spans = [one for one in genai() if "weather" not in one.name]
     spans[1].attributes = first | {"gen_ai.output.messages": json.dumps(asks)}
     spans[2].attributes = second | {"gen_ai.input.messages": json.dumps(again)}
-    ((turn,),) = (one.turns for one in conversations_in([Recorded(spans)]).found)
+    ((turn,),) = (one.turns for one in conversations_in([Recorded(spans)]).conversations)
     (actual,) = invocations_from_events(turn.events)
     found = tool_responses(actual.intermediate_data)
     assert {one.id.partition(":")[0]: one.response["sky"] for one in found} == skies

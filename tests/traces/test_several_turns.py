@@ -69,7 +69,7 @@ RUN = {"openinference.span.kind": "AGENT", "agent.name": "desk"}
 
 
 def turns(spans):
-    (found,) = conversations_in([Recorded(spans)]).found
+    (found,) = conversations_in([Recorded(spans)]).conversations
     return found.turns
 
 

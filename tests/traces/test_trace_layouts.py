@@ -247,7 +247,7 @@ LAYOUTS = (genai, genai_details, old_events, openllmetry_old, openllmetry_new, o
 
 
 def conversation(spans):
-    (found,) = conversations_in([Recorded(spans)]).found
+    (found,) = conversations_in([Recorded(spans)]).conversations
     return found
 
 
@@ -420,7 +420,7 @@ def test_two_spans_of_one_id_are_one_and_that_is_said():
         twin = span(2, 1, said, name="something else", begin=250)
         for spans in ([*genai(), twin], [twin, *genai()]):
             found = conversations_in([Recorded(spans)])
-            (turn,) = found.found[0].turns
+            (turn,) = found.conversations[0].turns
             assert (turn.user, set(turn.untold)) == (QUESTION, unknown)
             assert found.warnings == ("1 span left out: another span of the trace has the same id",)
 
@@ -491,9 +491,9 @@ def test_a_hint_names_the_variable_of_the_producer(scope, attributes, variable):
 def test_clocks_that_do_not_agree():
     spans = genai()
     # The tool's machine is a minute behind, the second model's span ends before it begins.
-    spans[2].begin -= 60_000_000_000
+    spans[2].start -= 60_000_000_000
     spans[2].end -= 60_000_000_000
-    spans[3].end = spans[3].begin - 5
+    spans[3].end = spans[3].start - 5
     (turn,) = conversation(spans).turns
     (one,) = invocations_from_events(turn.events)
     assert [call.name for call in tool_calls(one.intermediate_data)] == ["weather"]
@@ -506,8 +506,8 @@ def test_clocks_that_do_not_agree():
 def test_spans_without_times_and_traces_of_no_agent():
     spans = genai()
     for one in spans:
-        one.begin = one.end = 0
+        one.start = one.end = 0
     assert conversation(spans).turns[0].user == QUESTION
     web = [span(1, 0, {"http.method": "GET"}, trace="7")]
     found = conversations_in([Recorded([*genai(), *web])])
-    assert (len(found.found), found.warnings) == (1, ("1 trace of no agent left out",))
+    assert (len(found.conversations), found.warnings) == (1, ("1 trace of no agent left out",))

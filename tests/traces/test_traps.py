@@ -23,7 +23,7 @@ CONTENT = pytest.mark.parametrize("environment", [SPANS, OLD], ids=["schema 2", 
 
 
 def conversation(agent, messages, environment, write=written_traces.otlp_json):
-    (found,) = conversations_in([read_bytes(write(run(agent, messages, environment)))]).found
+    (found,) = conversations_in([read_bytes(write(run(agent, messages, environment)))]).conversations
     return found
 
 
@@ -203,7 +203,7 @@ def test_calls_at_once_are_in_the_order_in_which_they_were_asked_for(environment
         span["startTimeUnixNano"] = begin
     import json
 
-    (found,) = conversations_in([read_bytes(json.dumps(document).encode())]).found
+    (found,) = conversations_in([read_bytes(json.dumps(document).encode())]).conversations
     assert turns(found) == [("Compare", calls, "The rug is cheaper.")]
     assert len(results(found)) == 3
     names = {

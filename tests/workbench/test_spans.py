@@ -70,7 +70,7 @@ def test_what_runs_inside_a_tool_is_inside_its_span():
     ]
     guide = tree.call(0, 0)
     assert guide is not None
-    assert (guide.begin, guide.end) == (0.5, 1.0)
+    assert (guide.start, guide.end) == (0.5, 1.0)
     assert tree.call(0, 1) is None
     assert tree.tokens == 12
 
@@ -176,7 +176,7 @@ def test_every_event_is_in_one_span_and_rows_grow_as_if_made_at_once(events, ste
         for child in span.children:
             assert spans[child].parent == span.number
             assert spans[child].depth == span.depth + 1
-            assert span.begin <= spans[child].begin
+            assert span.start <= spans[child].start
             assert spans[child].end <= span.end
 
 

@@ -392,7 +392,7 @@ def _metric_reason(metric: MetricResult) -> Reason:
 
 
 def metric_reason(metric: MetricResult) -> str:
-    """The reason of a metric's verdict on one line: the case's, else that of the first turn of that status."""
+    """The reason of a metric's verdict on one line: the case's, else that of the first turn of its status."""
     per_turn = (turn.reason for turn in metric.per_invocation if turn.status is metric.status and turn.reason)
     return cut(visible((metric.reason or next(per_turn, "")).strip()), MAX_MESSAGE)
 

@@ -1,4 +1,4 @@
-"""What nobody knows of what an agent did, and which metrics cannot be computed without it.
+"""Unknown parts of an agent's work, and the metrics that cannot be computed without them.
 
 A recorded trace, or an agent behind a network, may not tell everything: absent is not empty.
 """
@@ -38,7 +38,7 @@ def all_is_known(actual: Sequence[Invocation]) -> bool:
 
 
 def unknown_result(inputs: MetricInput) -> MetricResult | None:
-    """What stands of a metric that needs what nobody knows of the turns; None where it can be computed."""
+    """The result of a metric that needs an unknown part of the turns; None where it can be computed."""
     metric = inputs.metric
     if reason := _unknown_content(inputs):
         return not_evaluated(metric, reason)
@@ -74,7 +74,7 @@ def _unknown_content(inputs: MetricInput) -> str:
 
 _READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE)
 _SHOWN = (ARGUMENTS, RESULTS)
-"""What a judge is shown besides the messages of user and agent."""
+"""Parts that a judge is shown besides the messages of user and agent."""
 
 
 def _waiting_turns(info: MetricInfo, inputs: MetricInput) -> frozenset[int]:
@@ -84,7 +84,8 @@ def _waiting_turns(info: MetricInfo, inputs: MetricInput) -> frozenset[int]:
 
 
 def _read_by(info: MetricInfo | None, inputs: MetricInput) -> tuple[str, ...]:
-    """What a built-in metric reads besides calls; their arguments are compared elsewhere."""
+    """The parts of a turn that a built-in metric reads besides calls; their arguments are compared
+    elsewhere."""
     if info is None:
         return ()
     if info.judged is not None:
@@ -134,16 +135,16 @@ def differing_turns(actual: Sequence[Invocation]) -> str:
     both; "" for none."""
     missing = [f"{number + 1} {_message(turn)}" for number, turn in enumerate(actual) if TURN in turn.untold]
     extra = [_message(turn) for turn in actual if UNEXPECTED in turn.untold]
-    found = [
+    texts = [
         f"{plural(len(missing), 'turn')} {some_of(missing)} not in the trace" if missing else "",
         f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of(extra)}" if extra else "",
         _MORE_HELD if missing and extra else "",
     ]
-    return "; ".join(filter(None, found))
+    return "; ".join(filter(None, texts))
 
 
 def _message(turn: Invocation) -> str:
     parts = turn.user_content.parts or []
-    files = [one.mime_type or "file" for part in parts if (one := part.inline_data or part.file_data)]
-    said = [*user_text(turn.user_content).split(), *(f"[{name}]" for name in files)]
-    return f'"{visible(cut(" ".join(said), _LONGEST_MESSAGE))}"'
+    files = [file.mime_type or "file" for part in parts if (file := part.inline_data or part.file_data)]
+    words = [*user_text(turn.user_content).split(), *(f"[{name}]" for name in files)]
+    return f'"{visible(cut(" ".join(words), _LONGEST_MESSAGE))}"'

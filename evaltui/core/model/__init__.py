@@ -1,1 +1,1 @@
-"""What eval data is: eval sets, cases, configs, events and outcomes."""
+"""Models of eval data: eval sets, cases, configs, events and outcomes."""

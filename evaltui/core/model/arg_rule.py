@@ -154,9 +154,9 @@ class MatchBy(DataModel):
 
     @model_validator(mode="after")
     def _is_one(self) -> MatchBy:
-        given = [name for name in MatchBy.model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            has = " and ".join(given) or "none of them"
+        present = [name for name in MatchBy.model_fields if getattr(self, name) is not None]
+        if len(present) != 1:
+            has = " and ".join(present) or "none of them"
             raise ValueError(f"needs exactly one of regex, approx and any_of, has {has}")
         if self.any_of == []:
             raise ValueError("any_of needs at least one value")
@@ -189,7 +189,7 @@ Match = Annotated[
 
 
 class ArgRule(DataModel):
-    """What counts as the same for an argument of a tool, in a case, in a set, or everywhere.
+    """Rule for values of a tool's argument that count as the same, in a case, in a set, or everywhere.
 
     What each match means, and which rule applies, is told in `rules`.
     """

@@ -1,4 +1,4 @@
-"""What every model of eval data is derived from, and how it is written."""
+"""Base classes of the models of eval data, and how models are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run may spend."""
+"""Budget of a run."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Amount:
-    """What model calls have spent, as budgets count it."""
+    """Spending of model calls, as budgets count it."""
 
     usd: float = 0.0
-    """Of the calls with a known price."""
+    """US dollars of the calls with a known price."""
     tokens: float = 0.0
 
     @classmethod
@@ -45,7 +45,7 @@ class Amount:
         """The part of it that is known."""
         if spending is None:
             return cls()
-        return cls(spending.cost.usd or 0.0, sum(one.tokens.total or 0 for one in spending.models))
+        return cls(spending.cost.usd or 0.0, sum(model.tokens.total or 0 for model in spending.models))
 
     def in_unit(self, unit: Literal["USD", "tok"]) -> float:
         return self.usd if unit == "USD" else self.tokens
@@ -54,14 +54,14 @@ class Amount:
         return Amount(self.usd + other.usd, self.tokens + other.tokens)
 
     def beyond(self, other: Amount) -> Amount:
-        """What is more than another amount."""
+        """The part that exceeds another amount."""
         return Amount(max(self.usd - other.usd, 0.0), max(self.tokens - other.tokens, 0.0))
 
 
 def parse_budget(text: str) -> Budget:
     """`5USD`, `0.5 USD`, `2Mtok`, `500ktok`. Raises ValueError for anything else."""
-    found = _FORM.fullmatch(text.strip())
-    amount = float(found[1]) * _UNITS[found[2].lower()] if found else 0.0
-    if found is None or not amount or (found[3].lower() == "usd" and found[2]):
+    match = _FORM.fullmatch(text.strip())
+    amount = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
+    if match is None or not amount or (match[3].lower() == "usd" and match[2]):
         raise ValueError(f"wanted is {WANTED_BUDGET}")
-    return Budget(amount, "USD" if found[3].lower() == "usd" else "tok")
+    return Budget(amount, "USD" if match[3].lower() == "usd" else "tok")

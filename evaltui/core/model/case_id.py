@@ -59,8 +59,8 @@ def required_field(
     value = data.get(key)
     if isinstance(value, kind):
         return value
-    wanted = "a string" if kind is str else "a list"
-    message = f"must be {wanted}, is {in_words(value)}" if key in data else "missing"
+    expected = "a string" if kind is str else "a list"
+    message = f"must be {expected}, is {in_words(value)}" if key in data else "missing"
     problems.append(Problem.error((*path[:-1], key), message))
     return None
 
@@ -70,9 +70,9 @@ def outline_of(case: Any) -> CaseOutline:
     if not isinstance(case, dict):
         problem = Problem.error((), f"must be an object, is {in_words(case)}")
         return CaseOutline(None, 0, problems=(problem,))
-    found: list[Problem] = []
-    eval_id = required_field(case, ("eval_id",), str, found)
-    problems = tuple(found)
+    id_problems: list[Problem] = []
+    eval_id = required_field(case, ("eval_id",), str, id_problems)
+    problems = tuple(id_problems)
     conversation = _get(case, "conversation")
     if isinstance(conversation, list):
         texts = [_texts(_get(turn, "user_content")) for turn in conversation]
@@ -114,11 +114,11 @@ def _calls(conversation: list[Any]) -> dict[str, list[Any]]:
     for turn in conversation:
         intermediate = _get(turn, "intermediate_data")
         uses, events = _get(intermediate, "tool_uses"), _get(intermediate, "invocation_events")
-        found = list(uses) if isinstance(uses, list) else []
+        turn_calls = list(uses) if isinstance(uses, list) else []
         for event in events if isinstance(events, list) else []:
             content = event.get("content") if isinstance(event, dict) else None
-            found += [_get(part, "function_call") for part in _parts(content)]
-        for call in found:
+            turn_calls += [_get(part, "function_call") for part in _parts(content)]
+        for call in turn_calls:
             if isinstance(call, dict) and isinstance(name := call.get("name"), str):
                 # Ten thousand cases share a few names.
                 calls.setdefault(sys.intern(name), []).append(call.get("args"))
@@ -132,12 +132,12 @@ _GIVEN = ("session_input", "conversation_scenario")
 def given_fingerprint(case: Any, stubs: Sequence[Any] = ()) -> str:
     """Fingerprint of what the agent gets of a case, which is JSON data in either spelling of keys, and of the
     tool results that the case stubs."""
-    given: dict[str, Any] = {name: _get(case, name) for name in _GIVEN}
+    inputs: dict[str, Any] = {name: _get(case, name) for name in _GIVEN}
     turns = _get(case, "conversation")
-    given["said"] = [_get(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
+    inputs["said"] = [_get(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
     if stubs:
-        given["stubs"] = stubs
-    return fingerprint(json.dumps(given, sort_keys=True, separators=(",", ":")))
+        inputs["stubs"] = stubs
+    return fingerprint(json.dumps(inputs, sort_keys=True, separators=(",", ":")))
 
 
 _TIMES_AND_IDS: dict[str, Any] = {
@@ -149,7 +149,8 @@ _TIMES_AND_IDS: dict[str, Any] = {
 
 
 def case_fingerprint(case: EvalCase) -> str:
-    """Of everything a case says: what the user does, what is expected, and where the session begins.
+    """Fingerprint of all data of a case: the user's messages, the expectations, and the session's first
+    state.
 
     How its file spells keys, and when it was written, makes no difference.
     """

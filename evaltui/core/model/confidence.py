@@ -30,13 +30,13 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a sequential test says of the repeats of a case."""
+    """Decision of a sequential test on the repeats of a case."""
 
     answer: Answer
     level: float = field(metadata={"serialization_alias": "confidence"})
-    """Of `--confidence`."""
+    """Value of `--confidence`."""
     max_runs: int
-    """Of `--max-runs`."""
+    """Value of `--max-runs`."""
     low: float
     """Up to this pass rate the case does not pass."""
     high: float

@@ -171,7 +171,7 @@ class EvalMetric(_Camel):
     threshold: float | None = None
     """None where the metric has no verdict."""
     criterion: BaseCriterion | None = None
-    """What else the config says of it."""
+    """The criterion, with the options that the config gives the metric."""
     custom_function_path: str | None = None
     """`module.function` of a metric of the user's, None for a built-in one."""
     # ADK has no such field in what functions receive.
@@ -211,7 +211,7 @@ class CustomMetricConfig(_Camel):
 
     code_config: CodeConfig
     metric_info: MetricInfo | None = None
-    """What scores it gives; None where the config does not say."""
+    """Scores that the metric gives; None where the config does not say."""
     description: str = ""
 
 
@@ -245,7 +245,7 @@ class TaggedCase(_Strict):
     case: StrictStr
     """The id of the case."""
     tags: list[Tag]
-    """What it can be selected by, and is counted by in reports."""
+    """Tags by which the case can be selected, and is counted in reports."""
 
 
 PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
@@ -274,18 +274,18 @@ Rate = Annotated[
 
 
 class OwnPrice(_Strict):
-    """What a model costs, in US dollars per million tokens."""
+    """Price of a model, in US dollars per million tokens."""
 
     input_mtok: Rate
-    """Of input."""
+    """Price of input."""
     output_mtok: Rate
-    """Of output, thoughts included."""
+    """Price of output, thoughts included."""
     cached_input_mtok: Rate | None = None
-    """Of input that the provider had in its cache; None: as other input."""
+    """Price of input that the provider had in its cache; None: as other input."""
 
 
 class EvaltuiBlock(_Strict):
-    """What ADK has no place for. Keys of later versions are refused rather than silently ignored."""
+    """Settings that ADK has no place for. Keys of later versions are refused rather than silently ignored."""
 
     criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
     """Metrics that ADK does not have, by name."""
@@ -312,11 +312,11 @@ class EvaltuiBlock(_Strict):
     tools: dict[StrictStr, ToolMode] = Field(default_factory=dict)
     """Which tools are called, recorded or stubbed, by name."""
     prices: dict[StrictStr, OwnPrice] = Field(default_factory=dict)
-    """What models cost, by name; of others the list price holds."""
+    """Prices of models by name; other models have their list price."""
 
 
 class EvalConfig(_Camel):
-    """What a set is scored by."""
+    """Criteria and settings that a set is scored by."""
 
     criteria: dict[str, Threshold | BaseCriterion] = Field(default_factory=dict)
     """By the metric's name its threshold, or an object with `threshold`."""
@@ -325,9 +325,9 @@ class EvalConfig(_Camel):
     user_simulator_config: SimulatorConfig | None = None
     """Who plays the users of scenarios."""
     live_model_config: dict[str, Any] | None = None
-    """Of live (audio) runs, which evaltui does not do."""
+    """Settings of live (audio) runs, which evaltui does not do."""
     evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
-    """What ADK has no place for."""
+    """Settings that ADK has no place for."""
 
     @field_validator("criteria", mode="before")
     @classmethod
@@ -335,7 +335,7 @@ class EvalConfig(_Camel):
         # Criteria of other classes, ADK's among them, as a config file has them: metrics read the keys.
         if not isinstance(value, dict):
             return value
-        return {name: criterion_data(one) for name, one in value.items()}
+        return {name: criterion_data(criterion) for name, criterion in value.items()}
 
     @field_validator("evaltui", mode="before", json_schema_input_type=EvaltuiBlock | None)
     @classmethod
@@ -362,11 +362,11 @@ class EvalConfig(_Camel):
 
     def tags(self, eval_set_id: str) -> dict[str, tuple[str, ...]]:
         """The tags of the cases of a set."""
-        entries = ((one.set, one.case, one.tags) for one in self.evaltui.tags)
+        entries = ((entry.set, entry.case, entry.tags) for entry in self.evaltui.tags)
         return tags_by_case(entries, eval_set_id)
 
     def scoring(self) -> dict[str, Any]:
-        """What cases are scored by, as JSON without defaults and tags."""
+        """The settings that cases are scored by, as JSON without defaults and tags."""
         untagged = self.evaltui.model_copy(update={"tags": []})
         return self.model_copy(update={"evaltui": untagged}).model_dump(mode="json", exclude_defaults=True)
 

@@ -1,4 +1,4 @@
-"""What is said and called in a turn: contents and their parts, as google-genai has them.
+"""Texts and calls of a turn: contents and their parts, as google-genai has them.
 
 They read and write what its types do, and read those themselves. Of what is in few files, such as images and
 code, the values are google-genai's own.
@@ -97,14 +97,14 @@ class FunctionCall(_Genai):
 
 
 class FunctionResponse(_Genai):
-    """What a tool returned."""
+    """Response of a tool."""
 
     __pydantic_extra__: dict[Annotated[str, GenaiField("FunctionResponse")], Any]
     will_continue: bool | None = None
     scheduling: FunctionResponseScheduling | None = None
     parts: list[FunctionResponsePart] | None = None
     id: str | None = None
-    """That of its call."""
+    """Id of its call."""
     name: str | None = None
     """The tool."""
     response: dict[str, Any] | None = None
@@ -152,7 +152,7 @@ class UsageMetadata(_Genai):
     __pydantic_extra__: dict[Annotated[str, GenaiField("GenerateContentResponseUsageMetadata")], Any]
     cache_tokens_details: list[ModalityTokenCount] | None = None
     cached_content_token_count: int | None = None
-    """Of the prompt, those that the service had already."""
+    """Tokens of the prompt that the service had in its cache."""
     candidates_token_count: int | None = None
     candidates_tokens_details: list[ModalityTokenCount] | None = None
     prompt_token_count: int | None = None

@@ -70,13 +70,15 @@ def _by_name(value: Any) -> Any:
 
 
 MatchTypeByName = Annotated[
-    MatchType, BeforeValidator(_by_name), PlainSerializer(lambda one: one.name, when_used="json")
+    MatchType,
+    BeforeValidator(_by_name),
+    PlainSerializer(lambda match_type: match_type.name, when_used="json"),
 ]
 """A match type, also by its name."""
 
 
 class ToolTrajectoryCriterion(BaseCriterion):
-    """What counts as the expected calls."""
+    """Criterion of tool trajectories: the calls that count as the expected ones."""
 
     MatchType: ClassVar[type[MatchType]] = MatchType
     match_type: MatchTypeByName = MatchType.EXACT

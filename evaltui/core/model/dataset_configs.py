@@ -53,7 +53,11 @@ def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
     ]
     if problems:
         return None, problems
-    definitions = {one["name"]: one for one in custom if isinstance(one, Mapping) and "name" in one}
+    definitions = {
+        definition["name"]: definition
+        for definition in custom
+        if isinstance(definition, Mapping) and "name" in definition
+    }
     criteria: Json = {}
     not_evaluated: dict[str, str] = {}
     for index, name in enumerate(names):

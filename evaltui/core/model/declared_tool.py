@@ -27,15 +27,15 @@ class DeclaredTool:
     @cached_property
     def properties(self) -> Mapping[str, Any]:
         """The schema of each argument, without references."""
-        found = (self.parameters or {}).get("properties")
-        if not isinstance(found, Mapping):
+        members = (self.parameters or {}).get("properties")
+        if not isinstance(members, Mapping):
             return {}
-        return {name: inlined(schema, self.parameters or {}) for name, schema in found.items()}
+        return {name: inlined(schema, self.parameters or {}) for name, schema in members.items()}
 
     @property
     def required(self) -> list[str]:
-        found = (self.parameters or {}).get("required")
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        names = (self.parameters or {}).get("required")
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:

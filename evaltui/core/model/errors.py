@@ -54,7 +54,7 @@ class ErrorInfo:
     turn: int | None = field(default=None, compare=False, metadata={"exclude": True})
     """The turn in which it was raised, 0-based; None outside of turns. Not in reports."""
     kind: ErrorKind | None = field(kw_only=True)
-    """What had to be otherwise; None where it is not known, as in results of google-adk."""
+    """The kind of cause; None where it is not known, as in results of google-adk."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ErrorInfo:

@@ -66,13 +66,13 @@ class Rubric(_Strict):
     """Unique among the rubrics of a case and its turns."""
     rubric_content: RubricContent
     description: str | None = None
-    """What it is about, for people."""
+    """Description for people."""
     type: str | None = None
     """Which metrics take it, such as `FINAL_RESPONSE_QUALITY`; None for those that take every rubric."""
 
 
 class RubricScore(_Strict):
-    """What a judge says of a rubric."""
+    """Score that a judge gives for a rubric."""
 
     rubric_id: StrictStr
     rationale: str | None = None
@@ -121,7 +121,7 @@ class InvocationEvent(_Lenient):
 
 
 class InvocationEvents(_Strict):
-    """What happened in a turn, event by event: how runs are recorded."""
+    """Events of a turn, in order: the form in which runs are recorded."""
 
     invocation_events: list[InvocationEvent] = Field(default_factory=list)
 
@@ -144,9 +144,9 @@ class Invocation(_Strict):
     """One turn: what the user said, and what the agent did or is expected to do. Durations in seconds."""
 
     invocation_id: StrictStr = ""
-    """What the framework called the turn; it is not compared."""
+    """Id of the turn in the framework; it is not compared."""
     user_content: Content
-    """What the user says."""
+    """Message of the user."""
     final_response: Content | None = None
     """The last answer; None expects none."""
     intermediate_data: Intermediate | None = None
@@ -155,23 +155,23 @@ class Invocation(_Strict):
     creation_timestamp: float = 0.0
     """Seconds since 1970."""
     duration: float | None = None
-    """Of the whole turn."""
+    """Seconds of the whole turn."""
     model_duration: float | None = None
-    """Of its model calls."""
+    """Seconds of its model calls."""
     tool_duration: float | None = None
-    """Of its tool calls."""
+    """Seconds of its tool calls."""
     rubrics: list[Rubric] | None = None
     """For this turn, besides those of the case."""
     app_details: AppDetails | None = None
-    """What each agent was told, as it ran."""
+    """Instructions and tools of each agent, as it ran."""
     _untold: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _returned: tuple[str, Invocation] | None = PrivateAttr(default=None)
     _ran: dict[str, Any] | None = PrivateAttr(default=None)
 
     @property
     def untold(self) -> Mapping[str, str]:
-        """What is unknown of a turn that was run, such as `answers` (see `core.model.events`), each with what
-        brings it. No file has it."""
+        """Unknown parts of a turn that was run, such as `answers` (see `core.model.events`), each with its
+        remedy. No file has them."""
         # Every metric asks it of every turn: as an attribute, pydantic would look for it for far longer.
         private = self.__pydantic_private__
         untold: Mapping[str, str] = private["_untold"] if private else {}
@@ -237,7 +237,7 @@ class ConversationScenario(_Strict):
     starting_prompt: StrictStr
     """The user's first message."""
     conversation_plan: StrictStr
-    """What the simulated user is after, and when it is done."""
+    """Goal of the simulated user, and when it is reached."""
     user_persona: str | UserPersona | None = None
     """One of google-adk's by name, or a persona written out."""
 
@@ -351,7 +351,7 @@ def full_text(content: Content | None) -> str:
 
 
 def user_text(content: Content | None) -> str:
-    """What the user says, and what they respond to calls that wait, one per line."""
+    """The message of the user, and their responses to calls that wait, one per line."""
     parts = (content.parts if content else None) or []
     responses = [part.function_response for part in parts if part.function_response]
     described = [describe_response(response.model_dump(mode="json")) for response in responses]
@@ -374,7 +374,7 @@ def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
 
 
 def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
-    """What the turn holds besides the scored text; the author of thoughts is THOUGHT."""
+    """The texts of the turn besides the scored text; the author of thoughts is THOUGHT."""
     thought = "" if thoughts else _thoughts(invocation)
     texts = texts_before(invocation, thoughts=thoughts)
     return tuple(AuthoredText(*text) for text in ((*texts, (THOUGHT, thought)) if thought else texts))

@@ -1,4 +1,4 @@
-"""What happens while an agent works, in order: one vocabulary for chat, eval, run log and trace.
+"""Events of an agent's work, in order: one vocabulary for chat, eval, run log and trace.
 
 An agent framework reports *steps* (ADK calls them events): one step may hold text, several calls and usage
 at once. A step is split into one `Event` per thing that happened, and `core.conversation` puts steps together
@@ -23,22 +23,22 @@ CALLS = "tool calls"
 MODEL_CALLS = "model calls"
 """In `data["untold"]` of a user's message: nobody sees the model calls of the turn where they happen."""
 SOME_MODEL_CALLS = "some model calls"
-"""As MODEL_CALLS: further ones than those that are told of may have been made."""
+"""Unknown as MODEL_CALLS: there may be more model calls than the reported ones."""
 
 ARGUMENTS = "arguments"
-"""As CALLS: calls are known by name, and what they were made with is not."""
+"""Unknown as CALLS: arguments of calls whose names are known."""
 ANSWERS = "answers"
-"""As CALLS: what the agent said is not known."""
+"""Unknown as CALLS: the response of the agent."""
 RESULTS = "tool results"
-"""As CALLS: what tools returned is not known, of one call at least."""
+"""Unknown as CALLS: the response of at least one tool."""
 TEXTS = "intermediate responses"
-"""As CALLS: what the agent said before its response is not known."""
+"""Unknown as CALLS: texts of the agent before its response."""
 USER_MESSAGE = "the user's message"
-"""As CALLS: what the user said is not known."""
+"""Unknown as CALLS: the message of the user."""
 TURN = "the turn"
-"""As CALLS: an expected turn that was not held, or was not recorded."""
+"""Unknown as CALLS: an expected turn that was not run, or was not recorded."""
 UNEXPECTED = "an expectation"
-"""As CALLS: a turn that was held, and that no turn of the case is for."""
+"""Unknown as CALLS: the expectation of a turn that was run, and that no turn of the case is for."""
 
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
 # that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.
@@ -72,9 +72,8 @@ class Event:
     agent: str = ""
     """The author."""
     data: Json = field(default_factory=dict)
-    """What its kind has besides. Events split from one step all have `data["step"]`, the step's id; the first
-    also has what the step as a whole has (see `Step`).
-    """
+    """Further data of its kind. Events split from one step all have `data["step"]`, the step's id; the
+    first also has the data of the step as a whole (see `Step`)."""
     usage: Json | None = None
     """Tokens, as genai's usage metadata."""
     id: str = ""
@@ -88,7 +87,7 @@ class Event:
     duration: float | None = None
     """Seconds; None where it took none or nobody knows."""
     path: str = ""
-    """Of the case's file, as in `CaseId`."""
+    """Path of the case's file, as in `CaseId`."""
     set: str = ""
     """The id of the set."""
     case: str = ""
@@ -117,8 +116,8 @@ class Event:
         """Raises ValueError for an unknown kind; unknown keys (of a later version) are ignored."""
         if data.get("kind") not in KINDS:
             raise ValueError(f"not an event: kind {data.get('kind')!r}")
-        known = data if data.keys() <= _NAMES else {name: data[name] for name in _FIELDS if name in data}
-        return cls(**known)
+        fields = data if data.keys() <= _NAMES else {name: data[name] for name in _FIELDS if name in data}
+        return cls(**fields)
 
 
 _FIELDS = tuple(item.name for item in fields(Event))
@@ -160,7 +159,7 @@ class Step:
     error_code: str | None = None
     error_message: str | None = None
     framework: Json | None = None
-    """What only the agent framework understands, and needs to go on from here."""
+    """Data that only the agent framework understands, and needs to continue."""
     output: Any = None
     """A value that an agent or a node of a workflow returns, as JSON; None for none."""
     node: str = ""
@@ -168,7 +167,7 @@ class Step:
     answers: bool = False
     """Whether `output` is the value that the agent as a whole returns in its turn."""
     untold: tuple[str, ...] = ()
-    """What the agent keeps to itself of the turn, such as CALLS: unknown, not empty."""
+    """Parts of the turn that the agent does not report, such as CALLS: unknown, not empty."""
     remedies: Mapping[str, str] | None = None
     """By what is untold what brings it, a sentence without its dot; None where nobody knows."""
 
@@ -181,8 +180,8 @@ class Step:
         """Whether the text of the step is its output, such as JSON that a model wrote by a schema."""
         if self.output is None:
             return False
-        said = (part["text"] for part in self.parts if part.get("text") and not part.get("thought"))
-        return is_output("".join(said), self.output)
+        texts = (part["text"] for part in self.parts if part.get("text") and not part.get("thought"))
+        return is_output("".join(texts), self.output)
 
     def to_json(self) -> Json:
         return {
@@ -210,7 +209,7 @@ def tool_call(name: str, args: Mapping[str, Any] | None = None, *, id: str = "",
 
 
 def tool_result(name: str, response: Any, *, id: str = "", agent: str = "") -> Event:
-    """What a tool returned; anything but a dict is wrapped as `{"result": ...}`."""
+    """The event of a tool's response; anything but a dict is wrapped as `{"result": ...}`."""
     result: Json = {
         "name": name,
         "response": response if isinstance(response, dict) else {"result": response},
@@ -249,9 +248,9 @@ def output_content(output: Any) -> Json:
 
 def describe_response(response: Any) -> str:
     """A function response in one line: `response to adk_request_input: {"result": "Ada"}`."""
-    given = response if isinstance(response, Mapping) else {}
-    shown = show_value(given.get("response"), _LONGEST_RESPONSE)
-    return f"response to {visible(str(given.get('name') or '?'))}: {shown}"
+    data = response if isinstance(response, Mapping) else {}
+    shown = show_value(data.get("response"), _LONGEST_RESPONSE)
+    return f"response to {visible(str(data.get('name') or '?'))}: {shown}"
 
 
 STEP_FIELDS = {
@@ -284,16 +283,16 @@ def split(step: Step) -> list[Event]:
         shared |= _fields_of(step, OUTPUT_FIELDS)
     usage = step.usage
     events: list[Event] = []
-    for thing in (*_things_said(step), *_effects(step)):
+    for part in (*_things_said(step), *_effects(step)):
         events.append(
             Event(
-                thing.kind,
-                thing.content,
+                part.kind,
+                part.content,
                 agent=step.author,
-                data={**(thing.data or {}), **shared, "step": step.id},
+                data={**(part.data or {}), **shared, "step": step.id},
                 usage=usage,
-                id=thing.id,
-                parent=thing.parent,
+                id=part.id,
+                parent=part.parent,
                 branch=step.branch,
                 turn=step.turn,
             )

@@ -1,4 +1,4 @@
-"""What a file beside eval sets is, by its data, and what to do with it."""
+"""Kinds of files beside eval sets, recognized by their data, and advice for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FileKind:
     recognises: Callable[[Any], bool]
     """Whether JSON or YAML data is of this kind, right or wrong."""
     advice: str
-    """What to do with such a file, as a sentence without its period."""
+    """Advice for such a file, as a sentence without its period."""
 
     @property
     def sentence(self) -> str:

@@ -21,8 +21,8 @@ class GenaiType:
     name: str
 
     def imported(self) -> type[Any]:
-        found: type[Any] = getattr(import_module("google.genai.types"), self.name)
-        return found
+        genai_type: type[Any] = getattr(import_module("google.genai.types"), self.name)
+        return genai_type
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -63,9 +63,9 @@ class GenaiField:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(self._known, core_schema.str_schema())
+        return core_schema.no_info_after_validator_function(self._checked_key, core_schema.str_schema())
 
-    def _known(self, key: str) -> str:
+    def _checked_key(self, key: str) -> str:
         fields = GenaiType(self.model).imported().model_fields
         if not any(key in (name, field.alias) for name, field in fields.items()):
             raise PydanticKnownError("extra_forbidden")

@@ -57,9 +57,9 @@ def _item(items: list[Any], index: int) -> Any:
     return items[index] if index < len(items) else ABSENT
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(value: Any, other: Any) -> bool:
     """Equality of decoded JSON as in google-adk: `1 == 1.0 == True`. What is absent equals nothing."""
-    return one is not ABSENT and other is not ABSENT and bool(one == other)
+    return value is not ABSENT and other is not ABSENT and bool(value == other)
 
 
 def frozen(value: Any) -> Hashable:
@@ -85,8 +85,8 @@ def without(value: Any, places: Collection[JsonPath]) -> Any:
     if isinstance(value, list):
         return [
             item
-            for index, given in enumerate(value)
-            if (item := without(given, inside.get(index, ()))) is not ABSENT
+            for index, entry in enumerate(value)
+            if (item := without(entry, inside.get(index, ()))) is not ABSENT
         ]
     return value
 
@@ -104,15 +104,15 @@ def spelt(name: str, data: Mapping[str, Any]) -> str:
 
 def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
     """A path of snake_case keys with the keys that the data has."""
-    found: JsonPath = ()
+    spelt_path: JsonPath = ()
     for step in path:
         key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
-        found = (*found, key)
+        spelt_path = (*spelt_path, key)
         if isinstance(data, dict):
             data = data.get(key)
         elif isinstance(data, list) and isinstance(step, int):
             data = data[step]
-    return found
+    return spelt_path
 
 
 def dicts(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -133,8 +133,8 @@ def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> 
 def members_of(data: Mapping[str, Any], name: str, kind: Any) -> dict[str, Any]:
     """A member that is an object of such members, empty where there is none. Raises ValueError."""
     values: dict[str, Any] = member(data, name, dict, {})
-    for one in values:
-        member(values, one, kind)
+    for key in values:
+        member(values, key, kind)
     return values
 
 

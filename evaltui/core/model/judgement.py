@@ -1,4 +1,4 @@
-"""What judges found, and who they are."""
+"""Judgements, and the judges that made them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Evidence:
     """A text that speaks for or against what was judged."""
 
     kind: str
-    """What it does, such as `contradicting`."""
+    """Kind of evidence, such as `contradicting`."""
     text: str
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a judge found of one subject: an answer, a rubric, a sentence."""
+    """Judgement of one subject: an answer, a rubric, a sentence."""
 
     id: str
     """The rubric's or the sentence's; "" for an answer."""

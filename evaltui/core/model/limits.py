@@ -17,7 +17,7 @@ _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 @dataclass(frozen=True)
 class Limit:
-    """What all models whose names match may be asked together; None is no limit."""
+    """Limit for all models whose names match, together; None is no limit."""
 
     model: str
     """A pattern for the name of the model, such as `gemini-*`."""
@@ -48,7 +48,7 @@ class Limit:
         return {key: value for key in KEYS if (value := getattr(self, key)) is not None}
 
     def __str__(self) -> str:
-        """As `parse_limit` reads it."""
+        """The limit in the form that `parse_limit` reads."""
         return f"{self.model}:{','.join(f'{key}={_shown(value)}' for key, value in self.to_json().items())}"
 
 
@@ -90,8 +90,8 @@ def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
     for key, value in values.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if not is_number or value <= 0 or (key == "concurrent" and value != int(value)):
-            wanted = "a whole number" if key == "concurrent" else "a number"
-            raise ValueError(f"{key} ({KEYS[key]}) is not {wanted} above 0")
+            number_kind = "a whole number" if key == "concurrent" else "a number"
+            raise ValueError(f"{key} ({KEYS[key]}) is not {number_kind} above 0")
     rpm, tpm, concurrent = (values.get(key) for key in ("rpm", "tpm", "concurrent"))
     return Limit(
         model,
@@ -105,21 +105,21 @@ def limits_of(table: Any) -> tuple[Limit, ...]:
     """The limits of a table such as `{"gemini-*": {"rpm": 600}}`. Raises ValueError that says why not."""
     if not isinstance(table, Mapping):
         raise ValueError('no table of limits by model, e.g. "gemini-*" = {rpm = 600}')
-    found = []
+    limits = []
     for model, values in table.items():
         if not isinstance(values, Mapping):
             raise ValueError(f"{model} has no table of limits: {', '.join(KEYS)}")
         try:
-            found.append(limit_of(model, values))
+            limits.append(limit_of(model, values))
         except ValueError as error:
             raise ValueError(f"{model}: {error}") from None
-    return tuple(found)
+    return tuple(limits)
 
 
 def _number(text: str) -> float:
     """`600`, `1.5M`, `250k`; NaN for what is none."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?|\d{1,3}e\d{1,2})([km]?)", text.strip().lower())
-    return float(found[1]) * _UNITS[found[2]] if found else math.nan
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?|\d{1,3}e\d{1,2})([km]?)", text.strip().lower())
+    return float(match[1]) * _UNITS[match[2]] if match else math.nan
 
 
 def _shown(value: float) -> str:

@@ -57,14 +57,14 @@ def _errors(model: type[BaseModel], data: Any, error: ValidationError) -> list[P
     for details in error.errors(include_url=False, include_input=False):
         if details["type"] == "json_invalid":
             return [_not_text(data, str(details.get("ctx", {}).get("error", details["msg"])))]
-        found = _place(data, details)
-        by_path.setdefault(found.path, []).append(found)
+        entry = _place(data, details)
+        by_path.setdefault(entry.path, []).append(entry)
     # Of a union, pydantic reports every member: the ones that fit less than another say nothing.
     inner = {path[:length] for path in by_path for length in range(len(path))}
     return [
         Problem.error(path, _sentence(model, data, group))
         for path, group in by_path.items()
-        if not (path in inner and all(_expected(found) for found in group))
+        if not (path in inner and all(_expected(entry) for entry in group))
     ]
 
 
@@ -109,15 +109,15 @@ _LIMITS = {
 }
 
 
-def _expected(found: _Found) -> str | None:
-    """What should stand where something else stands; None for other kinds of error."""
-    if found.type in _LIMITS:
-        return _LIMITS[found.type].format(**found.context)
-    return _EXPECTED.get(found.type.split("_")[0])
+def _expected(entry: _Found) -> str | None:
+    """The expected value in words; None for other kinds of error."""
+    if entry.type in _LIMITS:
+        return _LIMITS[entry.type].format(**entry.context)
+    return _EXPECTED.get(entry.type.split("_")[0])
 
 
 def _sentence(model: type[BaseModel], data: Any, group: Sequence[_Found]) -> str:
-    expected = list(dict.fromkeys(text for found in group if (text := _expected(found))))
+    expected = list(dict.fromkeys(text for entry in group if (text := _expected(entry))))
     if expected:
         value = group[0].value
         sentence = f"must be {' or '.join(expected)}, is {in_words(value)}"
@@ -125,23 +125,23 @@ def _sentence(model: type[BaseModel], data: Any, group: Sequence[_Found]) -> str
             text = json.dumps(value, ensure_ascii=False)
             sentence += f'; write {{"parts": [{{"text": {text}}}]}}'
         return sentence
-    found = group[0]
-    match found.type:
-        case "missing" if found.path and isinstance(found.details["loc"][-1], int):
-            return f"has too few entries: needs {found.details['loc'][-1] + 1}"
+    entry = group[0]
+    match entry.type:
+        case "missing" if entry.path and isinstance(entry.details["loc"][-1], int):
+            return f"has too few entries: needs {entry.details['loc'][-1] + 1}"
         case "missing":
             return "missing"
         case "extra_forbidden":
-            return _unknown_key(model, data, found.path)
+            return _unknown_key(model, data, entry.path)
         case "value_error":
-            return str(found.context["error"])
+            return str(entry.context["error"])
         case "too_long":
-            most, length = found.context["max_length"], found.context["actual_length"]
+            most, length = entry.context["max_length"], entry.context["actual_length"]
             return f"has too many entries: {length} instead of {most}"
         case "bytes_invalid_encoding":
             return "must be base64 data, which this text is not"
         case _:
-            message = found.details["msg"]
+            message = entry.details["msg"]
             return message[:1].lower() + message[1:]
 
 
@@ -151,7 +151,7 @@ def _unknown_key(model: type[BaseModel], data: Any, path: JsonPath) -> str:
     for step in parent:
         siblings = siblings[step]
     models = _models_at(model, tuple(parent))
-    fields = [names for one in models for names in spellings(one)]
+    fields = [names for candidate in models for names in spellings(candidate)]
     for names in fields:
         present = [spelling for spelling in names if spelling in siblings and spelling != key]
         if key in names and present:
@@ -214,8 +214,8 @@ def _models_at(annotation: Any, path: JsonPath) -> list[type[BaseModel]]:
     """The models that may stand at a path, going by annotations."""
     candidates = [annotation]
     for step in path:
-        candidates = [inner for one in candidates for inner in _inside(one, step)]
-    return [model for one in candidates for model in _alternatives(one) if _is_model(model)]
+        candidates = [inner for candidate in candidates for inner in _inside(candidate, step)]
+    return [model for candidate in candidates for model in _alternatives(candidate) if _is_model(model)]
 
 
 def objects_in(
@@ -230,10 +230,15 @@ def _objects_in(
 ) -> Iterator[tuple[JsonPath, dict[str, Any], list[type[BaseModel]]]]:
     steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for step, value in steps:
-        if inner := [one for annotation in annotations for one in _inside(annotation, step)]:
+        if inner := [candidate for annotation in annotations for candidate in _inside(annotation, step)]:
             yield from _objects_in(inner, value, (*path, step))
     if isinstance(data, dict):
-        models = [one for annotation in annotations for one in _alternatives(annotation) if _is_model(one)]
+        models = [
+            candidate
+            for annotation in annotations
+            for candidate in _alternatives(annotation)
+            if _is_model(candidate)
+        ]
         if models:
             yield path, data, models
 
@@ -252,10 +257,10 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
 
 
 def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
-    for one in _alternatives(annotation):
-        origin, arguments = get_origin(one), get_args(one)
-        if _is_model(one):
-            fields: dict[str, FieldInfo] = one.model_fields
+    for alternative in _alternatives(annotation):
+        origin, arguments = get_origin(alternative), get_args(alternative)
+        if _is_model(alternative):
+            fields: dict[str, FieldInfo] = alternative.model_fields
             yield from (field.annotation for name, field in fields.items() if step in (name, field.alias))
         elif origin is tuple and isinstance(step, int) and step < len(arguments):
             yield arguments[step]

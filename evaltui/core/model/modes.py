@@ -1,4 +1,4 @@
-"""What users choose from: when models and tools are asked, how turns are scored, which personas there are."""
+"""Choices of users: when models and tools are asked, how turns are scored, which personas there are."""
 
 from __future__ import annotations
 

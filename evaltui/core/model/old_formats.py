@@ -27,7 +27,7 @@ FORMATS: Mapping[Format, str] = {
     "old test": "of an old format",
     "old eval set": "of an old format",
 }
-"""What a file of a format is, after "is"."""
+"""The name of a format, to follow "is"."""
 
 _CALLS_KEY, _RESPONSES_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
 _TURN_KEYS = ("query", _CALLS_KEY, _RESPONSES_KEY, "reference")
@@ -171,7 +171,8 @@ def with_authors(data: Any) -> Any:
         responses = turn.get(_RESPONSES_KEY)
         if isinstance(responses, list):
             turn[_RESPONSES_KEY] = [
-                {"author": "agent", "text": one} if isinstance(one, str) else one for one in responses
+                {"author": "agent", "text": response} if isinstance(response, str) else response
+                for response in responses
             ]
     return data
 
@@ -180,8 +181,8 @@ def texts_without_author(data: Any) -> Iterator[Problem]:
     """Warnings for what `with_authors` changes."""
     for turn, path in _turns(data):
         responses = turn.get(_RESPONSES_KEY)
-        for index, one in enumerate(responses if isinstance(responses, list) else ()):
-            if isinstance(one, str):
+        for index, response in enumerate(responses if isinstance(responses, list) else ()):
+            if isinstance(response, str):
                 yield Problem(
                     Severity.WARNING, (*path, _RESPONSES_KEY, index), "no author is given; agent is taken"
                 )
@@ -189,17 +190,17 @@ def texts_without_author(data: Any) -> Iterator[Problem]:
 
 def left_out(data: Any) -> Iterator[Problem]:
     """Warnings for the keys of an old format that an eval set has no place for, with their values."""
-    found: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
+    objects: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
     if kind_of(data) == "old eval set":
-        found += [(session, (index,), _SESSION_KEYS) for index, session in dicts(data)]
+        objects += [(session, (index,), _SESSION_KEYS) for index, session in dicts(data)]
     for turn, path in _turns(data):
-        found.append((turn, path, _TURN_KEYS))
+        objects.append((turn, path, _TURN_KEYS))
         for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_RESPONSES_KEY, ("author", "text"))):
             inner = turn.get(key)
             entries = dicts(inner) if isinstance(inner, list) else ()
-            found += [(entry, (*path, key, index), fields) for index, entry in entries]
-    for item, path, known in found:
-        for key in (key for key in item if key not in known):
+            objects += [(entry, (*path, key, index), fields) for index, entry in entries]
+    for item, path, allowed in objects:
+        for key in (key for key in item if key not in allowed):
             message = f"an eval set has no place for it; left out: {show_value(item[key], _LONGEST_VALUE)}"
             yield Problem.warning((*path, key), message)
 
@@ -223,9 +224,9 @@ def _each(
     problems: list[Problem] = []
     for index, item in enumerate(items):
         if isinstance(item, dict):
-            result, found = convert(item, (*path, index))
+            result, item_problems = convert(item, (*path, index))
             converted.append(result)
-            problems += found
+            problems += item_problems
         else:
             problems.append(Problem.error((*path, index), f"must be an object, is {in_words(item)}"))
     return converted, problems

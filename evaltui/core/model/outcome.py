@@ -1,4 +1,4 @@
-"""What came out: the results of a metric, a repeat, a case and a run, and how they add up."""
+"""Results of a metric, a repeat, a case and a run, and their totals."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class Status(StrEnum):
 
 WORST_FIRST = (Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY, Status.PASSED)
 
-Outcome = Annotated[Status, WithJsonSchema({"enum": [one.value for one in Status][:-1], "type": "string"})]
+Outcome = Annotated[
+    Status, WithJsonSchema({"enum": [status.value for status in Status][:-1], "type": "string"})
+]
 """The status of a case or a repeat, which is never INFORMATIONAL."""
 
 
@@ -75,7 +77,7 @@ def verdict_of(status: Status, *, is_met: bool) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class InvocationScore:
-    """What one metric says of one turn."""
+    """Score of one turn by one metric."""
 
     score: float | None
     """None where there is none."""
@@ -83,12 +85,12 @@ class InvocationScore:
     reason: str = ""
     """Why it is not better, or not there."""
     judgements: tuple[Judgement, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
-    """What a judge found to say so."""
+    """Judgements that the score is based on."""
 
 
 @dataclass(frozen=True, repr=False, slots=True)
 class MetricResult:
-    """What one metric says of a case."""
+    """Result of one metric for a case."""
 
     name: str
     score: float | None
@@ -100,7 +102,7 @@ class MetricResult:
     reason: str = ""
     """Why it is not better, or not there."""
     error: ErrorInfo | None = None
-    """What was raised, where it is an ERROR; where it is NOT_EVALUATED, for want of answers of a judge."""
+    """The error that was raised, where it is an ERROR; where it is NOT_EVALUATED, that of a judge."""
     details: dict[str, float | None] = field(default_factory=dict)
     """The parts of a compound value, such as tokens."""
     judge: JudgedBy | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
@@ -127,7 +129,7 @@ class MetricResult:
 
 
 def _against(result: CaseResult | RepeatResult) -> Iterator[str]:
-    """What speaks against a result, in a few words each."""
+    """The faults of a result, in a few words each."""
     if result.error is not None:
         yield str(result.error)
     for metric in result.metrics:
@@ -146,7 +148,7 @@ class ArgDiff:
     """One argument on both sides."""
 
     path: str = field(metadata=HOLDS_TEXT)
-    """Such as `filter.as_of` or `items[0]`; "" for the arguments as a whole."""
+    """Path such as `filter.as_of` or `items[0]`; "" for the arguments as a whole."""
     op: ArgOp
     """`same` also where a rule lets the difference pass."""
     expected: Any
@@ -162,7 +164,7 @@ class Call:
     """A tool call; ids say nothing."""
 
     name: str
-    """Of the tool."""
+    """Name of the tool."""
     args: dict[str, Any] | None
     """None is not `{}`."""
 
@@ -186,9 +188,9 @@ class CallDiff:
     actual: Call | None
     """None for a missing call."""
     args: tuple[ArgDiff, ...] = ()
-    """Of a changed call, and of one that counts as the same because of rules."""
+    """Differences of a changed call, and of one that counts as the same because of rules."""
     place: int | None = field(default=None, metadata=NOT_REPORTED)
-    """Of a call that is out of order: its place among the expected ones, from 0."""
+    """Place of an out-of-order call among the expected ones, from 0."""
 
 
 Expectation = Literal[
@@ -201,8 +203,8 @@ class TurnResult:
     """One turn, expectation against reality."""
 
     expectation: Expectation
-    """What the case says of the turn's calls. Of a turn whose user is `simulated` nothing is expected;
-    `unknown` are the calls of an agent that does not send them."""
+    """Expectation of the turn's calls. Of a turn whose user is `simulated` nothing is expected; `unknown`
+    are the calls of an agent that does not send them."""
     calls: tuple[CallDiff, ...]
     """Expected and actual calls, aligned."""
     response: ResponseDiff
@@ -230,7 +232,7 @@ class StateDiff:
     """A key of the final session state that is not what the case asks for."""
 
     path: str = field(metadata=HOLDS_TEXT)
-    """Such as `user.name`."""
+    """Path such as `user.name`."""
     expected: Any
     actual: Any
     """None where it is absent."""
@@ -243,7 +245,7 @@ class RepeatResult:
     status: Outcome
     metrics: tuple[MetricResult, ...] = ()
     error: ErrorInfo | None = None
-    """What ended it, None where it came to its end."""
+    """The error that ended it, None where it came to its end."""
     actual: tuple[Annotated[Invocation, _AS_IT_RAN], ...] = ()
     """The turns as they ran, as invocations of an eval set."""
     turns: tuple[TurnResult, ...] = field(default=(), metadata=NOT_REPORTED)
@@ -263,31 +265,32 @@ class RepeatResult:
     recorded: str = field(default="", metadata=NOT_REPORTED)
     """The fingerprint of its recording, as the run has used or made it; "" for a run without recordings."""
     session_id: str = field(default="", metadata=NOT_REPORTED)
-    """What the agent framework called the session; "" where nobody knows."""
+    """Id of the session in the agent framework; "" where it is unknown."""
     user_id: str = field(default="", metadata=NOT_REPORTED)
-    """As `session_id`."""
+    """Id of the user in the agent framework; "" where it is unknown."""
     spent: Spending | None = None
-    """What its model calls cost; None where nobody knows."""
+    """Spending of its model calls; None where it is unknown."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
+    """Reason for the end of a simulated user's conversation; "" for other cases, and where it came to no
+    end."""
 
     _keys = keys_first("status", "error")
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
-        """What made it an ERROR or kept it from being evaluated: what ended it, else the errors of its
-        metrics; empty for other results."""
+        """Errors that made it an ERROR or kept it from being evaluated: the error that ended it, else those
+        of its metrics; empty for other results."""
         if self.status not in (Status.ERROR, Status.NOT_EVALUATED):
             return ()
         if self.error is not None:
             return (self.error,)
-        found = (one.error for one in self.metrics if one.status is self.status)
-        return tuple(one for one in found if one is not None)
+        errors = (metric.error for metric in self.metrics if metric.status is self.status)
+        return tuple(error for error in errors if error is not None)
 
     @property
     def error_kinds(self) -> tuple[ErrorKind | None, ...]:
         """The kind of each of its errors, each once."""
-        return tuple(dict.fromkeys(one.kind for one in self.errors))
+        return tuple(dict.fromkeys(error.kind for error in self.errors))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {'; '.join((self.status, *_against(self)))}>"
@@ -320,7 +323,7 @@ class TrajectoryGroup:
     @computed_field
     @property
     def status(self) -> Outcome:
-        """What all of them came out as; FLAKY where the same calls had different verdicts."""
+        """The status of all its repeats; FLAKY where the same calls had different verdicts."""
         return self.statuses[0] if len(set(self.statuses)) == 1 else Status.FLAKY
 
     _keys = keys_first("repeats", "status")
@@ -364,7 +367,7 @@ class CaseResult:
     eval_id: str
     status: Outcome
     metrics: tuple[MetricResult, ...] = ()
-    """Those of the repeat that decides, as are error, turns, state and what stopped it."""
+    """Metrics of the deciding repeat, as are error, turns, state and `stopped`."""
     error: ErrorInfo | None = None
     eval_set_id: str = ""
     turns: tuple[TurnResult, ...] = ()
@@ -376,15 +379,15 @@ class CaseResult:
     policy_met: bool = field(default=True, metadata=NOT_REPORTED)
     """Whether they passed often enough for that."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """What ended the conversation with a simulated user."""
+    """Reason for the end of a conversation with a simulated user."""
     path: str = ""
     """Its file, relative to the folder of the agent; "" where nobody knows."""
     decision: Decision | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
-    """What a sequential test says of its runs; None where their number was fixed."""
+    """Decision of the sequential test over its runs; None where their number was fixed."""
     reason: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """Why a selected case has no result, `did not run`; "" where it has one."""
     tags: tuple[str, ...] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
-    """As its config gave them when it was run; None outside of reports."""
+    """Tags in its config when it was run; None outside of reports."""
 
     @classmethod
     def not_run(cls, case: CaseId, eval_set_id: str) -> CaseResult:
@@ -411,14 +414,14 @@ class CaseResult:
     @computed_field
     @property
     def rate(self) -> Rate | None:
-        """Of its repeats that were evaluated; None where none was."""
+        """Pass rate of its evaluated repeats; None where none was evaluated."""
         return rate_of(self.passed_repeats, self.evaluated_repeats)
 
     @computed_field
     @property
     def pass_rates(self) -> tuple[PassRate, ...]:
-        """Of its repeats that were evaluated; what had an error did not pass. None in reports of a single
-        repeat."""
+        """Pass rates of its evaluated repeats; a repeat with an error did not pass. None in reports of a
+        single repeat."""
         return pass_rates(self.evaluated_repeats, self.passed_repeats)
 
     @computed_field
@@ -452,12 +455,12 @@ class CaseResult:
     @computed_field
     @property
     def spent(self) -> Spending | None:
-        """What all its repeats cost; None where nobody knows."""
+        """Spending of all its repeats; None where it is unknown."""
         return total(repeat.spent for repeat in self.repeats)
 
     @property
     def seconds(self) -> float:
-        """Those of all repeats."""
+        """Seconds of all repeats."""
         return sum(repeat.seconds for repeat in self.repeats)
 
     @property
@@ -495,11 +498,11 @@ class CaseResult:
         return is_open and judged
 
     def metric(self, name: str) -> MetricResult:
-        """What a metric says of it. Raises KeyError for one that was not asked for."""
-        found = {one.name: one for one in self.metrics}
-        if name not in found:
-            raise KeyError(f"{self.eval_id} has no metric {name}; it has {', '.join(found) or 'none'}")
-        return found[name]
+        """The result of a metric. Raises KeyError for one that was not asked for."""
+        results = {metric.name: metric for metric in self.metrics}
+        if name not in results:
+            raise KeyError(f"{self.eval_id} has no metric {name}; it has {', '.join(results) or 'none'}")
+        return results[name]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.in_words}>"

@@ -20,7 +20,7 @@ _KNOWN = (
 
 def placeholders(template: str) -> set[str]:
     """The names in a text. Raises ValueError for any other markup: it would reach the model as it stands."""
-    found = set()
+    names = set()
     for markup in _MARKUP.finditer(template):
         placeholder = _PLACEHOLDER.fullmatch(markup[0])
         if placeholder is None or placeholder[1] not in _KNOWN:
@@ -28,10 +28,10 @@ def placeholders(template: str) -> set[str]:
                 f"unknown markup {markup[0]}. Placeholders are "
                 f"{', '.join(f'{{{{ {name} }}}}' for name in _KNOWN)}; {{{{ persona }}}} is the whole persona"
             )
-        found.add(placeholder[1])
-    return found
+        names.add(placeholder[1])
+    return names
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
     """The text with these names replaced; what a value holds is inserted as it is, and other names stay."""
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)

@@ -96,7 +96,8 @@ class Problem:
         return self.file not in (None, str(path))
 
     def beside(self, path: Path) -> str:
-        """As text of the file with this path; one of another file names it: `test_config.json:1: no JSON`."""
+        """The problem as text of the file with this path; one of another file names it:
+        `test_config.json:1: no JSON`."""
         if self.file is None or not self.is_elsewhere(path):
             return str(self)
         return replace(self, file=Path(self.file).name).located()
@@ -104,7 +105,7 @@ class Problem:
     def located(self, severity: str = "") -> str:
         """`a.evalset.json:41: error: eval_cases[2].eval_id: missing`; no severity where it is empty."""
         sentence = f"{severity}: {self.sentence}" if severity else self.sentence
-        place = ":".join(str(one) for one in (self.file, self.line) if one)
+        place = ":".join(str(part) for part in (self.file, self.line) if part)
         return f"{place}: {sentence}" if place else sentence
 
 
@@ -117,7 +118,7 @@ class EvalSetError(ValueError):
 
 
 class SelectionError(ValueError):
-    """What was asked for does not exist, is ambiguous, or is empty; the message is one line for the user."""
+    """The selection does not exist, is ambiguous, or is empty; the message is one line for the user."""
 
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w:-]*")
@@ -144,10 +145,10 @@ def likely_typos(
     Other unknown keys are the user's own: where this is called, ADK tolerates them.
     """
     fields = [tuple(field) for field in fields]
-    known = {spelling for field in fields for spelling in field}
+    spellings = {spelling for field in fields for spelling in field}
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
-        if key not in known and (hit := nearest(key, absent, likeness=0.75)):
+        if key not in spellings and (hit := nearest(key, absent, likeness=0.75)):
             yield Problem.warning(
                 (*path, key), f"unknown key. Did you mean {visible(hit)}?", rule=LintRule.UNKNOWN_KEY
             )
@@ -165,11 +166,11 @@ def unknown_keys(
     """Warnings for all keys that are no field, with the field that was probably meant."""
     fields = [tuple(field) for field in fields]
     typos = {problem.path[-1]: problem for problem in likely_typos(data, fields, path)}
-    known = {spelling for field in fields for spelling in field}
+    spellings = {spelling for field in fields for spelling in field}
     for key in data:
         if key in typos:
             yield typos[key]
-        elif key not in known and not key.startswith(_COMMENT):
+        elif key not in spellings and not key.startswith(_COMMENT):
             yield Problem.warning((*path, key), IGNORED, rule=LintRule.UNKNOWN_KEY)
 
 

@@ -47,13 +47,13 @@ class Patience:
             raise SlowRegexError(pattern)
         began = time.monotonic()
         try:
-            found = regex.fullmatch(pattern, text, timeout=self.left, concurrent=True)
+            match = regex.fullmatch(pattern, text, timeout=self.left, concurrent=True)
         except (TimeoutError, MemoryError):
             self.left = 0.0
             _remember(pattern, text)
             raise SlowRegexError(pattern) from None
         self.left -= time.monotonic() - began
-        return found is not None
+        return match is not None
 
 
 def _remember(pattern: str, text: str) -> None:
@@ -80,7 +80,7 @@ def is_slow(pattern: str) -> bool:
     """Whether it takes very long on a short text: a few dozen times one of its letters, then what it cannot
     have, and the pattern itself: what it looks for first is in there."""
     letters = dict.fromkeys(
-        _OF_KIND[found["kind"]] if found["kind"] else found["plain"] for found in _PLAIN.finditer(pattern)
+        _OF_KIND[match["kind"]] if match["kind"] else match["plain"] for match in _PLAIN.finditer(pattern)
     )
     try:
         for letter in [*letters, "a"][:_MOST_PROBES]:

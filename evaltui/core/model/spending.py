@@ -1,4 +1,4 @@
-"""What model calls cost: tokens by kind and US dollars, by who asked and by model, and how they add up."""
+"""Spending on model calls: tokens by kind and US dollars, by payer and by model, and their totals."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Number = TypeVar("Number", int, float)
 
 
 def _sum_of_known(values: Iterable[Number | None]) -> Number | None:
-    known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers[1:], numbers[0]) if numbers else None
 
 
-def known_sum(one: Number | None, other: Number | None) -> Number | None:
+def known_sum(number: Number | None, other: Number | None) -> Number | None:
     """The sum of two numbers as far as they are known; None where neither is."""
-    if one is None:
+    if number is None:
         return other
-    return one if other is None else one + other
+    return number if other is None else number + other
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Tokens:
     input: int | None = None
     """With the cached ones."""
     cached: int | None = None
-    """Those of the input that came from the provider's cache."""
+    """Input tokens that came from the provider's cache."""
     thoughts: int | None = None
-    """Those of the output that are thoughts."""
+    """Output tokens that are thoughts."""
     output: int | None = None
     """With the thoughts."""
 
@@ -63,9 +63,11 @@ class Cost:
     """US dollars, as far as they are known."""
 
     usd: Dollars | None = None
-    """Of the calls with a known price; 0 where none cost anything, None where no price is known."""
+    """US dollars of the calls with a known price; 0 where none cost anything, None where no price is known.
+    """
     saved_usd: Dollars | None = None
-    """What replayed calls would have cost; None where there are none, or their price is not known."""
+    """US dollars that replayed calls would have cost; None where there are none, or their price is not
+    known."""
     unpriced: int = 0
     """Calls that cost an unknown amount."""
     unseen: int = 0
@@ -87,8 +89,8 @@ class Cost:
         """`$0.011 + 3 unpriced calls`, without what was saved."""
         unknown = [counted(self.unpriced, "unpriced call")] if self.unpriced else []
         unknown += ["unseen calls of the agent"] if self.unseen else []
-        known = [show_money(self.usd)] if self.usd is not None else []
-        return " + ".join([*known, *unknown]) or UNKNOWN
+        priced = [show_money(self.usd)] if self.usd is not None else []
+        return " + ".join([*priced, *unknown]) or UNKNOWN
 
     def __str__(self) -> str:
         """`$0.011 + 3 unpriced calls, saved $0.31`"""
@@ -117,7 +119,7 @@ class Cost:
 
     def shared_by(self, number: int) -> Cost:
         """The part of one of so many; what is not known of all is not known of it."""
-        usd, saved = (None if one is None else one / number for one in (self.usd, self.saved_usd))
+        usd, saved = (None if dollars is None else dollars / number for dollars in (self.usd, self.saved_usd))
         return replace(self, usd=usd, saved_usd=saved)
 
 
@@ -137,11 +139,11 @@ class KnownCost(Cost):
 
 @dataclass(frozen=True, slots=True)
 class ModelSpending:
-    """What one model cost one payer."""
+    """Spending of one payer on one model."""
 
     payer: Payer
     model: str
-    """As it was asked for; "" where nobody knows."""
+    """The requested model; "" where it is unknown."""
     calls: int = 0
     """Calls to the model, those included that failed."""
     replayed: int = 0
@@ -151,18 +153,18 @@ class ModelSpending:
     unpriced: int = 0
     """Calls that cost an unknown amount."""
     tokens: Tokens = Tokens()
-    """Of the calls."""
+    """Tokens of the calls."""
     saved_tokens: Tokens = Tokens()
-    """Of the replayed calls."""
+    """Tokens of the replayed calls."""
     usd: Dollars | None = None
-    """Of the calls with a known price; None where there are none."""
+    """US dollars of the calls with a known price; None where there are none."""
     saved_usd: Dollars | None = None
-    """What the replayed calls would have cost, as `usd`."""
+    """US dollars that the replayed calls would have cost, as `usd`."""
     prices: str = ""
     """Where the prices are from, such as `genai-prices 0.2.3`; "" where there are none."""
 
     def __add__(self, other: ModelSpending) -> ModelSpending:
-        """Of the same payer and model, and prices of the same source."""
+        """Adds spending of the same payer and model, with prices of the same source."""
         return ModelSpending(
             self.payer,
             self.model,
@@ -180,7 +182,7 @@ class ModelSpending:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a repeat, a case or a run cost. Empty, it asked no model, which costs nothing."""
+    """Spending of a repeat, a case or a run. Empty, it asked no model, which costs nothing."""
 
     models: tuple[ModelSpending, ...] = field(default=())
     """By payer and model, in the order in which they were first asked."""
@@ -189,18 +191,18 @@ class Spending:
 
     @property
     def cost(self) -> Cost:
-        known = (one.usd if one.usd is not None or one.unpriced else 0.0 for one in self.models)
+        dollars = (model.usd if model.usd is not None or model.unpriced else 0.0 for model in self.models)
         return Cost(
-            _sum_of_known(known) if self.models or self.unseen else 0.0,
-            _sum_of_known(one.saved_usd for one in self.models),
-            sum(one.unpriced for one in self.models),
+            _sum_of_known(dollars) if self.models or self.unseen else 0.0,
+            _sum_of_known(model.saved_usd for model in self.models),
+            sum(model.unpriced for model in self.models),
             self.unseen,
         )
 
     @property
     def costs(self) -> dict[Payer, Cost]:
         """By payer; that of the agent is always there."""
-        others: tuple[Payer, ...] = tuple(one.payer for one in self.models)
+        others: tuple[Payer, ...] = tuple(model.payer for model in self.models)
         return {payer: self.of(payer).cost for payer in ("agent", *others)}
 
     @computed_field
@@ -213,7 +215,8 @@ class Spending:
     @computed_field
     @property
     def saved_usd(self) -> Dollars | None:
-        """What replayed calls would have cost; None where there are none, or their price is not known."""
+        """US dollars that replayed calls would have cost; None where there are none, or their price is not
+        known."""
         return self.cost.saved_usd
 
     @computed_field
@@ -225,47 +228,47 @@ class Spending:
     @property
     def unmetered(self) -> int:
         """Calls of which nobody knows the tokens."""
-        return sum(one.unmetered for one in self.models)
+        return sum(model.unmetered for model in self.models)
 
     @property
     def calls(self) -> int:
-        return sum(one.calls for one in self.models)
+        return sum(model.calls for model in self.models)
 
     @property
     def replayed(self) -> int:
-        return sum(one.replayed for one in self.models)
+        return sum(model.replayed for model in self.models)
 
     @property
     def tokens(self) -> Tokens:
-        return reduce(Tokens.__add__, (one.tokens for one in self.models), Tokens())
+        return reduce(Tokens.__add__, (model.tokens for model in self.models), Tokens())
 
     @property
     def saved_tokens(self) -> Tokens:
-        return reduce(Tokens.__add__, (one.saved_tokens for one in self.models), Tokens())
+        return reduce(Tokens.__add__, (model.saved_tokens for model in self.models), Tokens())
 
     @computed_field
     @property
     def prices(self) -> tuple[str, ...]:
         """Where the prices are from, such as `genai-prices 0.2.3`."""
-        return tuple(dict.fromkeys(one.prices for one in self.models if one.prices))
+        return tuple(dict.fromkeys(model.prices for model in self.models if model.prices))
 
     _keys = keys_first("usd", "saved_usd", "unpriced", "unseen", "prices", "models")
 
     def of(self, payer: Payer) -> Spending:
-        """That of one payer alone."""
+        """The spending of one payer."""
         unseen = self.unseen if payer == "agent" else 0
-        return Spending(tuple(one for one in self.models if one.payer == payer), unseen)
+        return Spending(tuple(model for model in self.models if model.payer == payer), unseen)
 
     def __add__(self, other: Spending) -> Spending:
         if not other.models and not other.unseen:
             return self
         if not self.models and not self.unseen:
             return other
-        found: dict[tuple[str, str, str], ModelSpending] = {}
-        for one in (*self.models, *other.models):
-            key = one.payer, one.model, one.prices
-            found[key] = found[key] + one if key in found else one
-        return Spending(tuple(found.values()), self.unseen + other.unseen)
+        by_key: dict[tuple[str, str, str], ModelSpending] = {}
+        for entry in (*self.models, *other.models):
+            key = entry.payer, entry.model, entry.prices
+            by_key[key] = by_key[key] + entry if key in by_key else entry
+        return Spending(tuple(by_key.values()), self.unseen + other.unseen)
 
 
 def total(spent: Iterable[Spending | None]) -> Spending | None:
@@ -277,7 +280,7 @@ def total(spent: Iterable[Spending | None]) -> Spending | None:
 
 
 class RunningTotal:
-    """As `total`, of what comes one after the other."""
+    """Running `total` of values that come one after the other."""
 
     __slots__ = ("_is_known", "_sum")
 

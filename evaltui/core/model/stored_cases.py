@@ -31,7 +31,7 @@ class StoredCase:
     def __init__(self, text: str, value: Any = None) -> None:
         self.text = text
         self.problems: tuple[Problem, ...] | None = None
-        """What making a model of it has found, paths relative to the case; None while nobody made one."""
+        """Problems of its model, paths relative to the case; None before a model was made."""
         self._value = value
         self._outline: CaseOutline | None = None
         self._lines: int | None = None
@@ -65,7 +65,7 @@ class StoredCase:
         return json.loads(self.text)
 
     def data(self) -> Any:
-        """As `value`, not to be kept: of a thousand cases it is to be forgotten again."""
+        """The parsed case as `value`, which is not kept in memory."""
         return self._parsed() if self._value is None else self._value
 
     def model(self) -> EvalCase:
@@ -80,14 +80,14 @@ class StoredCase:
 
     @property
     def fingerprint(self) -> str:
-        """As `case_fingerprint`. Raises ValueError for what is no case."""
+        """The `case_fingerprint` of the case. Raises ValueError for what is no case."""
         if self._fingerprint is None:
             self._fingerprint = case_fingerprint(self.model())
         return self._fingerprint
 
     @property
     def outline(self) -> CaseOutline:
-        """What is known of it without a model."""
+        """The outline of the case, made without a model."""
         if self._outline is None:
             self._outline = outline_of(self.data())
         return self._outline
@@ -139,13 +139,13 @@ class StoredCases(Sequence["EvalCase"]):
         return self._stored
 
     def only(self, eval_ids: set[str]) -> StoredCases:
-        return StoredCases(one for one in self._stored if one.eval_id in eval_ids)
+        return StoredCases(case for case in self._stored if case.eval_id in eval_ids)
 
     def __len__(self) -> int:
         return len(self._stored)
 
     def __iter__(self) -> Iterator[EvalCase]:
-        return (one.model() for one in self._stored)
+        return (case.model() for case in self._stored)
 
     @overload
     def __getitem__(self, index: int) -> EvalCase: ...
@@ -194,14 +194,14 @@ class CaseList(list[Any]):
         return self.stored[index].value
 
     def __contains__(self, value: object) -> bool:
-        return any(one == value for one in self)
+        return any(case == value for case in self)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, CaseList) and self.stored == other.stored:
             return True
         if not isinstance(other, list) or len(self) != len(other):
             return False
-        return all(one == theirs for one, theirs in zip(self, other, strict=True))
+        return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
 
     def copy(self) -> list[Any]:
         return list(self)

@@ -10,7 +10,7 @@ from typing import Any
 from .json_values import dicts, list_at
 
 TAG_PATTERN = r'^[^\s,"#*?-][^\s,"#*?]*$'
-"""So that a tag can be typed in filters and on command lines as it is."""
+"""Pattern of tags that can be typed as they are, in filters and on command lines."""
 
 Tags = Mapping[str, tuple[str, ...]]
 """The tags of the cases of a set, by eval id, in the order in which they are written."""
@@ -39,14 +39,14 @@ def typed_tags_problem(text: str) -> str | None:
 
 def tags_in(config: Any, set_id: str) -> dict[str, tuple[str, ...]]:
     """The tags of the cases of a set in the parsed JSON of its config; what is none is passed over."""
-    found = (
+    entries = (
         (entry.get("set"), entry.get("case"), entry.get("tags"))
         for _, entry in dicts(list_at(config, ("evaltui", "tags")))
     )
     return tags_by_case(
         (
             (owner, case, [tag for tag in tags if isinstance(tag, str)])
-            for owner, case, tags in found
+            for owner, case, tags in entries
             if isinstance(owner, str) and isinstance(case, str) and isinstance(tags, list)
         ),
         set_id,
@@ -57,11 +57,11 @@ def tags_by_case(
     entries: Iterable[tuple[str, str, Iterable[str]]], set_id: str
 ) -> dict[str, tuple[str, ...]]:
     """The tags of the cases of a set, from `(set, case, tags)`; a case may have several entries."""
-    found: dict[str, dict[str, None]] = {}
+    by_case: dict[str, dict[str, None]] = {}
     for owner, case, tags in entries:
         if owner == set_id:
-            found.setdefault(case, {}).update(dict.fromkeys(tags))
-    return {case: tuple(tags) for case, tags in found.items() if tags}
+            by_case.setdefault(case, {}).update(dict.fromkeys(tags))
+    return {case: tuple(tags) for case, tags in by_case.items() if tags}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class TagChoice:
     """Which cases are meant, by their tags."""
 
     tagged: tuple[str, ...] = ()
-    """Those that have all of these."""
+    """Tags that a chosen case has, all of them."""
     not_tagged: tuple[str, ...] = ()
     """And none of these."""
 
@@ -77,13 +77,13 @@ class TagChoice:
         return bool(self.tagged or self.not_tagged)
 
     def __str__(self) -> str:
-        """As on the command line."""
+        """The choice as command-line options."""
         words = [f"--tag {tag}" for tag in self.tagged] + [f"--not-tag {tag}" for tag in self.not_tagged]
         return " ".join(words)
 
-    def unknown(self, known: Collection[str]) -> str | None:
+    def unknown(self, existing: Collection[str]) -> str | None:
         """The first of its tags that is not among these; None where all are."""
-        return next((tag for tag in (*self.tagged, *self.not_tagged) if tag not in known), None)
+        return next((tag for tag in (*self.tagged, *self.not_tagged) if tag not in existing), None)
 
     def keeps(self, tags: Collection[str]) -> bool:
         """Whether a case with these tags is meant."""

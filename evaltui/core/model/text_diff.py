@@ -28,7 +28,7 @@ class ResponseDiff:
     actual: str | None
     """None where none came."""
     score: float | None = None
-    """Of `response_match_score`, if it was asked for."""
+    """Score of `response_match_score`, if it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class IntermediateDiff:
     """A text before the response that is expected, that came, or both."""
 
     author: str
-    """Of the expected text; of the actual one where none is expected."""
+    """Author of the expected text; of the actual one where none is expected."""
     expected: str | None
     """None for a text that is not expected."""
     actual: str | None

@@ -1,4 +1,4 @@
-"""What cannot be right in an expected tool call, going by what the agent's tools declare.
+"""Checks of expected tool calls against the declarations of the agent's tools.
 
 Schemas are JSON schemas, in lower case as JSON schema has its types or in upper case as genai has them. A
 keyword that is not known here, and a reference that leads nowhere, allows everything.
@@ -73,14 +73,14 @@ def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
         return [Problem.error((), _unknown_tool(name, [tool.name for tool in tools]))]
     if tool.parameters is None:
         return []
-    given = {} if args is None else args
-    if not isinstance(given, dict):
-        return [Problem.error((), f"the arguments must be an object, are {in_words(given)}")]
-    return tool.check.problems(given)
+    arguments = {} if args is None else args
+    if not isinstance(arguments, dict):
+        return [Problem.error((), f"the arguments must be an object, are {in_words(arguments)}")]
+    return tool.check.problems(arguments)
 
 
 def check_value(schema: Schema, value: Any) -> list[Problem]:
-    """What a schema does not allow in a value; `()` is the value itself."""
+    """The problems of a value by a schema; `()` is the value itself."""
     return _Check(schema).problems(value)
 
 
@@ -95,12 +95,12 @@ def check_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Pro
     ]
 
 
-def _unknown_tool(name: str, known: Sequence[str]) -> str:
+def _unknown_tool(name: str, tool_names: Sequence[str]) -> str:
     if not name:
         return "the call names no tool"
-    hint = did_you_mean(name, known)
-    if not hint and len(known) <= _MOST_CHOICES:
-        hint = f". Its tools: {', '.join(known)}"
+    hint = did_you_mean(name, tool_names)
+    if not hint and len(tool_names) <= _MOST_CHOICES:
+        hint = f". Its tools: {', '.join(tool_names)}"
     return f"the agent has no tool {name!r}{hint}"
 
 
@@ -132,42 +132,45 @@ class _Check:
         neither knows nor forbids, too.
         """
         schema, reference = self._resolved(schema)
-        wanted = {"description": _wanted(schema)}
+        described = {"description": _expected_value(schema)}
         if depth > _DEEPEST:
-            return wanted
+            return described
         if reference:
-            return wanted | {"$ref": f"#/$defs/{self._defined(schema, reference, warns=warns)}"}
-        found = wanted | _kinds_and_choices(schema)
-        all_of, any_of = _list(schema, "allOf"), [one for name in _EITHER for one in _list(schema, name)]
+            return described | {"$ref": f"#/$defs/{self._defined(schema, reference, warns=warns)}"}
+        translated = described | _kinds_and_choices(schema)
+        all_of, any_of = (
+            _list(schema, "allOf"),
+            [subschema for name in _EITHER for subschema in _list(schema, name)],
+        )
         # What one part does not know, another may: only where there is a single one is it unknown.
         part = partial(self._translated, warns=warns and len(all_of) == 1, depth=depth + 1)
-        found |= {"allOf": [part(one) for one in all_of]} if all_of else {}
+        translated |= {"allOf": [part(subschema) for subschema in all_of]} if all_of else {}
         part = partial(self._translated, warns=False, depth=depth + 1)
-        found |= {"anyOf": [part(one) for one in any_of]} if any_of else {}
+        translated |= {"anyOf": [part(subschema) for subschema in any_of]} if any_of else {}
         part = partial(self._translated, warns=warns, depth=depth + 1)
         if "items" in schema:
-            found["items"] = part(schema["items"])
-        found |= self._members(schema, part, warns=warns, is_root=is_root)
+            translated["items"] = part(schema["items"])
+        translated |= self._members(schema, part, warns=warns, is_root=is_root)
         if schema.get("nullable") is True:
-            return wanted | {"if": {"type": "null"}, "else": found}
-        return found
+            return described | {"if": {"type": "null"}, "else": translated}
+        return translated
 
     def _members(
         self, schema: Schema, part: Callable[[Any], dict[str, Any]], *, warns: bool, is_root: bool
     ) -> dict[str, Any]:
         properties = _object(schema, "properties")
-        found: dict[str, Any] = {
+        members: dict[str, Any] = {
             "required": [name for name in _list(schema, "required") if isinstance(name, str)],
-            "properties": {name: part(one) for name, one in properties.items()},
+            "properties": {name: part(subschema) for name, subschema in properties.items()},
         }
         further = schema.get("additionalProperties", schema.get("additional_properties"))
         if isinstance(further, Mapping):
-            found["additionalProperties"] = part(further)
+            members["additionalProperties"] = part(further)
         elif further is False:
-            found["additionalProperties"] = False
+            members["additionalProperties"] = False
         elif further is None and warns and (properties or is_root):
-            found |= {"additionalProperties": False, "$comment": _NOT_FORBIDDEN}
-        return found
+            members |= {"additionalProperties": False, "$comment": _NOT_FORBIDDEN}
+        return members
 
     def _defined(self, schema: Schema, reference: str, *, warns: bool) -> str:
         """The name under which what a reference points to is among the definitions."""
@@ -178,18 +181,18 @@ class _Check:
 
     def _resolved(self, schema: Any) -> tuple[Schema, str]:
         """A schema with its reference followed, and the reference; {} where it cannot be read."""
-        found = ""
+        last_reference = ""
         for _ in range(_DEEPEST):
             if not isinstance(schema, Mapping):
                 return {}, ""
             reference = schema.get("$ref", schema.get("ref"))
             if not isinstance(reference, str):
-                return schema, found
+                return schema, last_reference
             target: Any = self._root
             for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
                 name = step.replace("~1", "/").replace("~0", "~")
                 target = target.get(name) if isinstance(target, Mapping) else None
-            schema, found = target, reference
+            schema, last_reference = target, reference
         return {}, ""
 
 
@@ -201,7 +204,8 @@ _RANKS = {"type": 0, "enum": 1}
 
 
 def _problems(errors: Sequence[ValidationError]) -> Iterator[Problem]:
-    """What jsonschema found, at paths from the value or, inside alternatives, from their place."""
+    """The errors of jsonschema as problems, at paths from the value or, inside alternatives, from their
+    place."""
     ranks: dict[JsonPath, int] = {}
     for error in errors:
         path = tuple(error.relative_path)
@@ -237,7 +241,7 @@ def _in_words(error: ValidationError) -> Iterator[Problem]:
             kind = Problem.warning if schema.get("$comment") == _NOT_FORBIDDEN else Problem.error
             for name in value:
                 if name not in members:
-                    absent = [one for one in members if one not in value]
+                    absent = [member for member in members if member not in value]
                     yield kind((name,), f"unknown argument{did_you_mean(name, absent)}")
         case "anyOf":
             yield from _no_alternative(error)
@@ -259,25 +263,27 @@ def _unquoted(error: ValidationError) -> str:
 
 def _no_alternative(error: ValidationError) -> Iterator[Problem]:
     of_each: dict[Any, list[ValidationError]] = {}
-    for one in error.context or ():
-        of_each.setdefault(one.relative_schema_path[0], []).append(one)
-    found = [list(_problems(errors)) for errors in of_each.values()]
+    for cause in error.context or ():
+        of_each.setdefault(cause.relative_schema_path[0], []).append(cause)
+    problem_lists = [list(_problems(errors)) for errors in of_each.values()]
     # The alternative that was meant has the right type, and something wrong deeper inside.
-    deeper = [problems for problems in found if all(problem.path for problem in problems)]
+    deeper = [problems for problems in problem_lists if all(problem.path for problem in problems)]
     if len(deeper) == 1:
         yield from deeper[0]
         return
     alternatives: Any = error.validator_value
-    wanted = " or ".join(dict.fromkeys(filter(None, (one["description"] for one in alternatives))))
+    expected = " or ".join(
+        dict.fromkeys(filter(None, (alternative["description"] for alternative in alternatives)))
+    )
     yield Problem.error(
-        (), f"must be {wanted}, is {in_words(error.instance)}" if wanted else "fits no alternative"
+        (), f"must be {expected}, is {in_words(error.instance)}" if expected else "fits no alternative"
     )
 
 
 def _kinds(schema: Schema) -> list[str]:
     """The types that a schema allows; none where it does not say, or says what is not known here."""
-    given = schema.get("type")
-    kinds = [str(kind).lower() for kind in (given if isinstance(given, list) else [given])]
+    declared = schema.get("type")
+    kinds = [str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])]
     return kinds if all(kind in _TYPES for kind in kinds) else []
 
 
@@ -292,8 +298,8 @@ def _kinds_and_choices(schema: Schema) -> dict[str, Any]:
     return ({"type": kinds} if kinds else {}) | ({"enum": allowed} if choices else {})
 
 
-def _wanted(schema: Schema) -> str:
-    """What a value must be, in words; "" where anything may be."""
+def _expected_value(schema: Schema) -> str:
+    """The expected value in words; "" where any value is allowed."""
     choices, kinds = _choices(schema), _kinds(schema)
     if choices:
         shown = [show_value(choice) for choice in choices[:_MOST_CHOICES]]

@@ -1,4 +1,4 @@
-"""What the schema of a tool says of a value: its types, its members, and what it begins with."""
+"""Values by the schema of a tool: their types, their members, and their initial value."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ _EMPTY: dict[str, Any] = {
 def inlined(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
     """A schema with what its references in `root` stand for in their place; {} where it goes too deep."""
     if isinstance(schema, list):
-        return [inlined(one, root, depth) for one in schema]
+        return [inlined(subschema, root, depth) for subschema in schema]
     if not isinstance(schema, Mapping):
         return schema
     if depth > _DEEPEST:
         return {}
     if isinstance(reference := schema.get("$ref", schema.get("ref")), str):
         return inlined(_at(root, reference), root, depth + 1)
-    return {name: inlined(one, root, depth + 1) for name, one in schema.items()}
+    return {name: inlined(subschema, root, depth + 1) for name, subschema in schema.items()}
 
 
 def _at(root: Mapping[str, Any], reference: str) -> Any:
-    found: Any = root
+    target: Any = root
     for step in reference.removeprefix("#").strip("/").split("/"):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return {} if found is root else found
+        target = target.get(step) if isinstance(target, Mapping) else None
+    return {} if target is root else target
 
 
 def kinds_of(schema: Any) -> set[str]:
     """The JSON types that a schema allows, as far as it says so at its top."""
     if not isinstance(schema, Mapping):
         return set()
-    given = schema.get("type")
-    if given is None:
-        return {kind for one in _either(schema) for kind in kinds_of(one)}
-    return {str(kind).lower() for kind in (given if isinstance(given, list) else [given])}
+    declared = schema.get("type")
+    if declared is None:
+        return {kind for alternative in _either(schema) for kind in kinds_of(alternative)}
+    return {str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])}
 
 
 def _either(schema: Mapping[str, Any]) -> list[Any]:
-    found = schema.get("anyOf", schema.get("any_of"))
-    return found if isinstance(found, list) else []
+    alternatives = schema.get("anyOf", schema.get("any_of"))
+    return alternatives if isinstance(alternatives, list) else []
 
 
 def member_schema(schema: Any, step: str | int) -> Any:
@@ -60,21 +60,28 @@ def member_schema(schema: Any, step: str | int) -> Any:
         return schema["items"]
     if isinstance(step, str) and step in properties_of(schema):
         return properties_of(schema)[step]
-    return next((found for one in _either(schema) if (found := member_schema(one, step)) is not None), None)
+    return next(
+        (
+            member
+            for alternative in _either(schema)
+            if (member := member_schema(alternative, step)) is not None
+        ),
+        None,
+    )
 
 
 def properties_of(schema: Any) -> Mapping[str, Any]:
     """The members that an object may have, by name, as far as that is known."""
     if not isinstance(schema, Mapping):
         return {}
-    if isinstance(found := schema.get("properties"), Mapping):
-        return found
-    return next((found for one in _either(schema) if (found := properties_of(one))), {})
+    if isinstance(members := schema.get("properties"), Mapping):
+        return members
+    return next((members for alternative in _either(schema) if (members := properties_of(alternative))), {})
 
 
 def first_value(schema: Any, depth: int = 0) -> Any:
-    """What a value begins with: its default, its first choice, or what is empty of its type; an object with
-    the members that it must have."""
+    """The initial value by a schema: its default, its first choice, or the empty value of its type; an
+    object with its required members."""
     if isinstance(schema, Mapping):
         if schema.get("default") is not None:
             return schema["default"]

@@ -1,4 +1,4 @@
-"""What is wrong with the data of an eval set, in sentences at the place where it is wrong.
+"""Problems in the data of an eval set, as sentences at their places.
 
 Errors are what google-adk 2.13 refuses, and ids and keys that are used twice. Warnings are what it takes
 without a word although it cannot work as meant. Paths are as the data spells them (snake_case or camelCase).
@@ -53,8 +53,8 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     eval_set, problems = _validate_head(data)
     cases: list[EvalCase] = []
     for index, raw in enumerate(raw_cases):
-        case, found = validate_case(raw)
-        problems += _below((cases_key, index), found)
+        case, case_problems = validate_case(raw)
+        problems += _below((cases_key, index), case_problems)
         if case is not None:
             cases.append(case)
     problems = merge_ignored([*problems, *_duplicate_ids(raw_cases, cases_key)])
@@ -65,7 +65,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 
 
 def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
-    """As `validate_eval_set`, but of the cases only their ids are looked at, and the set has none of them."""
+    """Validates as `validate_eval_set`, but of the cases only their ids; the set has no cases."""
     if not isinstance(data, dict):
         return None, [_not_a_set(data)]
     eval_set, problems = _validate_head(data)
@@ -84,7 +84,8 @@ def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
 
 
 def case_warnings(case: EvalCase) -> list[Problem]:
-    """What keeps a case from ever passing although ADK reads it; snake_case paths relative to the case."""
+    """Problems that keep a case from ever passing although ADK reads it; snake_case paths relative to the
+    case."""
     if case.conversation == []:
         return [Problem.warning(("conversation",), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)]
     problems: list[Problem] = []
@@ -193,10 +194,10 @@ def _items(data: Any, path: JsonPath) -> Iterator[tuple[Any, JsonPath]]:
 
 
 def _unknown_role(
-    content: Content | None, path: JsonPath, known: tuple[str | None, ...]
+    content: Content | None, path: JsonPath, roles: tuple[str | None, ...]
 ) -> Iterator[Problem]:
-    if content is not None and content.role not in known:
-        names = ", ".join(name for name in known if name)
+    if content is not None and content.role not in roles:
+        names = ", ".join(name for name in roles if name)
         yield Problem.warning(
             (*path, "role"), f"unknown role {content.role!r}; ADK knows {names}", rule=LintRule.UNKNOWN_ROLE
         )

@@ -40,11 +40,11 @@ class Variant:
 
     name: str
     changes: tuple[Change, ...] = ()
-    """Nothing: the agent as it is."""
+    """Changes of the agent; none: the agent as it is."""
     commit: str = ""
     """The one that `git` stands for, as far as it has been looked up."""
     places: tuple[tuple[str, str], ...] = ()
-    """Of changes that name a file or folder, by key: the path as seen from the agent's folder."""
+    """Paths of changes that name a file or folder, by key, as seen from the agent's folder."""
 
     def place(self, change: Change) -> str:
         """The file or folder of a change, as seen from the agent's folder."""

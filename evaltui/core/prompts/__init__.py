@@ -24,9 +24,9 @@ class Prompt:
         Raises ValueError where placeholders and values are not the same.
         """
         template = Template(self.template)
-        if (wanted := set(template.get_identifiers())) != set(values):
+        if (placeholders := set(template.get_identifiers())) != set(values):
             raise ValueError(
-                f"the prompt {self.id} has the placeholders {', '.join(sorted(wanted))}, "
+                f"the prompt {self.id} has the placeholders {', '.join(sorted(placeholders))}, "
                 f"and values were given for {', '.join(sorted(values))}"
             )
         return template.substitute(values)

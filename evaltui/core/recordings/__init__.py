@@ -1,1 +1,1 @@
-"""What models answered and tools returned, kept so that a run can be had again without asking them."""
+"""Recordings of models' answers and tools' responses, for repeating a run without asking them."""

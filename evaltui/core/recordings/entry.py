@@ -97,7 +97,7 @@ class JsonRequest:
     instruction: Any = ""
     tools: Sequence[Json] = ()
     config: Json = field(default_factory=dict)
-    """What else the answer depends on."""
+    """Further settings that the answer depends on."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +105,22 @@ class Fingerprints:
     """Short texts that are equal where requests are."""
 
     key: str
-    """Of the whole request."""
+    """Fingerprint of the whole request."""
     exact: str
-    """Of the request with its dates as they were: one that was today's by chance when it was recorded is not
-    today's tomorrow, and the request is the same.
-    """
+    """Fingerprint of the request with its dates as they were: a date that was today's by chance when it was
+    recorded is not today's tomorrow, and the request is the same."""
     instruction: str
     tools: str
     contents: tuple[str, ...]
-    """Of each content."""
+    """Fingerprint of each content."""
     request: JsonRequest
     """The request without what is volatile."""
     masked: str = ""
-    """Of the request without secrets, "" where it has none: see `fingerprints_without`."""
+    """Fingerprint of the request without secrets, "" where it has none: see `fingerprints_without`."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Those under which an answer may be kept, the surest one first."""
+        """The keys under which an answer may be recorded, the surest one first."""
         return tuple(dict.fromkeys(filter(None, (self.key, self.exact, self.masked))))
 
 
@@ -159,13 +158,13 @@ def fingerprints_without(request: JsonRequest, secrets: Secrets, now: datetime) 
     """
     plain = asdict(request)
     clean = secrets.without(plain)
-    kept = fingerprints(JsonRequest(**clean), now)
+    without_secrets = fingerprints(JsonRequest(**clean), now)
     if clean is plain:
-        return kept
+        return without_secrets
     pairs = zip(request.contents, clean["contents"], strict=True)
     contents = [new if _is_answer(old) else old for old, new in pairs]
     whole = fingerprints(replace(request, contents=contents), now)
-    return replace(kept, key=whole.key, exact=whole.exact, masked=kept.key)
+    return replace(without_secrets, key=whole.key, exact=whole.exact, masked=without_secrets.key)
 
 
 def _is_answer(content: Json) -> bool:
@@ -220,7 +219,7 @@ class ModelCall:
     responses: list[Json] = field(default_factory=list)
     """The framework's own, more than one where they were streamed."""
     error: Json | None = None
-    """What was raised after the responses."""
+    """The error that was raised after the responses."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -251,7 +250,7 @@ class ToolCall:
     removed: tuple[str, ...] = ()
     """The keys of the session state that it removed."""
     actions: Json = field(default_factory=dict)
-    """What else it wanted of its framework."""
+    """Further actions that the tool asked of its framework."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -319,32 +318,36 @@ def entry_from_json(data: Any) -> Entry | Shared:
         raise ValueError("`kind` is missing")
     if (kind := _KINDS.get(name)) is None:
         raise NewerRecordingError(f"unknown kind {name!r}")
-    given = {item.name: data[item.name] for item in fields(kind) if item.name in data}
-    if unknown := sorted(data.keys() - given.keys() - {"kind"}):
+    values = {item.name: data[item.name] for item in fields(kind) if item.name in data}
+    if unknown := sorted(data.keys() - values.keys() - {"kind"}):
         raise NewerRecordingError(f"unknown key {unknown[0]!r} in a {name} line")
     for item in fields(kind):
-        if item.name in given:
-            _check_type(item.name, str(item.type), given[item.name])
-    if "removed" in given:
-        given["removed"] = tuple(given["removed"])
+        if item.name in values:
+            _check_type(item.name, str(item.type), values[item.name])
+    if "removed" in values:
+        values["removed"] = tuple(values["removed"])
     try:
-        line = kind(**given)
+        line = kind(**values)
     except TypeError as error:
         raise ValueError(str(error)) from None
-    if (answer := _ANSWERS.get(name)) and answer not in given and not given.get("error"):
+    if (answer := _ANSWERS.get(name)) and answer not in values and not values.get("error"):
         raise ValueError(f"neither {answer} nor error")
     return line
 
 
 def _check_type(name: str, declared: str, value: Any) -> None:
     """Raises ValueError for a value of another type."""
-    wanted, item = _TYPES.get(declared), _ITEMS.get(declared)
-    if wanted is None or (value is None and declared.endswith("| None")):
+    expected_type, item = _TYPES.get(declared), _ITEMS.get(declared)
+    if expected_type is None or (value is None and declared.endswith("| None")):
         return
     # In Python, true is an int as well.
-    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-        raise ValueError(f"{name} is not a {wanted.__name__}")
-    if isinstance(value, list) and item is not None and not all(isinstance(one, item) for one in value):
+    if not isinstance(value, expected_type) or (expected_type is int and isinstance(value, bool)):
+        raise ValueError(f"{name} is not a {expected_type.__name__}")
+    if (
+        isinstance(value, list)
+        and item is not None
+        and not all(isinstance(element, item) for element in value)
+    ):
         raise ValueError(f"{name} has something that is not a {item.__name__}")
 
 
@@ -363,10 +366,10 @@ def shared_of(prints: Fingerprints) -> list[Shared]:
     return [*lines, Shared(prints.tools, tools=list(request.tools))] if request.tools else lines
 
 
-def new_contents(prints: Fingerprints, known: Collection[str]) -> Json:
+def new_contents(prints: Fingerprints, recorded: Collection[str]) -> Json:
     """The beginning of each content that is not `known` yet, by fingerprint."""
     pairs = zip(prints.contents, prints.request.contents, strict=True)
-    return {mark: describe(content) for mark, content in pairs if mark not in known}
+    return {mark: describe(content) for mark, content in pairs if mark not in recorded}
 
 
 def describe(content: Json) -> str:
@@ -386,7 +389,7 @@ def _describe_part(part: Json) -> str:
 
 
 def request_of(call: ModelCall, shared: Mapping[str, Shared]) -> JsonRequest:
-    """What is known of the request that an entry answers; contents are not."""
+    """The recorded parts of the request that an entry answers; contents are not recorded."""
     instruction, tools = shared.get(call.instruction), shared.get(call.tools)
     return JsonRequest(
         call.model,

@@ -1,4 +1,4 @@
-"""What was recorded of a run of a case, handed out again: asked the same the n-th time, the n-th answer.
+"""Playback of a recorded repeat of a case: the n-th time a request is made, it gets its n-th answer.
 
 A request that was not recorded differs from those that were: in what, in words.
 """
@@ -28,7 +28,8 @@ _MOST_SETTINGS = 3
 
 
 def nearest(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]) -> ModelCall:
-    """Of these, at least one, that which differs least: in as few respects, and as late, as possible."""
+    """The recorded call that differs least: in as few respects, and as late, as possible. There is at least
+    one."""
     return max(recorded, key=lambda entry: _likeness(prints, agent, entry))
 
 
@@ -39,7 +40,7 @@ def _likeness(prints: Fingerprints, agent: str, entry: ModelCall) -> tuple[float
     request = prints.request
     of_request = request.model, _instruction_id(prints), _tools_id(prints), request.config, agent
     of_entry = entry.model, entry.instruction, entry.tools, entry.config, entry.agent
-    settings = sum(one == other for one, other in zip(of_entry, of_request, strict=True))
+    settings = sum(setting == other for setting, other in zip(of_entry, of_request, strict=True))
     return settings + 3 * contents, same
 
 
@@ -123,7 +124,7 @@ def _shown(text: str) -> str:
 def _same_at_first(mine: Sequence[str], theirs: Sequence[str]) -> int:
     pairs = zip(mine, theirs, strict=False)
     shorter = min(len(mine), len(theirs))
-    return next((number for number, (one, other) in enumerate(pairs) if one != other), shorter)
+    return next((number for number, (mark, other) in enumerate(pairs) if mark != other), shorter)
 
 
 def _has_failed(entry: Entry) -> bool:
@@ -151,15 +152,15 @@ class Playback:
 
     def model_call(self, prints: Fingerprints, *, errors: bool) -> int | None:
         """The next recorded answer to a request; one that was an error only with `errors`."""
-        found = self._next(prints.keys)
-        if found is None:
+        number = self._next(prints.keys)
+        if number is None:
             return None
-        entry = self.entries[found]
-        return found if errors or not _has_failed(entry) else None
+        entry = self.entries[number]
+        return number if errors or not _has_failed(entry) else None
 
     def tool_call(self, tool: str, *args: Json) -> int | None:
         """The next recorded result of a call, whose arguments may have been kept in any of these ways."""
-        return self._next([call_key(tool, one) for one in args])
+        return self._next([call_key(tool, variant) for variant in args])
 
     def _next(self, keys: Sequence[str]) -> int | None:
         for key in dict.fromkeys(keys):
@@ -170,7 +171,7 @@ class Playback:
         return None
 
     def why_no_answer(self, prints: Fingerprints, agent: str) -> str:
-        """What is different between a request and the nearest one that was recorded."""
+        """The differences between a request and the nearest recorded one, in words."""
         recorded = [entry for entry in self.entries if isinstance(entry, ModelCall)]
         if not recorded:
             what = "judge response" if agent.startswith(JUDGE_OF) else "model call"
@@ -183,7 +184,7 @@ class Playback:
         return "; ".join(differences(prints, entry, self._shared, beginnings))
 
     def why_no_result(self, tool: str, args: Json) -> str:
-        """What is recorded of a tool instead of a call."""
+        """The recorded calls of a tool, in words, for a call that is not recorded."""
         key = call_key(tool, args)
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)

@@ -54,7 +54,7 @@ def config_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
 
 
 def _criterion(info: MetricInfo, anything: Schema, tools: list[Schema]) -> Schema:
-    """What a config says of a metric: a threshold or an object, of which the known options are proposed."""
+    """Schema of a metric in a config: a threshold or an object, for which the known options are proposed."""
     schema = {"description": info.meaning, **anything}
     options: Schema = {}
     for option in info.options:
@@ -70,12 +70,12 @@ def _add_option(options: Schema, option: Option, tools: list[Schema]) -> None:
 
 
 def _proposed(option: Option, tools: list[Schema]) -> Schema:
-    wanted: dict[str, Any] = {"description": option.meaning}
-    wanted |= {"enum": list(option.choices)} if option.choices else {"type": _TYPES[option.kind]}
+    described: dict[str, Any] = {"description": option.meaning}
+    described |= {"enum": list(option.choices)} if option.choices else {"type": _TYPES[option.kind]}
     if option.kind == "rubrics":
         fields = Rubric.model_json_schema(by_alias=False, mode="serialization")["properties"]
-        wanted["items"] = {"type": "object", "properties": {name: {} for name in fields}}
-    found = proposal(wanted)
+        described["items"] = {"type": "object", "properties": {name: {} for name in fields}}
+    schema = proposal(described)
     if option.path == ("tool",) and tools:
-        found["anyOf"] = [*tools, *found["anyOf"]]
-    return found | ({} if option.default is None else {"default": option.default})
+        schema["anyOf"] = [*tools, *schema["anyOf"]]
+    return schema | ({} if option.default is None else {"default": option.default})

@@ -41,13 +41,13 @@ _TRUTH = (
 def schema_of(kind: Any, title: str, use: Literal["read", "event", "report"] = "read") -> Schema:
     """The schema of a type that pydantic knows, with its docs: of what evaltui reads, or of what it writes
     into events, which lack what is not set, or into reports, which have every key."""
-    found = TypeAdapter(kind).json_schema(
+    generated = TypeAdapter(kind).json_schema(
         mode="validation" if use == "read" else "serialization",
         ref_template="#/definitions/{model}",
         schema_generator=_OfReports if use == "report" else _Generator,
     )
-    definitions = found.pop("$defs", {})
-    schema: Schema = {"$schema": DIALECT, **found, "title": title, "definitions": definitions}
+    definitions = generated.pop("$defs", {})
+    schema: Schema = {"$schema": DIALECT, **generated, "title": title, "definitions": definitions}
     return schema
 
 
@@ -56,13 +56,13 @@ class _Generator(GenerateJsonSchema):
         return False
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        found = super().model_schema(schema)
-        return _in_both_spellings(schema["cls"], found)
+        generated = super().model_schema(schema)
+        return _in_both_spellings(schema["cls"], generated)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        found = super().default_schema(schema)
+        generated = super().default_schema(schema)
         # Editors would write it for the user.
-        return {name: one for name, one in found.items() if name != "default" or one is not None}
+        return {name: value for name, value in generated.items() if name != "default" or value is not None}
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         return self._lenient(schema, super().float_schema(schema), _NUMBER, {"type": "boolean"})
@@ -74,37 +74,39 @@ class _Generator(GenerateJsonSchema):
         return self._lenient(schema, super().bool_schema(schema), *_TRUTH)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        found = super().enum_schema(schema)
-        own = [one for one in schema["cls"].__mro__ if one not in Enum.__mro__]
-        is_open = any("_missing_" in vars(one) for one in own)
-        return {"anyOf": [{"enum": found["enum"]}, {"type": "string"}]} if is_open else found
+        generated = super().enum_schema(schema)
+        own = [base for base in schema["cls"].__mro__ if base not in Enum.__mro__]
+        is_open = any("_missing_" in vars(base) for base in own)
+        return {"anyOf": [{"enum": generated["enum"]}, {"type": "string"}]} if is_open else generated
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
-        found = super().tagged_union_schema(schema)
+        generated = super().tagged_union_schema(schema)
         # What fits both, such as {}, is told apart by a function.
-        either = found.pop("oneOf", None)
-        found.pop("discriminator", None)
-        return found if either is None else {**found, "anyOf": either}
+        either = generated.pop("oneOf", None)
+        generated.pop("discriminator", None)
+        return generated if either is None else {**generated, "anyOf": either}
 
     def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
-        found = super().tuple_schema(schema)
-        items = found.pop("prefixItems", None)
-        return found if items is None else {**found, "items": items, "additionalItems": False}
+        generated = super().tuple_schema(schema)
+        items = generated.pop("prefixItems", None)
+        return generated if items is None else {**generated, "items": items, "additionalItems": False}
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        found = super().dataclass_schema(schema)
+        generated = super().dataclass_schema(schema)
         docs = field_docs(schema["cls"])
-        names = {one.get("serialization_alias"): one["name"] for one in schema["schema"].get("fields", ())}
-        properties = {
-            name: one | _described(docs.get(names.get(name, name)))
-            for name, one in found["properties"].items()
+        names = {
+            entry.get("serialization_alias"): entry["name"] for entry in schema["schema"].get("fields", ())
         }
-        return {**found, "properties": properties}
+        properties = {
+            name: entry | _described(docs.get(names.get(name, name)))
+            for name, entry in generated["properties"].items()
+        }
+        return {**generated, "properties": properties}
 
-    def _lenient(self, schema: Any, found: JsonSchemaValue, *also: Schema) -> JsonSchemaValue:
-        """What else pydantic takes for a number or a truth value where it is not strict."""
+    def _lenient(self, schema: Any, generated: JsonSchemaValue, *also: Schema) -> JsonSchemaValue:
+        """Adds the further values that pydantic accepts for a number or a boolean where it is not strict."""
         is_strict = schema.get("strict") or self.mode == "serialization"
-        return found if is_strict else {"anyOf": [found, *also]}
+        return generated if is_strict else {"anyOf": [generated, *also]}
 
 
 class _OfReports(_Generator):
@@ -112,47 +114,47 @@ class _OfReports(_Generator):
         return field.get("serialization_exclude_if") is None
 
     def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
-        found = super().dataclass_field_schema(schema)
-        return {k: v for k, v in found.items() if k != "default" or "serialization_exclude_if" in schema}
+        generated = super().dataclass_field_schema(schema)
+        return {k: v for k, v in generated.items() if k != "default" or "serialization_exclude_if" in schema}
 
     def ser_schema(self, schema: Any) -> JsonSchemaValue | None:
         # A serializer around another one changes the order of the keys only.
         return None if schema["type"] == "function-wrap" else super().ser_schema(schema)
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        found = super().dataclass_schema(schema)
-        properties = {name: _in_terms_of_json(one) for name, one in found["properties"].items()}
-        return {**_in_terms_of_json(found), "properties": properties}
+        generated = super().dataclass_schema(schema)
+        properties = {name: _in_terms_of_json(member) for name, member in generated["properties"].items()}
+        return {**_in_terms_of_json(generated), "properties": properties}
 
 
 def _in_terms_of_json(schema: Schema) -> Schema:
     """The schema of what is only written, with `null` for `None` in its description."""
-    found = {name: one for name, one in schema.items() if name != "readOnly"}
-    if text := found.get("description"):
-        found["description"] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
-    return found
+    written = {name: value for name, value in schema.items() if name != "readOnly"}
+    if text := written.get("description"):
+        written["description"] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
+    return written
 
 
 def _described(doc: str | None) -> Schema:
     return {"description": doc} if doc else {}
 
 
-def _in_both_spellings(model: type[BaseModel], found: JsonSchemaValue) -> JsonSchemaValue:
+def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
     """The schema of a model with each key in snake_case, too, where the model reads it; and with its docs."""
     both = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
-    docs, given = field_docs(model), found.get("properties", {})
+    docs, declared = field_docs(model), generated.get("properties", {})
     properties: Schema = {}
     twins: list[tuple[str, ...]] = []
     for name, field in model.model_fields.items():
         alias = field.alias or name
         names = (name, alias) if both and alias != name else (alias,)
-        schema = given[alias] | _described(docs.get(name))
+        schema = declared[alias] | _described(docs.get(name))
         properties |= dict.fromkeys(names, schema)
         if field.is_required():
             twins.append(names)
     required = [names[0] for names in twins if len(names) == 1]
     either = [{"anyOf": [{"required": [name]} for name in names]} for names in twins if len(names) > 1]
-    rest = {key: value for key, value in found.items() if key not in ("properties", "required")}
+    rest = {key: value for key, value in generated.items() if key not in ("properties", "required")}
     return {
         **rest,
         "properties": properties,
@@ -162,11 +164,11 @@ def _in_both_spellings(model: type[BaseModel], found: JsonSchemaValue) -> JsonSc
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """What is documented below the fields of a class and of those that it is made of, as one line each."""
+    """The documentation below the fields of a class and of its bases, as one line each."""
     docs: dict[str, str] = {}
-    for one in reversed(cls.__mro__):
-        if one.__module__.partition(".")[0] == __name__.partition(".")[0]:
-            docs |= _own_docs(one)
+    for base in reversed(cls.__mro__):
+        if base.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            docs |= _own_docs(base)
     return docs
 
 

@@ -39,27 +39,31 @@ def proposal(schema: Any) -> Schema:
     """
     if not isinstance(schema, Mapping):
         return {}
-    found = _described(schema.get("description"))
+    proposed = _described(schema.get("description"))
     properties: Schema = {}
     values: list[Schema] = []
     for part in _parts(schema):
         properties |= part.get("properties", {})
-        values += [one for one in part.get("anyOf", ()) if one]
-        found |= {"items": part["items"]} if "items" in part else {}
+        values += [subschema for subschema in part.get("anyOf", ()) if subschema]
+        proposed |= {"items": part["items"]} if "items" in part else {}
     own = schema.get("properties")
-    properties |= {str(name): proposal(one) for name, one in own.items()} if isinstance(own, Mapping) else {}
+    properties |= (
+        {str(name): proposal(subschema) for name, subschema in own.items()}
+        if isinstance(own, Mapping)
+        else {}
+    )
     values += _values(schema)
     if "items" in schema:
-        found["items"] = proposal(schema["items"])
+        proposed["items"] = proposal(schema["items"])
     if properties:
-        found["properties"] = properties
+        proposed["properties"] = properties
     # The last alternative is for any other value.
-    return found | ({"anyOf": [*values, {}]} if values else {})
+    return proposed | ({"anyOf": [*values, {}]} if values else {})
 
 
 def _parts(schema: Mapping[str, Any]) -> list[Schema]:
-    given = [schema[name] for name in _ALTERNATIVES if isinstance(schema.get(name), list)]
-    return [proposal(one) for some in given for one in some]
+    alternatives = [schema[name] for name in _ALTERNATIVES if isinstance(schema.get(name), list)]
+    return [proposal(schema) for schemas in alternatives for schema in schemas]
 
 
 def _values(schema: Mapping[str, Any]) -> list[Schema]:

@@ -69,7 +69,7 @@ class Expected:
     adk_verdicts: bool = False
     withheld: Mapping[str, str] = field(default_factory=dict)
     config_name: str = "the config"
-    """What errors call the config."""
+    """Name of the config in errors."""
 
     @cached_property
     def effective_config(self) -> EvalConfig:
@@ -77,7 +77,7 @@ class Expected:
 
     @cached_property
     def metrics(self) -> Sequence[EvalMetric]:
-        """Those that the config asks for, then the efficiency metrics that it does not name."""
+        """Metrics that the config asks for, then the efficiency metrics that it does not name."""
         return metrics_to_run(self.effective_config)
 
     @cached_property
@@ -94,7 +94,7 @@ class Expected:
         return any(ignores_args(metric) for metric in self.metrics)
 
     def of_case(self, case: EvalCase) -> Expected:
-        """What is expected of another case of the set: what the config says is not worked out again."""
+        """The expectation of another case of the set, with the values of the config computed before."""
         other = replace(self, case=case)
         vars(other).update({name: getattr(self, name) for name in _OF_THE_CONFIG})
         return other
@@ -160,9 +160,9 @@ async def score_case(
 
     Custom metrics are NOT_EVALUATED here: they run the user's code, which only `evaluate` does.
     """
-    wanted = Expected(eval_set_id, expected, config, adk_verdicts)
-    repeat = await score_repeat(wanted, actual, final_state=final_state, custom=None)
-    return case_over_repeats(wanted.eval_set_id, expected.eval_id, [repeat], "all")
+    expectation = Expected(eval_set_id, expected, config, adk_verdicts)
+    repeat = await score_repeat(expectation, actual, final_state=final_state, custom=None)
+    return case_over_repeats(expectation.eval_set_id, expected.eval_id, [repeat], "all")
 
 
 async def score_repeat(
@@ -192,10 +192,10 @@ async def score_repeat(
         if reason is not None:
             metrics.append(metric_not_evaluated(metric, reason))
             continue
-        given = metric_input(expected, metric, held, rules, spent)
-        unknown = None if is_all_known else unknown_result(given)
-        result = unknown or await _metric_result(given, custom, judge, judged)
-        metrics.append(replace(result, is_optional=True) if _checks_no_calls(given) else result)
+        inputs = metric_input(expected, metric, held, rules, spent)
+        unknown = None if is_all_known else unknown_result(inputs)
+        result = unknown or await _metric_result(inputs, custom, judge, judged)
+        metrics.append(replace(result, is_optional=True) if _checks_no_calls(inputs) else result)
     if expected.effective_config.evaltui.optional:
         metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
@@ -203,14 +203,14 @@ async def score_repeat(
         is_known = final_state is not None and not differing
         if final_state is not None and is_known:
             state = diff_state(expected.case.final_session_state, dict(final_state))
-        metrics.append(_state_result(state, known=is_known))
+        metrics.append(_state_result(state, is_known=is_known))
     metrics += _reservations(expected)
     if differing:
         metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=differing))
     return RepeatResult(
         status=worst_status(metric.status for metric in metrics if not _passed_over(metric, expected)),
         metrics=tuple(metrics),
-        actual=_kept(actual),
+        actual=_without_app_details(actual),
         turns=turn_results(expected, held, metrics),
         state=state,
         seconds=seconds,
@@ -237,16 +237,17 @@ def failed_repeat(
     return RepeatResult(
         Status.FAILED if failed_as_adk else Status.ERROR,
         error=error,
-        actual=_kept(actual),
+        actual=_without_app_details(actual),
         turns=turn_results(expected, actual, ()),
         seconds=seconds,
     )
 
 
-def _kept(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
+def _without_app_details(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
     # What the agents were told is there for the metrics only, and is the same in case after case.
     return tuple(
-        one.model_copy(update={"app_details": None}) if one.app_details is not None else one for one in actual
+        turn.model_copy(update={"app_details": None}) if turn.app_details is not None else turn
+        for turn in actual
     )
 
 
@@ -293,7 +294,7 @@ def metric_input(
     rules: CaseRules | None = None,
     spent: Spending | None = None,
 ) -> MetricInput:
-    """What a metric of a case is computed from; `rules` are those of the case, for this scoring."""
+    """The input of a metric of a case; `rules` are those of the case, for this scoring."""
     return MetricInput(
         metric=metric,
         expected=expected.case.conversation,
@@ -325,8 +326,8 @@ async def _metric_result(
     return await custom(inputs)
 
 
-def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:
-    if not known:
+def _state_result(state: Sequence[StateDiff], *, is_known: bool) -> MetricResult:
+    if not is_known:
         return MetricResult(
             "final_session_state",
             None,
@@ -343,7 +344,7 @@ def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:
 
 
 def _reservations(expected: Expected) -> list[MetricResult]:
-    """What keeps a case from passing although nothing failed."""
+    """Problems that keep a case from passing although nothing failed."""
     if expected.adk_verdicts:
         return []
     reasons = [("eval_case", str(problem)) for problem in case_warnings(expected.case)]
@@ -357,8 +358,10 @@ def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
     if metric.name not in config.evaltui.optional:
         return metric
     # One that nobody knows would never be evaluated, wherever it is run.
-    known = any(is_known(one) for one in config.metrics() if one.metric_name == metric.name)
-    return replace(metric, is_optional=True) if known else metric
+    is_supported = any(
+        is_known(configured) for configured in config.metrics() if configured.metric_name == metric.name
+    )
+    return replace(metric, is_optional=True) if is_supported else metric
 
 
 # Errors of custom metrics that end a run of google-adk 2.13 without a verdict: a result that breaks the
@@ -379,18 +382,18 @@ def turn_results(
     expected: Expected, actual: Sequence[Invocation], metrics: Sequence[MetricResult]
 ) -> tuple[TurnResult, ...]:
     """Expectation and reality turn by turn; turns that were not reached have no actual side."""
-    wanted = expected.case.conversation
-    if wanted is None:
+    conversation = expected.case.conversation
+    if conversation is None:
         return tuple(_simulated_turn(expected, did) for did in actual)
     scores = _turn_scores(metrics)
     rules = with_patience(expected.rules)
     turns = []
-    for number, want in enumerate(wanted):
+    for number, want in enumerate(conversation):
         did = actual[number] if number < len(actual) else None
         did = None if did is None or TURN in did.untold else did
         thoughts = expected.score_thoughts
         wanted_text = scored_text(want, thoughts=thoughts)
-        said = scored_text(did, thoughts=thoughts) if did else None
+        actual_text = scored_text(did, thoughts=thoughts) if did else None
         turns.append(
             turn_result(
                 want,
@@ -401,8 +404,8 @@ def turn_results(
                 actual_text=None
                 if did is None or ANSWERS in did.untold
                 else wanted_text
-                if said == wanted_text
-                else said,
+                if actual_text == wanted_text
+                else actual_text,
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=_unscored(did, thoughts=thoughts) if did else (),
                 intermediate=_intermediate(want, did, thoughts=thoughts),
@@ -420,10 +423,10 @@ def _unscored(did: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
 
 def _intermediate(want: Invocation, did: Invocation | None, *, thoughts: bool) -> Sequence[IntermediateDiff]:
     """The texts before the answer side by side, where some are expected and those that came are known."""
-    wanted = texts_before(want, thoughts=thoughts)
-    if not wanted or did is None or not knows_texts(did):
+    expected_texts = texts_before(want, thoughts=thoughts)
+    if not expected_texts or did is None or not knows_texts(did):
         return ()
-    return align_texts(wanted, texts_before(did, thoughts=thoughts))
+    return align_texts(expected_texts, texts_before(did, thoughts=thoughts))
 
 
 def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:

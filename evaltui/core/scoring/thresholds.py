@@ -49,7 +49,10 @@ def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
         return True
     before, after = _scoring(scored_by), _scoring(config)
     return (
-        all(name in before.metrics and before.metrics[name] == one for name, one in after.metrics.items())
+        all(
+            name in before.metrics and before.metrics[name] == metric
+            for name, metric in after.metrics.items()
+        )
         and before.optional & after.metrics.keys() == after.optional
         and before.rest == after.rest
     )
@@ -57,7 +60,7 @@ def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
 
 @dataclass(frozen=True)
 class _Scoring:
-    """What a config says of scores."""
+    """Settings of a config that its scores depend on."""
 
     metrics: Mapping[str, Any]
     optional: set[str]

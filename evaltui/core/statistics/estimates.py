@@ -15,7 +15,7 @@ from evaltui.text.figures import show_rate_with
 from .student import t_quantile
 
 CONFIDENCE = 0.95
-"""Of every interval that is shown."""
+"""Confidence level of every interval that is shown."""
 
 
 class Interval(NamedTuple):
@@ -70,7 +70,7 @@ class RunsRate:
 
 @dataclass(frozen=True)
 class Rate:
-    """So many of so many that passed, not evaluated ones left out, with the 95 % interval of the rate."""
+    """Number of passed runs among the evaluated ones, with the 95 % interval of the rate."""
 
     passed: int
     of: int
@@ -142,7 +142,7 @@ def clustered_mean(values_by_case: Sequence[Sequence[float]], confidence: float 
     mean = fsum(means) / cases
     if cases == 1:
         return Estimate(mean, cases, None, None, None)
-    error = sqrt(fsum((one - mean) ** 2 for one in means) / (cases - 1) / cases)
+    error = sqrt(fsum((case_mean - mean) ** 2 for case_mean in means) / (cases - 1) / cases)
     half = t_quantile((1 + confidence) / 2, cases - 1) * error
     return Estimate(mean, cases, error, mean - half, mean + half)
 
@@ -155,23 +155,23 @@ def clustered_rate(passed_of: Sequence[tuple[int, int]], confidence: float = CON
     cases. Of one case it is that of its runs. Sources: Korn and Graubard, Survey Methodology 24 (1998); Dean
     and Pagano, Journal of Survey Statistics and Methodology 3 (2015). Raises ValueError where nothing ran.
     """
-    known = [(passed, runs) for passed, runs in passed_of if runs]
-    found = clustered_mean([[passed / runs] for passed, runs in known])
-    passed, runs = (sum(counts) for counts in zip(*known, strict=True))
-    rate, error = found.mean, found.standard_error
+    evaluated = [(passed, runs) for passed, runs in passed_of if runs]
+    estimate = clustered_mean([[passed / runs] for passed, runs in evaluated])
+    passed, runs = (sum(counts) for counts in zip(*evaluated, strict=True))
+    rate, error = estimate.mean, estimate.standard_error
     if error is None:
         return RunsRate(passed, runs, rate, 1, None, *_wilson(rate, runs, confidence))
-    worth = float(found.cases)
+    worth = float(estimate.cases)
     if 0 < rate < 1:
         share = (1 + confidence) / 2
-        adjusted = (t_quantile(share, runs - 1) / t_quantile(share, found.cases - 1)) ** 2
+        adjusted = (t_quantile(share, runs - 1) / t_quantile(share, estimate.cases - 1)) ** 2
         alike = rate * (1 - rate) / error**2 * adjusted if error else float(runs)
         worth = min(max(worth, alike), float(runs))
-    return RunsRate(passed, runs, rate, found.cases, error, *_wilson(rate, worth, confidence))
+    return RunsRate(passed, runs, rate, estimate.cases, error, *_wilson(rate, worth, confidence))
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """What a share of the values is at most, as 0.95 for p95; between two values on the line between them.
+    """The quantile of a share, as 0.95 for p95; between two values on the line between them.
 
     Source: Hyndman and Fan, Sample quantiles, The American Statistician 50 (1996), definition 7. Raises
     ValueError where there is no value.

@@ -30,16 +30,16 @@ class SequentialTest:
 
     @cached_property
     def _weights(self) -> tuple[float, float, float]:
-        """What a run that passes and one that does not count, and how much is needed."""
+        """Weights of a passed and of a failed run, and the weight that a decision needs."""
         return log(self.high / self.low), log((1 - self.low) / (1 - self.high)), log(1 / self.error)
 
     def decide(self, passed: int, failed: int) -> Decision:
-        """What so many runs say; runs after the first decision are not to be looked at."""
+        """The decision after so many runs; runs after the first decision must not be looked at."""
         up, down, needed = self._weights
-        found = passed * up - failed * down
-        if found >= needed:
+        evidence = passed * up - failed * down
+        if evidence >= needed:
             return "passes"
-        return "does not pass" if found <= -needed else "open"
+        return "does not pass" if evidence <= -needed else "open"
 
     @property
     def runs_to_pass(self) -> int:
@@ -57,5 +57,5 @@ class SequentialTest:
         if self.decide(passed, failed) != "open":
             return 0
         up, down, needed = self._weights
-        found = passed * up - failed * down
-        return min(ceil((needed - found) / up), ceil((needed + found) / down))
+        evidence = passed * up - failed * down
+        return min(ceil((needed - evidence) / up), ceil((needed + evidence) / down))

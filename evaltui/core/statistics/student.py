@@ -13,7 +13,7 @@ _STEPS = 60
 
 @lru_cache(maxsize=256)
 def t_quantile(share: float, freedom: int) -> float:
-    """What t stays below with a probability of `share`, 0.5 to 1; `freedom` is at least 1."""
+    """Quantile of Student's t distribution at `share`, 0.5 to 1; `freedom` is at least 1."""
     if freedom >= _MANY:
         return _expansion(NormalDist().inv_cdf(share), freedom)
     low, high = 0.0, 1.0

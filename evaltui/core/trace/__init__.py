@@ -1,1 +1,1 @@
-"""What happened in a case, as a tree of spans: what ran inside what, from when to when."""
+"""Trace of a case as a tree of spans: which span is inside which, from when to when."""

@@ -66,7 +66,8 @@ class Graph:
 
 
 def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
-    """What agents and tools did in a turn. The tools of an agent are those that its requests declare."""
+    """The agents and tools of a turn, with their steps. The tools of an agent are those that its requests
+    declare."""
     seen: dict[tuple[str, str], _Seen] = {}
     path: list[PathStep] = []
 
@@ -79,14 +80,14 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
         if not span.agent or span.kind == "turn":
             continue
         above = (spans[number] for number in ancestors(spans, span.number))
-        inside = next((_called(one) for one in above if one.kind == "tool"), "")
+        inside = next((_called(around) for around in above if around.kind == "tool"), "")
         agent = seen.setdefault((span.agent, inside), _Seen(inside))
         if span.kind == "agent":
             agent.steps.append(step("agent", span.agent, span))
         elif span.kind == "model":
             agent.model_calls += 1
-            asked = span.event("model_request")
-            tools = asked.data.get("tools") or () if asked else ()
+            request = span.event("model_request")
+            tools = request.data.get("tools") or () if request else ()
             agent.declared |= dict.fromkeys(str(tool["name"]) for tool in tools if "name" in tool)
         elif span.kind == "tool":
             name = _called(span)

@@ -28,31 +28,31 @@ class ModelCalls:
 
     live: int = 0
     replayed: int = 0
-    known: bool = True
+    is_known: bool = True
     judged: int = 0
 
     def __add__(self, other: ModelCalls) -> ModelCalls:
         return ModelCalls(
             self.live + other.live,
             self.replayed + other.replayed,
-            self.known and other.known,
+            self.is_known and other.is_known,
             self.judged + other.judged,
         )
 
     @property
     def need_no_model(self) -> bool:
         """Whether the same again is known to cost nothing."""
-        return self.known and not self.live
+        return self.is_known and not self.live
 
 
 NO_CALLS = ModelCalls()
 
 
 def judge_calls(result: RepeatResult) -> ModelCalls:
-    """What judges were asked about one run of a case; whoever judges may cost what a model costs."""
+    """Model calls of the judges in one run of a case; any judge may cost as much as a model."""
     judges = [metric.judge for metric in result.metrics if metric.judge is not None]
-    live = sum(one.live for one in judges)
-    return ModelCalls(live, sum(one.replayed for one in judges), judged=live)
+    live = sum(judge.live for judge in judges)
+    return ModelCalls(live, sum(judge.replayed for judge in judges), judged=live)
 
 
 def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:

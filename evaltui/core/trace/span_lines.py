@@ -24,7 +24,7 @@ _LONGEST = 300
 class Scale(NamedTuple):
     """The time that the bars of a case are parts of, in seconds since the run began."""
 
-    begin: float
+    start: float
     end: float
 
     @classmethod
@@ -40,18 +40,18 @@ class Scale(NamedTuple):
         ]
         if not timed:
             return cls(0.0, 0.0)
-        return cls(min(span.begin for span in timed), max(span.end for span in timed))
+        return cls(min(span.start for span in timed), max(span.end for span in timed))
 
 
 def model_of(span: Span) -> str:
     """The name of the model that was asked; "" where it is not known."""
-    asked = span.event("model_request") or span.event("model_response")
-    return str((asked.data if asked else {}).get("model") or "")
+    event = span.event("model_request") or span.event("model_response")
+    return str((event.data if event else {}).get("model") or "")
 
 
 def what_line(span: Span, room: int, *, named: bool = True) -> Line:
-    """What a span that is no turn was, without its kind; the response of a tool only where `room` cells hold
-    some of it, the name of a model only where it is `named`."""
+    """The line of a span that is no turn, without its kind; the response of a tool only where `room` cells
+    hold some of it, the name of a model only where it is `named`."""
     if span.kind == "agent":
         return [(visible(span.agent), "bold error" if span.failed else "bold")]
     event = span.events[-1]
@@ -93,7 +93,7 @@ def _model(span: Span, name: str) -> Line:
 
 
 def came_of(content: Json) -> str:
-    """What a model answered, in a word: the tools that it calls, else `text`."""
+    """The answer of a model in a word: the tools that it calls, else `text`."""
     calls = [part["function_call"].get("name", "") for part in content.get("parts") or () if _calls(part)]
     if len(calls) > 1:
         return f"{calls[0]} and {show_number(len(calls) - 1)} more"
@@ -115,18 +115,18 @@ def _tool(span: Span, room: int) -> Line:
 
 
 def _error(data: Json) -> Line:
-    known = [str(data.get(name) or "") for name in ("type", "message")]
-    return [(short(": ".join(part for part in known if part)), "error")]
+    texts = [str(data.get(name) or "") for name in ("type", "message")]
+    return [(short(": ".join(part for part in texts if part)), "error")]
 
 
 def tokens_of(usage: Json | None) -> str:
     """`612 → 38` for the tokens asked and answered."""
-    known = usage or {}
-    asked, answered = known.get("prompt_token_count"), known.get("candidates_token_count")
-    if asked is None and answered is None:
-        total = known.get("total_token_count")
+    counts = usage or {}
+    input_tokens, output_tokens = counts.get("prompt_token_count"), counts.get("candidates_token_count")
+    if input_tokens is None and output_tokens is None:
+        total = counts.get("total_token_count")
         return "" if total is None else show_number(total)
-    return f"{show_number(asked or 0)} → {show_number(answered or 0)}"
+    return f"{show_number(input_tokens or 0)} → {show_number(output_tokens or 0)}"
 
 
 def part_of(event: Event | None, name: str) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ _LEAVES: dict[str, SpanKind] = {
 class Span:
     """Something that took a while, or a single thing that happened.
 
-    `number` is its place in `SpanTree.spans`, `parent` that of the span it ran in. `begin` and `end` are
+    `number` is its place in `SpanTree.spans`, `parent` that of the span it ran in. `start` and `end` are
     seconds since the run began. `call` counts the calls of its turn that are scored, from 0; it is None for
     whatever is none of them. `failed` is true where an error happened in it or below it. `asked` and `told`
     are the tokens in it and below it, as models and as the steps of agents report them.
@@ -34,19 +34,19 @@ class Span:
     turn: int | None
     parent: int | None
     depth: int
-    begin: float
+    start: float
     end: float
     events: list[Event] = field(default_factory=list)
     children: list[int] = field(default_factory=list)
     call: int | None = None
     failed: bool = False
-    asked: int = 0
-    told: int = 0
+    model_tokens: int = 0
+    step_tokens: int = 0
 
     @property
     def seconds(self) -> float:
         """Without those that a model call waited for the limits of the run."""
-        return max(0.0, self.end - self.begin - self.throttled)
+        return max(0.0, self.end - self.start - self.throttled)
 
     @property
     def throttled(self) -> float:
@@ -65,8 +65,8 @@ class Span:
 
     @property
     def tokens(self) -> int:
-        """Of the model calls in it; where a framework reports none, those that its steps tell of."""
-        return self.asked or self.told
+        """Tokens of the model calls in it; where a framework reports no model calls, those of its steps."""
+        return self.model_tokens or self.step_tokens
 
     @property
     def usage(self) -> Json | None:
@@ -96,7 +96,7 @@ class SpanTree:
         self._streamed: dict[int, int] = {}
         self._calls: dict[int | None, int] = {}
         self._has_models = self._keeps_calls = self._hides_models = False
-        self._asked = self._told = 0
+        self._model_tokens = self._step_tokens = 0
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -114,14 +114,14 @@ class SpanTree:
 
     @property
     def tokens(self) -> int:
-        """Of all model calls; where a framework reports no model calls, those that its steps tell of."""
-        return self._asked if self._has_models else self._told
+        """Tokens of all model calls; where a framework reports no model calls, those of its steps."""
+        return self._model_tokens if self._has_models else self._step_tokens
 
     @property
     def unknown(self) -> frozenset[SpanKind]:
         """The kinds of spans that there were maybe, of which nothing was told."""
         kinds: list[SpanKind] = ["tool"] if self._keeps_calls else []
-        if not self._has_models and (self._told or self._keeps_calls or self._hides_models):
+        if not self._has_models and (self._step_tokens or self._keeps_calls or self._hides_models):
             kinds.append("model")
         return frozenset(kinds)
 
@@ -139,24 +139,30 @@ class SpanTree:
         if is_failure and self.first_error is None:
             self.first_error = span.number
         tokens = _tokens(event.usage)
-        asked, told = (tokens, 0) if event.kind == "model_response" else (0, tokens)
-        self._asked, self._told = self._asked + asked, self._told + told
+        model_tokens, step_tokens = (tokens, 0) if event.kind == "model_response" else (0, tokens)
+        self._model_tokens, self._step_tokens = (
+            self._model_tokens + model_tokens,
+            self._step_tokens + step_tokens,
+        )
         self._has_models = self._has_models or span.kind == "model"
         if event.id:
             self._of_event.setdefault(event.id, span.number)
         for number in (span.number, *self.ancestors(span.number)):
             around = self.spans[number]
             around.end = max(around.end, event.t)
-            around.begin = min(around.begin, span.begin)
+            around.start = min(around.start, span.start)
             around.failed = around.failed or is_failure
-            around.asked, around.told = around.asked + asked, around.told + told
+            around.model_tokens, around.step_tokens = (
+                around.model_tokens + model_tokens,
+                around.step_tokens + step_tokens,
+            )
 
     def _joined(self, event: Event) -> Span | None:
         """The span that this event is a further part of."""
-        known = self._of_event.get(event.parent)
-        if known is None:
+        number = self._of_event.get(event.parent)
+        if number is None:
             return self._stream(event)
-        span = self.spans[known]
+        span = self.spans[number]
         ends_model = span.kind == "model" and event.kind in ("model_response", "error")
         ends_tool = span.kind == "tool" and event.kind == "tool_result"
         return span if ends_model or ends_tool else self._stream(event)
@@ -179,7 +185,7 @@ class SpanTree:
         if event.kind == "user":
             return self._turn(event)
         agent = self._agent(event)
-        begin = event.t - (event.duration or 0.0)
+        start = event.t - (event.duration or 0.0)
         match event.kind:
             case "model_request":
                 return self._span("model", event, agent, event.t)
@@ -190,19 +196,19 @@ class SpanTree:
                     self._calls[event.turn] = span.call + 1
                 return span
             case "model_response":
-                return self._span("model", event, agent, begin)
+                return self._span("model", event, agent, start)
             case "tool_result":
-                return self._span("tool", event, agent, begin)
+                return self._span("tool", event, agent, start)
             case kind:
-                span = self._span(_LEAVES[kind], event, agent, begin)
+                span = self._span(_LEAVES[kind], event, agent, start)
                 if event.data.get("partial"):
                     self._streamed[agent.number] = span.number
                 return span
 
     def _turn(self, event: Event) -> Span:
-        known = self._turns.get(event.turn)
-        if known is not None and not self.spans[known].events:
-            return self.spans[known]
+        number = self._turns.get(event.turn)
+        if number is not None and not self.spans[number].events:
+            return self.spans[number]
         return self._new_turn(event)
 
     def _new_turn(self, event: Event) -> Span:
@@ -213,9 +219,9 @@ class SpanTree:
 
     def _around(self, event: Event) -> Span:
         """The tool call that the event happened in, else its turn."""
-        known = self._of_event.get(event.parent)
-        if known is not None:
-            span = self.spans[known]
+        number = self._of_event.get(event.parent)
+        if number is not None:
+            span = self.spans[number]
             if span.kind == "tool" and event.kind != "tool_result":
                 return span
             parent = self.spans[span.parent] if span.parent is not None else None
@@ -228,8 +234,8 @@ class SpanTree:
 
     def _agent(self, event: Event) -> Span:
         around = self._around(event)
-        if known := self._known_agent(event, around):
-            return known
+        if agent := self._known_agent(event, around):
+            return agent
         if not event.agent:
             return around
         span = self._span("agent", event, around, event.t - (event.duration or 0.0))
@@ -249,7 +255,7 @@ class SpanTree:
         self._last[around.number] = self._heard[key]
         return self.spans[self._heard[key]]
 
-    def _span(self, kind: SpanKind, event: Event, parent: Span | None, begin: float) -> Span:
+    def _span(self, kind: SpanKind, event: Event, parent: Span | None, start: float) -> Span:
         span = Span(
             number=len(self.spans),
             kind=kind,
@@ -257,7 +263,7 @@ class SpanTree:
             turn=event.turn,
             parent=None if parent is None else parent.number,
             depth=0 if parent is None else parent.depth + 1,
-            begin=begin,
+            start=start,
             end=event.t,
         )
         self.spans.append(span)
@@ -268,18 +274,18 @@ class SpanTree:
 
 def ancestors(spans: Sequence[Span], number: int) -> list[int]:
     """The spans that one ran in, the innermost first."""
-    found: list[int] = []
+    numbers: list[int] = []
     parent = spans[number].parent
     while parent is not None:
-        found.append(parent)
+        numbers.append(parent)
         parent = spans[parent].parent
-    return found
+    return numbers
 
 
 def _tokens(usage: Json | None) -> int:
-    known = usage or {}
-    return known.get("total_token_count") or (
-        (known.get("prompt_token_count") or 0) + (known.get("candidates_token_count") or 0)
+    counts = usage or {}
+    return counts.get("total_token_count") or (
+        (counts.get("prompt_token_count") or 0) + (counts.get("candidates_token_count") or 0)
     )
 
 
@@ -322,14 +328,14 @@ def request_of(spans: Sequence[Span], number: int) -> Request | None:
 
 
 def _read(data: Json, before: Request | None) -> Request:
-    kept = before.contents[: data.get("contents_before", 0)] if before else ()
+    earlier = before.contents[: data.get("contents_before", 0)] if before else ()
     request = Request(
         model=str(data.get("model") or ""),
         system_instruction=instruction_text(data.get("system_instruction")),
-        contents=(*kept, *(data.get("contents") or ())),
+        contents=(*earlier, *(data.get("contents") or ())),
         tools=tuple(tool for tool in data.get("tools") or () if isinstance(tool, dict)),
         config=data.get("config") or {},
-        new=len(kept),
+        new=len(earlier),
         is_first=before is None,
         unrecorded=str(data.get("unrecorded") or ""),
     )

@@ -35,13 +35,13 @@ def time_spent(spans: Sequence[Span]) -> TimeSpent:
     own = [span for span in spans if span.turn is not None]
 
     def of(kind: SpanKind) -> list[tuple[float, float]]:
-        return [(span.begin + span.throttled, span.end) for span in own if span.kind == kind]
+        return [(span.start + span.throttled, span.end) for span in own if span.kind == kind]
 
-    waits = [(span.begin, span.begin + span.throttled) for span in own if span.throttled]
-    parts, before, known = list[float](), 0.0, list[tuple[float, float]]()
+    waits = [(span.start, span.start + span.throttled) for span in own if span.throttled]
+    parts, before, intervals = list[float](), 0.0, list[tuple[float, float]]()
     for ranges in (of("model"), of("tool"), waits, of("agent"), of("turn")):
-        known += ranges
-        covered = _covered(known)
+        intervals += ranges
+        covered = _covered(intervals)
         parts.append(covered - before)
         before = covered
     model, tool, throttled, agent, waiting = parts

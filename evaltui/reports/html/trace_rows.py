@@ -103,12 +103,12 @@ def _user(turn: Span) -> str:
 
 
 def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
-    whole = scale.end - scale.begin
+    whole = scale.end - scale.start
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     if span.kind == "agent" and span.tokens:
         tokens = show_number(span.tokens)
     timed = span.kind in TIMED
-    begin = 100 * (span.begin - scale.begin) / whole if whole else 0.0
+    begin = 100 * (span.start - scale.start) / whole if whole else 0.0
     width = 100 * span.seconds / whole if whole else 0.0
     return SpanRow(
         kind=span.kind,

@@ -55,9 +55,9 @@ def read_served_span(item: Json) -> OtelSpan:
         nanoseconds(item.get("end_time")),
         dict(item["attributes"]),
         [
-            SpanEvent(str(one.get("event_name") or ""), _object(one.get("attributes")), 0, one.get("body"))
-            for one in (logs if isinstance(logs, list) else ())
-            if isinstance(one, dict)
+            SpanEvent(str(log.get("event_name") or ""), _object(log.get("attributes")), 0, log.get("body"))
+            for log in (logs if isinstance(logs, list) else ())
+            if isinstance(log, dict)
         ],
         scope=_SCOPE,
     )
@@ -70,8 +70,8 @@ def read_sqlite(path: Path) -> Iterator[Recorded]:
     """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            found = database.execute(f"SELECT {', '.join(_COLUMNS)} FROM spans")
-            while rows := found.fetchmany(_AT_ONCE):
+            cursor = database.execute(f"SELECT {', '.join(_COLUMNS)} FROM spans")
+            while rows := cursor.fetchmany(_AT_ONCE):
                 yield Recorded([_span(dict(zip(_COLUMNS, row, strict=True))) for row in rows])
     except sqlite3.Error as error:
         raise UnreadableTraceError(f"not a file of google-adk's spans: {error}") from error

@@ -33,9 +33,11 @@ def read_printed_span(item: Json) -> OtelSpan:
         _time(item.get("end_time")),
         _object(item.get("attributes")),
         [
-            SpanEvent(str(one.get("name") or ""), _object(one.get("attributes")), _time(one.get("timestamp")))
-            for one in (events if isinstance(events, list) else ())
-            if isinstance(one, dict)
+            SpanEvent(
+                str(event.get("name") or ""), _object(event.get("attributes")), _time(event.get("timestamp"))
+            )
+            for event in (events if isinstance(events, list) else ())
+            if isinstance(event, dict)
         ],
         _STATUSES.get(str(status.get("status_code")), ""),
         str(status.get("description") or ""),

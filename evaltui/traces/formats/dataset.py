@@ -18,16 +18,16 @@ _REMEDY = "agents-cli records no model calls, and tool calls under agent_data on
 
 def read_dataset(data: Json) -> Recorded:
     """The runs in a dataset as spans. Raises UnreadableTraceError where it has cases to be run only."""
-    found = Recorded()
+    recorded = Recorded()
     for case in recorded_cases(data):
         authors = [event["author"] for _, events in case.turns for event in events]
         held = Held(case.eval_case_id, authors[0], 0, {_CASE: case.eval_case_id})
-        found.spans += spans_of_turns(held, list(_events(case)), ())
-    if not found.spans:
+        recorded.spans += spans_of_turns(held, list(_events(case)), ())
+    if not recorded.spans:
         raise UnreadableTraceError(
             "an EvaluationDataset without responses or agent_data of a run; `evaltui run` runs its cases"
         )
-    return found
+    return recorded
 
 
 def _events(case: RecordedCase) -> Iterator[Event]:

@@ -29,28 +29,28 @@ _DROPPED = ("otel.dropped_attributes_count", "otel.dropped_events_count")
 def is_jaeger(document: Json) -> bool:
     traces = document.get("data")
     if isinstance(traces, list):
-        return any(isinstance(one, dict) and "spans" in one for one in traces)
+        return any(isinstance(trace, dict) and "spans" in trace for trace in traces)
     return "traceID" in document and "spans" in document
 
 
 def read_jaeger(document: Json) -> Recorded:
     """One trace, or `{"data": [...]}` of several."""
-    found = Recorded()
+    recorded = Recorded()
     traces = document["data"] if isinstance(document.get("data"), list) else [document]
     for trace in _objects(traces):
-        given = trace.get("processes")
+        declared = trace.get("processes")
         processes = {
-            key: _tags(one.get("tags")) | {"service.name": one.get("serviceName")}
-            for key, one in (given.items() if isinstance(given, dict) else ())
-            if isinstance(one, dict)
+            key: _tags(process.get("tags")) | {"service.name": process.get("serviceName")}
+            for key, process in (declared.items() if isinstance(declared, dict) else ())
+            if isinstance(process, dict)
         }
-        found.spans += [_span(one, trace, processes) for one in _objects(trace.get("spans"))]
-    return found
+        recorded.spans += [_span(span, trace, processes) for span in _objects(trace.get("spans"))]
+    return recorded
 
 
 def _span(span: Json, trace: Json, processes: Mapping[str, Attributes]) -> OtelSpan:
     tags = _tags(span.get("tags"))
-    begin = nanoseconds(span.get("startTime")) * _MICROSECOND
+    start = nanoseconds(span.get("startTime")) * _MICROSECOND
     code = str(tags.pop("otel.status_code", "")).lower()
     failed = code == "error" or str(tags.pop("error", "")).lower() == "true"
     process = span.get("processID")
@@ -59,23 +59,23 @@ def _span(span: Json, trace: Json, processes: Mapping[str, Attributes]) -> OtelS
         normal_id(span.get("spanID"), SPAN_ID),
         _parent(span),
         str(span.get("operationName") or ""),
-        begin,
-        begin + nanoseconds(span.get("duration")) * _MICROSECOND,
+        start,
+        start + nanoseconds(span.get("duration")) * _MICROSECOND,
         tags,
-        [_event(one) for one in _objects(span.get("logs"))],
+        [_event(log) for log in _objects(span.get("logs"))],
         "error" if failed else "ok" if code == "ok" else "",
         str(tags.pop("otel.status_description", "")),
         processes.get(process, {}) if isinstance(process, str) else {},
         str(tags.pop("otel.scope.name", "") or tags.pop("otel.library.name", "")),
-        sum(one for one in map(tags.get, _DROPPED) if isinstance(one, int)),
+        sum(count for count in map(tags.get, _DROPPED) if isinstance(count, int)),
     )
 
 
 def _parent(span: Json) -> str:
     references = (
-        normal_id(one.get("spanID"), SPAN_ID)
-        for one in _objects(span.get("references"))
-        if one.get("refType") == "CHILD_OF"
+        normal_id(reference.get("spanID"), SPAN_ID)
+        for reference in _objects(span.get("references"))
+        if reference.get("refType") == "CHILD_OF"
     )
     # Some versions have the parent in a field of its own.
     return next(references, "") or normal_id(span.get("parentSpanID"), SPAN_ID)
@@ -88,7 +88,7 @@ def _event(log: Json) -> SpanEvent:
 
 
 def _tags(tags: Any) -> Attributes:
-    return {str(one.get("key")): _value(one) for one in _objects(tags)}
+    return {str(tag.get("key")): _value(tag) for tag in _objects(tags)}
 
 
 def _value(tag: Json) -> Any:
@@ -100,4 +100,4 @@ def _value(tag: Json) -> Any:
 
 
 def _objects(value: Any) -> Iterator[Json]:
-    yield from (one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()
+    yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

@@ -50,25 +50,25 @@ def read_otlp(document: Json) -> Recorded:
     inner = document.get("trace")
     if isinstance(inner, dict):
         return read_otlp(inner)
-    found = Recorded()
+    recorded = Recorded()
     for name in ("resourceSpans", "batches"):
         for group in _objects(either(document, name)):
-            _read_group(group, found)
+            _read_group(group, recorded)
     for group in _objects(either(document, "resourceLogs")):
-        _read_group(group, found)
-    return found
+        _read_group(group, recorded)
+    return recorded
 
 
-def _read_group(group: Json, found: Recorded) -> None:
+def _read_group(group: Json, recorded: Recorded) -> None:
     resource = attributes(either(_object(group.get("resource")), "attributes"))
     for name in ("scopeSpans", "instrumentationLibrarySpans"):
         for scoped in _objects(either(group, name)):
             scope = _object(scoped.get("scope") or either(scoped, "instrumentationLibrary"))
             for span in _objects(scoped.get("spans")):
-                found.spans.append(read_span(span, resource, str(scope.get("name") or "")))
+                recorded.spans.append(read_span(span, resource, str(scope.get("name") or "")))
     for scoped in _objects(either(group, "scopeLogs")):
         for record in _objects(either(scoped, "logRecords")):
-            found.logs.append(_log(record))
+            recorded.logs.append(_log(record))
 
 
 def is_bare_span(item: Json) -> bool:
@@ -86,18 +86,18 @@ def read_span(span: Json, resource: Attributes, scope: str) -> OtelSpan:
         nanoseconds(either(span, "startTimeUnixNano") or either(span, "startTime")),
         nanoseconds(either(span, "endTimeUnixNano") or either(span, "endTime")),
         attributes(span.get("attributes")),
-        [_event(one) for one in _objects(span.get("events"))],
+        [_event(event) for event in _objects(span.get("events"))],
         STATUSES.get(status.get("code"), "") if not isinstance(status.get("code"), list | dict) else "",
         str(status.get("message") or ""),
         resource,
         scope,
-        _dropped(span) + sum(_dropped(one) for one in _objects(span.get("events"))),
+        _dropped(span) + sum(_dropped(event) for event in _objects(span.get("events"))),
     )
 
 
 def _dropped(item: Json) -> int:
     counts = (either(item, name) for name in ("droppedAttributesCount", "droppedEventsCount"))
-    return sum(one for one in counts if isinstance(one, int))
+    return sum(count for count in counts if isinstance(count, int))
 
 
 def _event(event: Json) -> SpanEvent:
@@ -106,21 +106,21 @@ def _event(event: Json) -> SpanEvent:
 
 
 def _log(record: Json) -> LogRecord:
-    given = attributes(record.get("attributes"))
-    name = either(record, "eventName") or given.get("event.name") or given.get("otel.event.name") or ""
+    values = attributes(record.get("attributes"))
+    name = either(record, "eventName") or values.get("event.name") or values.get("otel.event.name") or ""
     time = nanoseconds(either(record, "timeUnixNano") or either(record, "observedTimeUnixNano"))
     return LogRecord(
         normal_id(either(record, "traceId"), TRACE_ID),
         normal_id(either(record, "spanId"), SPAN_ID),
-        SpanEvent(str(name), given, time, any_value(record.get("body"))),
+        SpanEvent(str(name), values, time, any_value(record.get("body"))),
     )
 
 
-def attributes(given: Any) -> Attributes:
+def attributes(raw: Any) -> Attributes:
     """Attributes as a list of keys with typed values, or as a plain object; of twins the last one counts."""
-    if isinstance(given, dict):
-        return {str(key): any_value(value) for key, value in given.items()}
-    return {str(one["key"]): any_value(one.get("value")) for one in _objects(given) if "key" in one}
+    if isinstance(raw, dict):
+        return {str(key): any_value(value) for key, value in raw.items()}
+    return {str(entry["key"]): any_value(entry.get("value")) for entry in _objects(raw) if "key" in entry}
 
 
 def any_value(value: Any, depth: int = 0) -> Any:
@@ -139,13 +139,13 @@ def any_value(value: Any, depth: int = 0) -> Any:
             return _number(inner, float)
         case "arrayValue" | "array_value":
             values = inner.get("values") if isinstance(inner, dict) else None
-            return [any_value(one, depth + 1) for one in (values if isinstance(values, list) else ())]
+            return [any_value(entry, depth + 1) for entry in (values if isinstance(values, list) else ())]
         case "kvlistValue" | "kvlist_value":
             pairs = inner.get("values") if isinstance(inner, dict) else None
             return {
-                str(one["key"]): any_value(one.get("value"), depth + 1)
-                for one in _objects(pairs)
-                if "key" in one
+                str(entry["key"]): any_value(entry.get("value"), depth + 1)
+                for entry in _objects(pairs)
+                if "key" in entry
             }
         case "bytesValue" | "bytes_value":
             return inner
@@ -165,11 +165,11 @@ def either(data: Json, name: str) -> Any:
     """A field in camelCase, else in snake_case."""
     if name in data:
         return data[name]
-    return data.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name))
+    return data.get("".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name))
 
 
 def json_value(value: Any) -> Any:
-    """What a text of JSON says; the text itself where it is none, any other value as it is."""
+    """The value of a JSON text; a text that is no JSON and any other value stay as they are."""
     if not isinstance(value, str):
         return value
     try:
@@ -183,4 +183,4 @@ def _object(value: Any) -> Json:
 
 
 def _objects(value: Any) -> Iterator[Json]:
-    yield from (one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()
+    yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

@@ -20,26 +20,26 @@ def read_protobuf(data: bytes) -> Recorded:
     """A file of spans. Raises UnreadableTraceError for what is none."""
     if (messages := _behind_lengths(data)) is None:
         return _spans_or_logs(data)
-    found = Recorded()
+    recorded = Recorded()
     for message in messages:
-        found.add(_spans_or_logs(message))
-    return found
+        recorded.add(_spans_or_logs(message))
+    return recorded
 
 
 def _spans_or_logs(data: bytes) -> Recorded:
     # Both have the same shape down to the record, where ids are in different fields.
     try:
-        found = read_otlp(message_as_json(data, "trace", "ExportTraceServiceRequest"))
+        recorded = read_otlp(message_as_json(data, "trace", "ExportTraceServiceRequest"))
     except UnreadableTraceError:
         return read_otlp(message_as_json(data, "logs", "ExportLogsServiceRequest"))
-    if any(len(one.trace_id) == TRACE_ID and one.span_id for one in found.spans):
-        return found
+    if any(len(item.trace_id) == TRACE_ID and item.span_id for item in recorded.spans):
+        return recorded
     logs = read_otlp(message_as_json(data, "logs", "ExportLogsServiceRequest"))
-    if any(len(one.trace_id) == TRACE_ID for one in logs.logs):
+    if any(len(item.trace_id) == TRACE_ID for item in logs.logs):
         return logs
     if data:
         raise UnreadableTraceError("no spans in it")
-    return found
+    return recorded
 
 
 def _behind_lengths(data: bytes) -> list[bytes] | None:

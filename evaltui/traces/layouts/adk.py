@@ -29,45 +29,45 @@ _JAVA_CALL, _JAVA_RESULT = re.compile(r"tool_call \[(.+)\]"), "tool_response ["
 
 
 def read_adk(span: OtelSpan) -> Operation | None:
-    """What a span of schema 1 says; None for any other span."""
-    said = span.attributes
-    if span.name == _MERGED or not (span.scope == ADK or any(name.startswith(ADK) for name in said)):
+    """Reads a span of schema 1; None for any other span."""
+    attributes = span.attributes
+    if span.name == _MERGED or not (span.scope == ADK or any(name.startswith(ADK) for name in attributes)):
         return None
-    session = said.get(f"{ADK}.session_id")
+    session = attributes.get(f"{ADK}.session_id")
     conversation = session if isinstance(session, str) else ""
     if span.name.startswith(_JAVA_RESULT):
         return None
     java = _JAVA_CALL.fullmatch(span.name)
-    if java or _ARGUMENTS in said or _RESULT in said:
-        return _call(said, conversation, java[1] if java else "")
-    if span.name == "call_llm" or _RESPONSE in said:
-        return _model_call(said, conversation)
-    if span.name == "invocation" and "gen_ai.operation.name" not in said:
+    if java or _ARGUMENTS in attributes or _RESULT in attributes:
+        return _call(attributes, conversation, java[1] if java else "")
+    if span.name == "call_llm" or _RESPONSE in attributes:
+        return _model_call(attributes, conversation)
+    if span.name == "invocation" and "gen_ai.operation.name" not in attributes:
         return Operation("agent", conversation=conversation, is_adk=True, remedy=REMEDY)
     return None
 
 
-def _call(said: Mapping[str, Any], conversation: str, name: str) -> Operation:
-    result = as_result(said.get(_RESULT, ABSENT))
+def _call(attributes: Mapping[str, Any], conversation: str, name: str) -> Operation:
+    result = as_result(attributes.get(_RESULT, ABSENT))
     if result is not ABSENT and NOT_SPECIFIED in result.values():
         result = ABSENT
     return Operation(
         "tool",
         name=name,
         conversation=conversation,
-        arguments=as_arguments(said.get(_ARGUMENTS)),
+        arguments=as_arguments(attributes.get(_ARGUMENTS)),
         result=result,
         is_adk=True,
         remedy=REMEDY,
     )
 
 
-def _model_call(said: Mapping[str, Any], conversation: str) -> Operation:
-    request, response = _object(said.get(_REQUEST)), _object(said.get(_RESPONSE))
+def _model_call(attributes: Mapping[str, Any], conversation: str) -> Operation:
+    request, response = _object(attributes.get(_REQUEST)), _object(attributes.get(_RESPONSE))
     config = _object(request.get("config"))
     content = response.get("content")
     usage = _object(either(response, "usageMetadata"))
-    model = request.get("model") or said.get("gen_ai.request.model")
+    model = request.get("model") or attributes.get("gen_ai.request.model")
     return Operation(
         "model",
         name=str(model or ""),
@@ -86,7 +86,7 @@ def _model_call(said: Mapping[str, Any], conversation: str) -> Operation:
         ),
         error=str(either(response, "errorCode") or ""),
         is_adk=True,
-        is_elided=_REQUEST in said and not request and not response,
+        is_elided=_REQUEST in attributes and not request and not response,
         remedy=REMEDY,
     )
 
@@ -96,7 +96,7 @@ def _with_placeholders(contents: Any) -> Any:
     placeholder = {"role": "user", "parts": [{"text": f"[{NOT_RECORDED}]"}]}
     if not isinstance(contents, list):
         return contents
-    return [placeholder if one == {"role": "user", "parts": []} else one for one in contents]
+    return [placeholder if content == {"role": "user", "parts": []} else content for content in contents]
 
 
 def _answer(response: Json, content: Any) -> list[Json] | None:
@@ -107,18 +107,22 @@ def _answer(response: Json, content: Any) -> list[Json] | None:
 
 
 def _object(value: Any) -> Json:
-    found = json_attribute(value)
-    return found if isinstance(found, dict) else {}
+    parsed = json_attribute(value)
+    return parsed if isinstance(parsed, dict) else {}
 
 
-def _sum(one: Any, other: Any) -> int | None:
-    known = [value for value in (one, other) if isinstance(value, int)]
-    return sum(known) if known else None
+def _sum(first: Any, other: Any) -> int | None:
+    numbers = [value for value in (first, other) if isinstance(value, int)]
+    return sum(numbers) if numbers else None
 
 
 def _declarations(tools: Any) -> list[Json]:
-    found: list[Json] = []
+    declarations: list[Json] = []
     for tool in tools if isinstance(tools, list) else ():
         declared = either(tool, "functionDeclarations") if isinstance(tool, dict) else None
-        found += [one for one in declared if isinstance(one, dict)] if isinstance(declared, list) else []
-    return found
+        declarations += (
+            [declaration for declaration in declared if isinstance(declaration, dict)]
+            if isinstance(declared, list)
+            else []
+        )
+    return declarations

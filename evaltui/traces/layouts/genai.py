@@ -77,37 +77,37 @@ _CHOICE = "gen_ai.choice"
 
 
 def read_genai(span: OtelSpan) -> Operation | None:
-    """What a span with these attributes says; None for a span of another kind."""
+    """Reads a span with these attributes; None for a span of another kind."""
     attributes = span.attributes
     kind = _kind(span)
     if kind is None:
         return None
-    details = next((one.attributes for one in span.events if one.name == DETAILS), {})
-    said = {**details, **attributes}
+    details = next((event.attributes for event in span.events if event.name == DETAILS), {})
+    merged = {**details, **attributes}
     operation = Operation(
         kind,
-        name=_name(kind, said),
-        agent=_text(said.get("gen_ai.agent.name")),
-        conversation=_text(said.get("gen_ai.conversation.id")),
-        error=_text(said.get("error.type")),
+        name=_name(kind, merged),
+        agent=_text(merged.get("gen_ai.agent.name")),
+        conversation=_text(merged.get("gen_ai.conversation.id")),
+        error=_text(merged.get("error.type")),
         is_adk=span.scope == ADK or any(name.startswith(ADK) for name in attributes),
         remedy=_remedy(span),
     )
     if kind == "tool":
-        _read_call(operation, said)
+        _read_call(operation, merged)
         operation.name = operation.name or span.name.partition(_EXECUTE)[2]
     elif kind in ("model", "agent"):
-        _read_messages(operation, said, span)
+        _read_messages(operation, merged, span)
     if kind == "model":
-        _read_request(operation, said)
+        _read_request(operation, merged)
     return operation
 
 
 def _remedy(span: OtelSpan) -> str:
-    """What brings content is named by who wrote the span: the conventions leave it open."""
+    """The remedy is named by the instrumentation that wrote the span: the conventions leave it open."""
     if any(name.startswith("traceloop.") for name in span.attributes):
         return TRACELOOP
-    return next((one for scope, one in _REMEDIES.items() if span.scope.startswith(scope)), CAPTURE)
+    return next((remedy for scope, remedy in _REMEDIES.items() if span.scope.startswith(scope)), CAPTURE)
 
 
 def _kind(span: OtelSpan) -> OperationKind | None:
@@ -128,32 +128,32 @@ def _kind(span: OtelSpan) -> OperationKind | None:
     return None
 
 
-def _name(kind: OperationKind, said: Mapping[str, Any]) -> str:
+def _name(kind: OperationKind, attributes: Mapping[str, Any]) -> str:
     if kind == "tool":
-        return _text(said.get("gen_ai.tool.name"))
+        return _text(attributes.get("gen_ai.tool.name"))
     if kind == "model":
-        return _text(said.get("gen_ai.request.model") or said.get("gen_ai.response.model"))
-    return _text(said.get("gen_ai.agent.name"))
+        return _text(attributes.get("gen_ai.request.model") or attributes.get("gen_ai.response.model"))
+    return _text(attributes.get("gen_ai.agent.name"))
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) and value != NOT_SPECIFIED else ""
 
 
-def _read_call(operation: Operation, said: Mapping[str, Any]) -> None:
-    operation.arguments = as_arguments(said.get("gen_ai.tool.call.arguments", ABSENT))
-    operation.result = as_result(said.get("gen_ai.tool.call.result", ABSENT))
-    operation.call_id = _text(said.get("gen_ai.tool.call.id"))
+def _read_call(operation: Operation, attributes: Mapping[str, Any]) -> None:
+    operation.arguments = as_arguments(attributes.get("gen_ai.tool.call.arguments", ABSENT))
+    operation.result = as_result(attributes.get("gen_ai.tool.call.result", ABSENT))
+    operation.call_id = _text(attributes.get("gen_ai.tool.call.id"))
 
 
-def _read_messages(operation: Operation, said: Mapping[str, Any], span: OtelSpan) -> None:
-    operation.inputs = contents_of(said.get("gen_ai.input.messages"))
-    operation.outputs = contents_of(said.get("gen_ai.output.messages"), "assistant")
-    operation.instruction = instruction_in(said.get("gen_ai.system_instructions")) or instruction_in(
-        messages_of(said.get("gen_ai.input.messages"))
+def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: OtelSpan) -> None:
+    operation.inputs = contents_of(attributes.get("gen_ai.input.messages"))
+    operation.outputs = contents_of(attributes.get("gen_ai.output.messages"), "assistant")
+    operation.instruction = instruction_in(attributes.get("gen_ai.system_instructions")) or instruction_in(
+        messages_of(attributes.get("gen_ai.input.messages"))
     )
     if operation.inputs is None and operation.outputs is None and not _lacks_messages(span):
-        inputs, outputs = _from_events(span.events or _listed_events(said))
+        inputs, outputs = _from_events(span.events or _listed_events(attributes))
         operation.inputs = contents_of(inputs) if inputs else None
         operation.outputs = contents_of(outputs, "assistant") if outputs else None
         operation.instruction = operation.instruction or instruction_in(inputs)
@@ -164,19 +164,19 @@ def _lacks_messages(span: OtelSpan) -> bool:
     return span.dropped > 0 or any(event.cut for event in span.events)
 
 
-def _listed_events(said: Mapping[str, Any]) -> list[SpanEvent]:
+def _listed_events(attributes: Mapping[str, Any]) -> list[SpanEvent]:
     """The events that Logfire has as one attribute, in which the last messages may be the model's answer."""
-    listed = json_attribute(said.get("events"))
+    listed = json_attribute(attributes.get("events"))
     events = [
-        SpanEvent(str(one.get("event.name")), {}, 0, one)
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
+        SpanEvent(str(event.get("event.name")), {}, 0, event)
+        for event in (listed if isinstance(listed, list) else ())
+        if isinstance(event, dict)
     ]
-    if not any(one.name == _CHOICE for one in events):
-        for one in reversed(events):
-            if one.name != _ASSISTANT:
+    if not any(event.name == _CHOICE for event in events):
+        for event in reversed(events):
+            if event.name != _ASSISTANT:
                 break
-            one.name = _CHOICE
+            event.name = _CHOICE
     return events
 
 
@@ -189,50 +189,54 @@ def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
         if role is None and event.name != _CHOICE:
             continue
         body = json_attribute(event.body) if event.body is not None else event.attributes
-        said = dict(body) if isinstance(body, dict) else {"content": body}
-        if any(json_attribute(said.get(name)) is ABSENT for name in ("content", "message")):
+        fields = dict(body) if isinstance(body, dict) else {"content": body}
+        if any(json_attribute(fields.get(name)) is ABSENT for name in ("content", "message")):
             return [], []
         if role is not None:
-            inputs += _message(said, role)
+            inputs += _message(fields, role)
         else:
-            message = json_attribute(said.get("message"))
+            message = json_attribute(fields.get("message"))
             inner = (
-                message if isinstance(message, dict) else {**said, "content": said.get("content", message)}
+                message
+                if isinstance(message, dict)
+                else {**fields, "content": fields.get("content", message)}
             )
             outputs += _message(inner, "assistant")
     return inputs, outputs
 
 
-def _message(said: Json, role: str) -> Iterator[Json]:
-    content = said.get("content")
+def _message(fields: Json, role: str) -> Iterator[Json]:
+    content = fields.get("content")
     parsed = json_attribute(content)
     if isinstance(parsed, dict) and "parts" in parsed:
         # google-adk: a genai Content.
         yield {"role": parsed.get("role") or role, "parts": parsed["parts"]}
         return
-    if isinstance(parsed, list) and all(isinstance(one, dict) for one in parsed):
+    if isinstance(parsed, list) and all(isinstance(part, dict) for part in parsed):
         content = parsed
-    if (content is not None and not is_placeholder(content)) or said.get("tool_calls"):
-        yield {**said, "role": role, "content": content}
+    if (content is not None and not is_placeholder(content)) or fields.get("tool_calls"):
+        yield {**fields, "role": role, "content": content}
 
 
-def _read_request(operation: Operation, said: Mapping[str, Any]) -> None:
+def _read_request(operation: Operation, attributes: Mapping[str, Any]) -> None:
     operation.usage = usage_of(
-        said.get("gen_ai.usage.input_tokens", said.get("gen_ai.usage.prompt_tokens")),
-        said.get("gen_ai.usage.output_tokens", said.get("gen_ai.usage.completion_tokens")),
-        cached=said.get("gen_ai.usage.cache_read.input_tokens"),
-        thoughts=said.get("gen_ai.usage.reasoning.output_tokens"),
-        total=said.get("gen_ai.usage.total_tokens", said.get("llm.usage.total_tokens")),
+        attributes.get("gen_ai.usage.input_tokens", attributes.get("gen_ai.usage.prompt_tokens")),
+        attributes.get("gen_ai.usage.output_tokens", attributes.get("gen_ai.usage.completion_tokens")),
+        cached=attributes.get("gen_ai.usage.cache_read.input_tokens"),
+        thoughts=attributes.get("gen_ai.usage.reasoning.output_tokens"),
+        total=attributes.get("gen_ai.usage.total_tokens", attributes.get("llm.usage.total_tokens")),
     )
     finishes = json_attribute(
-        said.get("gen_ai.response.finish_reasons", said.get("gen_ai.response.finish_reason"))
+        attributes.get("gen_ai.response.finish_reasons", attributes.get("gen_ai.response.finish_reason"))
     )
     listed = finishes if isinstance(finishes, list) else [finishes]
-    operation.calls_tools = any(str(one).lower() in _TOOL_FINISHES for one in listed)
-    failed = next((str(one) for one in listed if str(one).lower() in _FAILED_FINISHES), "")
+    operation.calls_tools = any(str(item).lower() in _TOOL_FINISHES for item in listed)
+    failed = next((str(item) for item in listed if str(item).lower() in _FAILED_FINISHES), "")
     operation.error = operation.error or failed
-    tools = json_attribute(said.get("gen_ai.tool.definitions"))
-    operation.tools = [one for one in tools if isinstance(one, dict)] if isinstance(tools, list) else []
+    tools = json_attribute(attributes.get("gen_ai.tool.definitions"))
+    operation.tools = [item for item in tools if isinstance(item, dict)] if isinstance(tools, list) else []
     operation.config = {
-        name: said[f"gen_ai.request.{name}"] for name in _CONFIG if f"gen_ai.request.{name}" in said
+        name: attributes[f"gen_ai.request.{name}"]
+        for name in _CONFIG
+        if f"gen_ai.request.{name}" in attributes
     }

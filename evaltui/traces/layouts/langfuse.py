@@ -33,52 +33,52 @@ _KINDS: Mapping[str, OperationKind] = {
 
 
 def read_langfuse(span: OtelSpan) -> Operation | None:
-    """What a span with these attributes says; None for a span without them."""
-    said = span.attributes
-    if f"{_PREFIX}type" not in said:
+    """Reads a span with these attributes; None for a span without them."""
+    attributes = span.attributes
+    if f"{_PREFIX}type" not in attributes:
         return None
-    kind = _KINDS.get(str(said[f"{_PREFIX}type"]).lower(), "other")
-    given, returned = said.get(f"{_PREFIX}input"), said.get(f"{_PREFIX}output")
+    kind = _KINDS.get(str(attributes[f"{_PREFIX}type"]).lower(), "other")
+    input_value, output_value = attributes.get(f"{_PREFIX}input"), attributes.get(f"{_PREFIX}output")
     operation = Operation(
         kind,
-        conversation=str(said.get("session.id") or said.get("langfuse.session.id") or ""),
+        conversation=str(attributes.get("session.id") or attributes.get("langfuse.session.id") or ""),
         remedy=_REMEDY,
     )
     if kind == "tool":
         operation.name = span.name
-        operation.arguments = as_arguments(of_function(json_attribute(given)))
-        operation.result = as_result(returned)
+        operation.arguments = as_arguments(of_function(json_attribute(input_value)))
+        operation.result = as_result(output_value)
     elif kind == "model":
-        operation.name = str(said.get(f"{_PREFIX}model.name") or "")
-        operation.inputs = contents_of(given)
-        operation.outputs = contents_of(returned, "assistant")
-        operation.instruction = instruction_in(messages_of(given)) if operation.inputs else ""
-        operation.usage = _usage(said)
+        operation.name = str(attributes.get(f"{_PREFIX}model.name") or "")
+        operation.inputs = contents_of(input_value)
+        operation.outputs = contents_of(output_value, "assistant")
+        operation.instruction = instruction_in(messages_of(input_value)) if operation.inputs else ""
+        operation.usage = _usage(attributes)
     elif kind == "agent":
-        operation.is_run = said[f"{_PREFIX}type"] == "agent"
+        operation.is_run = attributes[f"{_PREFIX}type"] == "agent"
         operation.name = operation.agent = span.name if operation.is_run else ""
-        operation.inputs, operation.outputs = _spoken(given, "user"), _spoken(returned, "assistant")
+        operation.inputs, operation.outputs = _spoken(input_value, "user"), _spoken(output_value, "assistant")
     return operation
 
 
 def _spoken(value: Any, role: str) -> Any:
-    """What was said: a text, messages, or the only text among a function's arguments."""
-    found = json_attribute(value)
-    if isinstance(found, dict) and not {"role", "content", "messages"} & found.keys():
-        match found:
+    """The messages in a value: a text, messages, or the only text among a function's arguments."""
+    parsed = json_attribute(value)
+    if isinstance(parsed, dict) and not {"role", "content", "messages"} & parsed.keys():
+        match parsed:
             case {"args": list() as by_place, "kwargs": dict() as by_name}:
                 inner = [*by_place, *by_name.values()]
             case _:
-                inner = list(found.values())
-        said = [one for one in inner if isinstance(one, str)]
-        found = said[0] if len(said) == 1 else None
-    contents = contents_of(found, role)
+                inner = list(parsed.values())
+        strings = [member for member in inner if isinstance(member, str)]
+        parsed = strings[0] if len(strings) == 1 else None
+    contents = contents_of(parsed, role)
     return contents if contents and texts(contents) else None
 
 
-def _usage(said: Mapping[str, Any]) -> Any:
-    found = json_attribute(said.get(f"{_PREFIX}usage_details"))
-    details = found if isinstance(found, dict) else {}
+def _usage(attributes: Mapping[str, Any]) -> Any:
+    parsed = json_attribute(attributes.get(f"{_PREFIX}usage_details"))
+    details = parsed if isinstance(parsed, dict) else {}
     return usage_of(
         details.get("input", details.get("prompt_tokens")),
         details.get("output", details.get("completion_tokens")),

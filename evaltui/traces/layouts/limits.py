@@ -33,7 +33,7 @@ _BROKEN_END = re.compile(r"[\w.+\-…\\]{0,9}\Z")
 
 
 def json_attribute(value: Any) -> Any:
-    """What a text of JSON says: the text itself where it is none, ABSENT where it was cut."""
+    """The value of a JSON text: the text itself where it is no JSON, ABSENT where it was cut."""
     if not isinstance(value, str):
         return value
     try:
@@ -50,16 +50,16 @@ def json_attribute(value: Any) -> Any:
 def leave_out_cut(spans: Sequence[OtelSpan]) -> None:
     """Removes the values of spans of one trace that were cut; their names are in `cut` then."""
     holders = list(_holders(spans))
-    texts = [value for one in holders for value in one.attributes.values() if isinstance(value, str)]
+    texts = [value for holder in holders for value in holder.attributes.values() if isinstance(value, str)]
     longest = max(map(len, texts), default=0)
     lengths = {len(text) for text in texts if _ends_too_early(text, longest)}
     if not lengths:
         return
-    for one in holders:
-        cut = {name for name, value in one.attributes.items() if _is_cut(value, lengths)}
+    for holder in holders:
+        cut = {name for name, value in holder.attributes.items() if _is_cut(value, lengths)}
         if cut:
-            one.cut |= cut
-            one.attributes = {name: value for name, value in one.attributes.items() if name not in cut}
+            holder.cut |= cut
+            holder.attributes = {name: value for name, value in holder.attributes.items() if name not in cut}
 
 
 def _holders(spans: Sequence[OtelSpan]) -> Iterator[OtelSpan | SpanEvent]:
@@ -87,7 +87,7 @@ def lacks(span: OtelSpan, *prefixes: str) -> bool:
 
 
 def limit_of(span: OtelSpan) -> str:
-    """What brings the content of a span that a limit has cut; "" where none has."""
+    """The remedy for the content of a span that a limit has cut; "" where none has."""
     if span.cut or any(json_attribute(value) is ABSENT for value in span.attributes.values()):
         return _TOO_LONG
     return _TOO_MANY if span.dropped else ""

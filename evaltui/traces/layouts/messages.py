@@ -18,7 +18,7 @@ from evaltui.traces.layouts.operation import as_arguments, as_result
 Json = dict[str, Any]
 
 _PLACEHOLDERS = frozenset(("<REDACTED>", "<elided>", "__REDACTED__", "<redacted>"))
-"""What stands where content was taken out."""
+"""Texts that stand for content that was taken out."""
 NOT_RECORDED = "attachment not recorded"
 """The text that stands for data that a trace does not hold."""
 
@@ -44,8 +44,8 @@ def contents_of(value: Any, role: str = "user") -> list[Json] | None:
 
     None where nothing was recorded. System messages are left out.
     """
-    found = messages_of(value, role)
-    return None if found is None else [one for one in found if one["role"] != "system"]
+    messages = messages_of(value, role)
+    return None if messages is None else [message for message in messages if message["role"] != "system"]
 
 
 def without_attachments(contents: list[Json] | None) -> list[Json] | None:
@@ -53,7 +53,8 @@ def without_attachments(contents: list[Json] | None) -> list[Json] | None:
     if contents is None:
         return None
     return [
-        {**one, "parts": [part for part in one["parts"] if not _stands_for_data(part)]} for one in contents
+        {**content, "parts": [part for part in content["parts"] if not _stands_for_data(part)]}
+        for content in contents
     ]
 
 
@@ -69,16 +70,16 @@ def instruction_in(value: Any) -> str:
     if isinstance(value, str):
         return "" if is_placeholder(value) else value
     parts: list[Json] = []
-    if isinstance(value, list) and any(isinstance(one, dict) and "role" in one for one in value):
-        for one in messages_of(value) or ():
-            parts += one["parts"] if one["role"] == "system" else []
+    if isinstance(value, list) and any(isinstance(message, dict) and "role" in message for message in value):
+        for message in messages_of(value) or ():
+            parts += message["parts"] if message["role"] == "system" else []
     else:
         parts = list(_parts(value.get("parts") if isinstance(value, dict) and "parts" in value else value))
     return "\n".join(part["text"] for part in parts if part.get("text"))
 
 
 def messages_of(value: Any, role: str = "user") -> list[Json] | None:
-    """As `contents_of`, with the system messages, whose role is `system`."""
+    """The messages as `contents_of`, with the system messages, whose role is `system`."""
     value = json_attribute(value)
     if value is None or value is ABSENT or value == "" or is_placeholder(value):
         return None
@@ -88,8 +89,8 @@ def messages_of(value: Any, role: str = "user") -> list[Json] | None:
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     items = value if isinstance(value, list) else [value]
-    found = [one for item in items if (one := _message(item, role)) is not None]
-    return found if found or not items else None
+    messages = [message for item in items if (message := _message(item, role)) is not None]
+    return messages if messages or not items else None
 
 
 def _message(item: Any, role: str) -> Json | None:
@@ -101,17 +102,17 @@ def _message(item: Any, role: str) -> Json | None:
     if isinstance(inner, dict):
         kind = item["id"][-1] if isinstance(item.get("id"), list) and item["id"] else item.get("role")
         return _message({"role": kind, **inner}, role)
-    said = item.get("role") or (item.get("type") if "content" in item else None) or role
-    who = str(said)
+    author = item.get("role") or (item.get("type") if "content" in item else None) or role
+    who = str(author)
     if who in _TOOL:
         return {"role": "user", "parts": _responses(item)}
-    given = item["parts"] if "parts" in item else item.get("contents", item.get("content"))
-    if is_placeholder(given) and not item.get("tool_calls"):
+    content = item["parts"] if "parts" in item else item.get("contents", item.get("content"))
+    if is_placeholder(content) and not item.get("tool_calls"):
         return None
-    parts = list(_parts(given))
+    parts = list(_parts(content))
     for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")):
         parts += _call(call)
-    if all(part.get("thought") for part in parts) and any(map(_lacks_text, _list(given))):
+    if all(part.get("thought") for part in parts) and any(map(_lacks_text, _list(content))):
         return None
     if not parts and not any(name in item for name in ("parts", "content", "contents", "tool_calls")):
         return None
@@ -119,24 +120,24 @@ def _message(item: Any, role: str) -> Json | None:
 
 
 def _extra(item: Mapping[str, Any]) -> Json:
-    found = item.get("additional_kwargs")
-    return found if isinstance(found, dict) else {}
+    extra = item.get("additional_kwargs")
+    return extra if isinstance(extra, dict) else {}
 
 
-def _role(said: str) -> str:
-    if said in _SYSTEM:
+def _role(author: str) -> str:
+    if author in _SYSTEM:
         return "system"
-    return "model" if said in _MODEL else "user"
+    return "model" if author in _MODEL else "user"
 
 
-def _parts(given: Any) -> Iterator[Json]:
-    if isinstance(given, str):
-        if given and not is_placeholder(given):
-            yield {"text": given}
+def _parts(content: Any) -> Iterator[Json]:
+    if isinstance(content, str):
+        if content and not is_placeholder(content):
+            yield {"text": content}
         return
-    if isinstance(given, dict) and isinstance(given.get("parts"), list):
-        given = given["parts"]
-    for item in given if isinstance(given, list) else [given]:
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        content = content["parts"]
+    for item in content if isinstance(content, list) else [content]:
         if isinstance(item, str):
             yield from _parts(item)
         elif isinstance(item, dict):
@@ -191,11 +192,13 @@ def _call(item: Any) -> Iterator[Json]:
     name = inner.get("name")
     if not isinstance(name, str) or not name:
         return
-    given = next((inner[key] for key in ("arguments", "args", "input", "parameters") if key in inner), None)
+    raw_arguments = next(
+        (inner[key] for key in ("arguments", "args", "input", "parameters") if key in inner), None
+    )
     call: Json = {"name": name}
     # A model that gives none means none; what was taken out is unknown.
-    arguments = {} if given == "" else as_arguments(given)
-    if arguments is not ABSENT and not is_placeholder(given):
+    arguments = {} if raw_arguments == "" else as_arguments(raw_arguments)
+    if arguments is not ABSENT and not is_placeholder(raw_arguments):
         call["args"] = arguments
     call_id = item.get("id") or item.get("call_id")
     if call_id:
@@ -205,18 +208,20 @@ def _call(item: Any) -> Iterator[Json]:
 
 def _responses(item: Json) -> list[Json]:
     """The results in a message of a tool: parts of it, or the message as a whole."""
-    given = item.get("parts", item.get("content"))
-    found = [one for one in _parts(given) if "function_response" in one] if isinstance(given, list) else []
-    if len(found) == 1 and item.get("name"):
-        found[0]["function_response"].setdefault("name", item["name"])
-    return found or [_response(item)]
+    content = item.get("parts", item.get("content"))
+    parts = (
+        [part for part in _parts(content) if "function_response" in part] if isinstance(content, list) else []
+    )
+    if len(parts) == 1 and item.get("name"):
+        parts[0]["function_response"].setdefault("name", item["name"])
+    return parts or [_response(item)]
 
 
 def _response(item: Any) -> Json:
     if not isinstance(item, dict):
         item = {"content": item}
     names = ("response", "result", "output", "content", "contents", "parts")
-    given = next((item[key] for key in names if item.get(key) is not None), None)
+    content = next((item[key] for key in names if item.get(key) is not None), None)
     response: Json = {}
     name = item.get("name") or item.get("tool_name")
     if isinstance(name, str):
@@ -226,7 +231,7 @@ def _response(item: Any) -> Json:
     )
     if call_id:
         response["id"] = str(call_id)
-    result = as_result(_alone_text(_alone(given)))
+    result = as_result(_alone_text(_alone(content)))
     if result is not ABSENT:
         response["response"] = result
     return {"function_response": response}
@@ -252,8 +257,8 @@ def _link(item: Any) -> Json:
 
 
 def _mime(data: Any) -> str:
-    found = either(data, "mimeType") if isinstance(data, dict) else None
-    return str(found) if found else "application/octet-stream"
+    mime_type = either(data, "mimeType") if isinstance(data, dict) else None
+    return str(mime_type) if mime_type else "application/octet-stream"
 
 
 def _list(value: Any) -> list[Any]:

@@ -27,35 +27,35 @@ _KINDS: Mapping[str, OperationKind] = {"AGENT": "agent", "CHAIN": "agent", "LLM"
 
 
 def read_openinference(span: OtelSpan) -> Operation | None:
-    """What a span with these attributes says; None for a span without them."""
-    said = span.attributes
-    if KIND not in said:
+    """Reads a span with these attributes; None for a span without them."""
+    attributes = span.attributes
+    if KIND not in attributes:
         return None
     # What wrote the span first knows better what it is.
-    named = str(said.get("gen_ai.operation.name") or "")
-    kind = _KINDS.get(str(said[KIND]).upper(), "other")
+    named = str(attributes.get("gen_ai.operation.name") or "")
+    kind = _KINDS.get(str(attributes[KIND]).upper(), "other")
     if kind == "model" and named.startswith("invoke_"):
         kind = "agent"
     operation = Operation(
         kind,
-        agent=str(said.get("agent.name") or ""),
-        conversation=str(said.get("session.id") or ""),
+        agent=str(attributes.get("agent.name") or ""),
+        conversation=str(attributes.get("session.id") or ""),
         remedy=_REMEDY,
     )
     if kind == "tool":
         is_nameless = lacks(span, "tool.name") or span.name.startswith(_HANDOFF)
-        operation.name = str(said.get("tool.name") or ("" if is_nameless else span.name))
-        operation.call_id = str(said.get("tool.id") or said.get("tool_call.id") or "")
+        operation.name = str(attributes.get("tool.name") or ("" if is_nameless else span.name))
+        operation.call_id = str(attributes.get("tool.id") or attributes.get("tool_call.id") or "")
         operation.arguments = _arguments(span)
-        operation.result = _result(said.get("output.value", ABSENT))
+        operation.result = _result(attributes.get("output.value", ABSENT))
     elif kind == "model":
         _read_model(operation, span)
     elif kind == "agent":
-        operation.is_run = str(said[KIND]).upper() != "CHAIN"
+        operation.is_run = str(attributes[KIND]).upper() != "CHAIN"
         operation.name = operation.agent
         # Each call of a model overwrites the messages of the one before: only what came in and out counts.
-        operation.inputs = _spoken(said.get("input.value"), "user")
-        operation.outputs = _spoken(said.get("output.value"), "assistant")
+        operation.inputs = _spoken(attributes.get("input.value"), "user")
+        operation.outputs = _spoken(attributes.get("output.value"), "assistant")
     return operation
 
 
@@ -67,8 +67,8 @@ def _arguments(span: OtelSpan) -> Any:
 
 
 def _result(value: Any) -> Any:
-    found = json_attribute(value)
-    if isinstance(found, dict) and isinstance(content := found.get("content"), dict):
+    parsed = json_attribute(value)
+    if isinstance(parsed, dict) and isinstance(content := parsed.get("content"), dict):
         # google-adk: an event as JSON.
         for part in content.get("parts") or ():
             response = part.get("function_response") or part.get("functionResponse")
@@ -78,34 +78,36 @@ def _result(value: Any) -> Any:
 
 
 def _read_model(operation: Operation, span: OtelSpan) -> None:
-    said = span.attributes
-    operation.name = str(said.get("llm.model_name") or "")
+    attributes = span.attributes
+    operation.name = str(attributes.get("llm.model_name") or "")
     inputs, outputs = (_unflattened(span, f"llm.{way}_messages.") for way in ("input", "output"))
-    operation.inputs = contents_of(inputs) if inputs else contents_of(said.get("input.value"))
+    operation.inputs = contents_of(inputs) if inputs else contents_of(attributes.get("input.value"))
     operation.outputs = (
-        contents_of(outputs, "assistant") if outputs else _spoken(said.get("output.value"), "assistant")
+        contents_of(outputs, "assistant") if outputs else _spoken(attributes.get("output.value"), "assistant")
     )
     operation.instruction = instruction_in(messages_of(inputs)) if inputs else ""
     operation.usage = usage_of(
-        said.get("llm.token_count.prompt"),
-        said.get("llm.token_count.completion"),
-        cached=said.get("llm.token_count.prompt_details.cache_read"),
-        thoughts=said.get("llm.token_count.completion_details.reasoning"),
-        total=said.get("llm.token_count.total"),
+        attributes.get("llm.token_count.prompt"),
+        attributes.get("llm.token_count.completion"),
+        cached=attributes.get("llm.token_count.prompt_details.cache_read"),
+        thoughts=attributes.get("llm.token_count.completion_details.reasoning"),
+        total=attributes.get("llm.token_count.total"),
     )
-    config = json_attribute(said.get("llm.invocation_parameters"))
+    config = json_attribute(attributes.get("llm.invocation_parameters"))
     operation.config = config if isinstance(config, dict) else {}
 
 
 def _spoken(value: Any, role: str) -> list[Json] | None:
-    """What was said: a text, a message, or an event or message of google-adk."""
-    found = json_attribute(value)
-    if isinstance(found, dict):
-        inner = found.get("new_message") or found.get("content") or found.get("input") or found.get("output")
+    """The messages in a value: a text, a message, or an event or message of google-adk."""
+    parsed = json_attribute(value)
+    if isinstance(parsed, dict):
+        inner = (
+            parsed.get("new_message") or parsed.get("content") or parsed.get("input") or parsed.get("output")
+        )
         if isinstance(inner, dict | str):
-            found = {"role": role, **inner} if isinstance(inner, dict) else inner
-    said = contents_of(found, role)
-    return said if said and texts(said) else None
+            parsed = {"role": role, **inner} if isinstance(inner, dict) else inner
+    contents = contents_of(parsed, role)
+    return contents if contents and texts(contents) else None
 
 
 def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
@@ -116,15 +118,17 @@ def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
             number, _, rest = name.removeprefix(prefix).partition(".")
             if number.isdigit():
                 _put(messages.setdefault(int(number), {}), rest.removeprefix("message."), value)
-    found: list[Json] = []
+    ordered: list[Json] = []
     for _, message in sorted(messages.items()):
         contents, calls = message.pop("contents", None), message.pop("tool_calls", None)
         if contents:
-            message["content"] = [_renamed(one, "message_content") for _, one in sorted(contents.items())]
+            message["content"] = [
+                _renamed(fields, "message_content") for _, fields in sorted(contents.items())
+            ]
         if calls:
-            message["tool_calls"] = [_renamed(one, "tool_call") for _, one in sorted(calls.items())]
-        found.append(message)
-    return found
+            message["tool_calls"] = [_renamed(fields, "tool_call") for _, fields in sorted(calls.items())]
+        ordered.append(message)
+    return ordered
 
 
 def _put(message: Json, path: str, value: Any) -> None:

@@ -27,67 +27,75 @@ _SESSIONS = ("session_id", "thread_id", "conversation_id")
 
 
 def read_openllmetry(span: OtelSpan) -> Operation | None:
-    """What a span with these attributes says; None for a span without them."""
-    said = span.attributes
-    if _KIND in said and "gen_ai.operation.name" not in said:
+    """Reads a span with these attributes; None for a span without them."""
+    attributes = span.attributes
+    if _KIND in attributes and "gen_ai.operation.name" not in attributes:
         return _decorated(span)
-    if any(name.startswith((_PROMPT, _COMPLETION)) for name in said) or "llm.request.type" in said:
+    if (
+        any(name.startswith((_PROMPT, _COMPLETION)) for name in attributes)
+        or "llm.request.type" in attributes
+    ):
         return _model_call(span)
     return None
 
 
 def _decorated(span: OtelSpan) -> Operation:
-    said = span.attributes
-    kind = _KINDS.get(str(said[_KIND]), "other")
-    name = str(said.get(_NAME) or ("" if lacks(span, _NAME) else span.name))
-    given, returned = json_attribute(said.get("traceloop.entity.input")), said.get("traceloop.entity.output")
-    operation = Operation(kind, conversation=_session(said), remedy=TRACELOOP)
+    attributes = span.attributes
+    kind = _KINDS.get(str(attributes[_KIND]), "other")
+    name = str(attributes.get(_NAME) or ("" if lacks(span, _NAME) else span.name))
+    input_value, output_value = (
+        json_attribute(attributes.get("traceloop.entity.input")),
+        attributes.get("traceloop.entity.output"),
+    )
+    operation = Operation(kind, conversation=_session(attributes), remedy=TRACELOOP)
     if kind == "tool":
         operation.name = name
-        operation.arguments = as_arguments(_arguments(given))
-        operation.result = as_result(returned)
+        operation.arguments = as_arguments(_arguments(input_value))
+        operation.result = as_result(output_value)
     elif kind == "agent":
-        operation.is_run = said[_KIND] == "agent"
-        operation.name = operation.agent = name if said[_KIND] == "agent" else ""
+        operation.is_run = attributes[_KIND] == "agent"
+        operation.name = operation.agent = name if attributes[_KIND] == "agent" else ""
     return operation
 
 
-def _arguments(given: Any) -> Any:
+def _arguments(value: Any) -> Any:
     """The arguments of a decorated function, `{"args": [], "kwargs": {}}`; of LangChain `{"inputs": {}}`."""
-    if isinstance(given, dict) and ("inputs" in given or "input_str" in given):
-        return given.get("inputs")
-    return of_function(given)
+    if isinstance(value, dict) and ("inputs" in value or "input_str" in value):
+        return value.get("inputs")
+    return of_function(value)
 
 
-def _session(said: Mapping[str, Any]) -> str:
-    found = (said.get(f"traceloop.association.properties.{name}") for name in _SESSIONS)
-    return next((str(one) for one in found if one), "")
+def _session(attributes: Mapping[str, Any]) -> str:
+    sessions = (attributes.get(f"traceloop.association.properties.{name}") for name in _SESSIONS)
+    return next((str(session) for session in sessions if session), "")
 
 
 def _model_call(span: OtelSpan) -> Operation:
-    said = span.attributes
+    attributes = span.attributes
     # Model, tokens and settings are named as in the conventions.
     plain = OtelSpan(
-        "", "", "", "", attributes={**said, "gen_ai.operation.name": "chat"}, dropped=span.dropped
+        "", "", "", "", attributes={**attributes, "gen_ai.operation.name": "chat"}, dropped=span.dropped
     )
     operation = read_genai(plain) or Operation("model")
-    prompt, completion = ([] if lacks(span, one) else _numbered(said, one) for one in (_PROMPT, _COMPLETION))
+    prompt, completion = (
+        [] if lacks(span, prefix) else _numbered(attributes, prefix) for prefix in (_PROMPT, _COMPLETION)
+    )
     if prompt:
         operation.inputs = contents_of(prompt)
         operation.instruction = instruction_in(messages_of(prompt))
     if completion:
         operation.outputs = contents_of(completion, "assistant")
-        operation.calls_tools = any(one.get("finish_reason") == "tool_calls" for one in completion)
-    operation.conversation = operation.conversation or _session(said)
+        operation.calls_tools = any(message.get("finish_reason") == "tool_calls" for message in completion)
+    operation.conversation = operation.conversation or _session(attributes)
     operation.remedy = TRACELOOP
     return operation
 
 
-def _numbered(said: Mapping[str, Any], prefix: str) -> list[Json]:
+def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[Json]:
     """`gen_ai.prompt.0.role` and its kind as messages, none where a content was cut. One without content or
     calls says nothing."""
     messages: dict[int, Json] = {}
-    for name, value in said.items():
+    for name, value in attributes.items():
         number, _, rest = (
             name.removeprefix(prefix).partition(".") if name.startswith(prefix) else ("", "", "")
         )
@@ -104,10 +112,10 @@ def _numbered(said: Mapping[str, Any], prefix: str) -> list[Json]:
                 return []
         else:
             message[head] = value
-    found = []
+    ordered = []
     for _, message in sorted(messages.items()):
         if calls := message.pop("tool_calls", None):
-            message["tool_calls"] = [one for _, one in sorted(calls.items())]
+            message["tool_calls"] = [call for _, call in sorted(calls.items())]
         if "content" in message or calls:
-            found.append(message)
-    return found
+            ordered.append(message)
+    return ordered

@@ -1,4 +1,4 @@
-"""What a span says of an agent's work, the same for every layout."""
+"""Operation of an agent, as a span records it, the same for every layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CAPTURE = (
     "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT where the agent runs, and export "
     "its traces again"
 )
-"""What brings the content that an agent with OpenTelemetry's own conventions did not record."""
+"""Remedy for content that an agent with OpenTelemetry's own conventions did not record."""
 
 
 @dataclass(slots=True)
@@ -25,21 +25,21 @@ class Operation:
 
     kind: OperationKind
     name: str = ""
-    """Of the agent, the tool or the model."""
+    """Name of the agent, the tool or the model."""
     agent: str = ""
     """Who did it, where the span says so."""
     conversation: str = ""
     inputs: list[Json] | None = None
     """Contents as genai has them, in JSON: what it was given."""
     outputs: list[Json] | None = None
-    """What it answered."""
+    """Messages of its answer."""
     whole: bool = False
     """Whether the text in `outputs` is one answer, which no pieces go before."""
     instruction: str = ""
     tools: list[Json] = field(default_factory=list)
     config: Json = field(default_factory=dict)
     arguments: Any = ABSENT
-    """Of a tool call, JSON."""
+    """Arguments of a tool call, JSON."""
     result: Any = ABSENT
     call_id: str = ""
     usage: Json | None = None
@@ -58,7 +58,7 @@ class Operation:
     is_elided: bool = False
     """Whether google-adk's own attributes of a model call are without content: `{}` is no value then."""
     remedy: str = CAPTURE
-    """What brings the content that is not here, a sentence without its dot."""
+    """Remedy for content that is not here, a sentence without its dot."""
 
 
 def prefer(first: Operation, second: Operation) -> Operation:
@@ -89,15 +89,15 @@ def usage_of(
         "thoughts_token_count": _count(thoughts),
         "total_token_count": _count(total),
     }
-    known = {name: value for name, value in counts.items() if value is not None}
-    if not known:
+    usage = {name: value for name, value in counts.items() if value is not None}
+    if not usage:
         return None
-    said, thought = known.get("candidates_token_count"), known.get("thoughts_token_count")
-    if said is not None and thought:
-        known["candidates_token_count"] = max(said - thought, 0)
-    if "total_token_count" not in known:
-        known["total_token_count"] = (known.get("prompt_token_count") or 0) + (said or 0)
-    return known
+    candidates, thought = usage.get("candidates_token_count"), usage.get("thoughts_token_count")
+    if candidates is not None and thought:
+        usage["candidates_token_count"] = max(candidates - thought, 0)
+    if "total_token_count" not in usage:
+        usage["total_token_count"] = (usage.get("prompt_token_count") or 0) + (candidates or 0)
+    return usage
 
 
 def _count(value: Any) -> int | None:
@@ -115,16 +115,16 @@ def as_arguments(value: Any) -> Any:
     return value if isinstance(value, dict) else ABSENT
 
 
-def of_function(given: Any) -> Any:
+def of_function(value: Any) -> Any:
     """The arguments of a Python function that are recorded as `args` and `kwargs`; ABSENT for those by place,
     whose names are not recorded. Others stay as they are."""
-    if not isinstance(given, dict) or given.keys() != {"args", "kwargs"}:
-        return given
-    return ABSENT if given["args"] else given["kwargs"]
+    if not isinstance(value, dict) or value.keys() != {"args", "kwargs"}:
+        return value
+    return ABSENT if value["args"] else value["kwargs"]
 
 
 def as_result(value: Any) -> Any:
-    """What a tool returned as an object; ABSENT where nobody knows. The text `null` is a known value."""
+    """The response of a tool as an object; ABSENT where it is unknown. The text `null` is a known value."""
     if value is None or value == "":
         return ABSENT
     value = json_attribute(value)
@@ -142,10 +142,15 @@ def texts(contents: Sequence[Json]) -> list[str]:
 
 
 def calls_in(contents: Sequence[Json]) -> list[Json]:
-    return [part["function_call"] for one in contents for part in one["parts"] if "function_call" in part]
+    return [
+        part["function_call"] for content in contents for part in content["parts"] if "function_call" in part
+    ]
 
 
 def responses_in(contents: Sequence[Json]) -> list[Json]:
     return [
-        part["function_response"] for one in contents for part in one["parts"] if "function_response" in part
+        part["function_response"]
+        for content in contents
+        for part in content["parts"]
+        if "function_response" in part
     ]

@@ -59,9 +59,9 @@ class Access:
     """Who may send."""
 
     host: str
-    """What is bound: an address or a name."""
+    """Address or name that is bound."""
     token: str = ""
-    """That every request has to have in `Authorization: Bearer`; "" for none."""
+    """Token that every request has to have in `Authorization: Bearer`; "" for none."""
 
     def check(self, request: web.BaseRequest) -> None:
         """Raises RefusedError."""
@@ -152,8 +152,8 @@ class _Receiver:
                     body += data
             data = bytes(body)
             body.clear()
-            kept = await self._intake.keep(data, signal, encoding, is_compressed=packing == "gzip")
-            return kept.answer(encoding)
+            stored = await self._intake.keep(data, signal, encoding, is_compressed=packing == "gzip")
+            return stored.answer(encoding)
         except TimeoutError as error:
             raise RefusedError(408, f"body not complete after {self._limits.body:g} s") from error
         except TooLargeBodyError as error:

@@ -1,4 +1,4 @@
-"""What is done with a request before it is answered: read in one thread, kept on disk, then acknowledged.
+"""Intake of requests: each is read in one thread, kept on disk, then acknowledged.
 
 Requests that come while the disk is busy are kept together, in one commit.
 """
@@ -33,7 +33,7 @@ class BusyError(Exception):
 
 @dataclass
 class Counts:
-    """What was received since the listener began."""
+    """Counts of received data since the listener began."""
 
     spans: int = 0
     """Log records, too; only what was acknowledged."""
@@ -59,7 +59,7 @@ class Intake:
         self._spool = spool
         self._clock = clock
         self._waiting: list[_Waiting] = []
-        self._wanted = asyncio.Event()
+        self._has_waiting = asyncio.Event()
         self._bytes = 0
         self._thread = ThreadPoolExecutor(1, "spool")
         self._task: asyncio.Task[None] | None = None
@@ -73,8 +73,8 @@ class Intake:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        for one in self._waiting:
-            one.done.cancel()
+        for waiting in self._waiting:
+            waiting.done.cancel()
         await asyncio.to_thread(self._thread.shutdown)
 
     def reserve(self, count: int) -> None:
@@ -90,7 +90,7 @@ class Intake:
         """Read a request and have it on the disk. Raises BadBodyError and SpoolFullError."""
         done: asyncio.Future[Request] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(body, signal, encoding, is_compressed, done))
-        self._wanted.set()
+        self._has_waiting.set()
         request = await done
         self.counts.spans += sum(part.spans for part in request.parts)
         self.counts.rejected += request.rejected
@@ -99,17 +99,17 @@ class Intake:
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._has_waiting.wait()
+            self._has_waiting.clear()
             now, self._waiting = self._waiting, []
             answers = await loop.run_in_executor(self._thread, self._keep, now)
-            for one, answer in zip(now, answers, strict=True):
-                if one.done.done():
+            for waiting, answer in zip(now, answers, strict=True):
+                if waiting.done.done():
                     continue
                 if isinstance(answer, Request):
-                    one.done.set_result(answer)
+                    waiting.done.set_result(answer)
                 else:
-                    one.done.set_exception(answer)
+                    waiting.done.set_exception(answer)
 
     def _keep(self, requests: list[_Waiting]) -> list[Request | Exception]:
         """In the thread."""
@@ -126,12 +126,12 @@ class Intake:
         return answers + self._commit(pending)
 
     def _commit(self, answers: list[Request | Exception]) -> list[Request | Exception]:
-        parts = [part for one in answers if isinstance(one, Request) for part in one.parts]
+        parts = [part for answer in answers if isinstance(answer, Request) for part in answer.parts]
         try:
             if parts:
                 self._spool.add(parts, self._clock())
         except SpoolFullError as error:
-            return [error if isinstance(one, Request) else one for one in answers]
+            return [error if isinstance(answer, Request) else answer for answer in answers]
         return answers
 
 

@@ -1,4 +1,4 @@
-"""What a request of OTLP holds, trace by trace: the parts that the spool keeps, as they came."""
+"""Parts of an OTLP request, trace by trace: the spool keeps them as they came."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _NAMES: Mapping[Signal, _Names] = {
 
 
 class BadBodyError(ValueError):
-    """What was sent cannot be read; sending it again is of no use. The message says why."""
+    """The body cannot be read; sending it again is of no use. The message says why."""
 
 
 class TooLargeBodyError(BadBodyError):
@@ -80,7 +80,7 @@ class Part:
     data: bytes
     """A document of OTLP as JSON, with nothing but this trace."""
     spans: int
-    """Of log records, too, their number."""
+    """Number of spans, or of log records."""
     is_rooted: bool
     """Whether the span is in it that the trace began with, and that ends last."""
 
@@ -118,8 +118,8 @@ class Request:
 
 
 def decompressed(body: bytes) -> bytes:
-    """What a body of gzip holds. Raises BadBodyError, and TooLargeBodyError before it takes more memory."""
-    found = bytearray()
+    """Decompresses a gzip body. Raises BadBodyError, and TooLargeBodyError before it takes more memory."""
+    data = bytearray()
     members = 0
     rest = body
     while rest:
@@ -132,16 +132,16 @@ def decompressed(body: bytes) -> bytes:
                 more = stream.decompress(rest, _CHUNK)
             except zlib.error as error:
                 raise BadBodyError(f"damaged gzip: {error}") from error
-            found += more
+            data += more
             rest = stream.unconsumed_tail
-            if len(found) > LONGEST_BODY:
+            if len(data) > LONGEST_BODY:
                 raise TooLargeBodyError(f"over {LONGEST_BODY} bytes once decompressed")
             if not (stream.eof or rest or more):
                 raise BadBodyError("the gzip stream is cut off")
         rest = stream.unused_data
     if not members:
         raise BadBodyError("an empty body is no gzip stream")
-    return bytes(found)
+    return bytes(data)
 
 
 def read_request(body: bytes, signal: Signal, encoding: Encoding) -> Request:
@@ -217,10 +217,10 @@ def _list(holder: Json, name: str, where: str) -> Iterator[Json]:
     place = f"{where}[].{name}" if where else name
     if not isinstance(value, list):
         raise BadBodyError(f"{place} is not a list: {visible(cut(repr(value), 40))}")
-    for one in value:
-        if not isinstance(one, dict):
-            raise BadBodyError(f"{place}[] is not an object: {visible(cut(repr(one), 40))}")
-        yield one
+    for item in value:
+        if not isinstance(item, dict):
+            raise BadBodyError(f"{place}[] is not an object: {visible(cut(repr(item), 40))}")
+        yield item
 
 
 _DIGITS = re.compile(r"[0-9a-fA-F]+")

@@ -12,7 +12,7 @@ from evaltui.traces.receiver.spool import LARGEST_SESSION, Spool
 QUIET = 3.0
 """Seconds without a new span after which a trace whose first span has ended is complete."""
 QUIET_UNROOTED = 30.0
-"""As QUIET, of a trace whose first span has not come: it failed, or another program has it."""
+"""Seconds as QUIET, for a trace whose first span has not come: it failed, or another program has it."""
 # Traces that are asked for in one query.
 _AT_ONCE = 100
 
@@ -27,7 +27,7 @@ class CompletedSession:
     problem: str = ""
     """Why there is none, a sentence; "" where there is one."""
     warnings: tuple[str, ...] = ()
-    """What was passed over, a sentence each."""
+    """Warnings: parts that were left out, a sentence each."""
 
 
 def completed_sessions(spool: Spool, now: float, *, ending: bool = False) -> Iterator[CompletedSession]:
@@ -44,7 +44,7 @@ def completed_sessions(spool: Spool, now: float, *, ending: bool = False) -> Ite
 def _sessions_in(spool: Spool, trace: str, size: int) -> list[str]:
     if size > LARGEST_SESSION:
         return [trace]
-    return [one.id for one in _conversations(spool, [trace]).found]
+    return [conversation.id for conversation in _conversations(spool, [trace]).conversations]
 
 
 def _waiting(spool: Spool) -> Iterator[CompletedSession]:
@@ -53,10 +53,17 @@ def _waiting(spool: Spool) -> Iterator[CompletedSession]:
             size, most = show_size(session.bytes), show_size(LARGEST_SESSION)
             yield CompletedSession(session.id, None, f"{size} of spans; sessions of up to {most} are scored")
         else:
-            found = _conversations(spool, spool.traces_of(session.id))
-            mine = next((one for one in found.found if one.id == session.id), None)
+            conversations = _conversations(spool, spool.traces_of(session.id))
+            mine = next(
+                (
+                    conversation
+                    for conversation in conversations.conversations
+                    if conversation.id == session.id
+                ),
+                None,
+            )
             problem = "" if mine else "its spans are of no agent"
-            yield CompletedSession(session.id, mine, problem, found.warnings)
+            yield CompletedSession(session.id, mine, problem, conversations.warnings)
         spool.handed_on(session.id)
 
 

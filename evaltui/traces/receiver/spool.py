@@ -74,7 +74,7 @@ class SpoolError(Exception):
 
 
 class SpoolFullError(Exception):
-    """Nothing can be added for now."""
+    """The spool is full: nothing can be added for now."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Session:
 
     id: str
     bytes: int
-    """Of all of its traces."""
+    """Bytes of all of its traces."""
 
 
 class _Connection:
@@ -106,7 +106,7 @@ class _Connection:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """What is done in it is done as a whole or not at all. Raises sqlite3.Error."""
+        """Context of a transaction: it is done as a whole or not at all. Raises sqlite3.Error."""
         with self._lock:
             self._database.execute("begin immediate")
             try:
@@ -149,7 +149,8 @@ class Spool:
             raise SpoolError(f"{self._path} is of version {version}, not {_VERSION}. Delete it to begin anew")
 
     def close(self) -> None:
-        """Whoever is at it ends what it is doing; after that, it gets sqlite3.ProgrammingError."""
+        """Closes the database: an operation that runs is finished first, later ones raise
+        sqlite3.ProgrammingError."""
         self._adding.close()
         self._reading.close()
 
@@ -175,22 +176,22 @@ class Spool:
         self._is_full = (size := _used(database)) > self._largest
         if not self._is_full:
             return
-        wanted = size - int(self._largest * _ROOM)
+        excess = size - int(self._largest * _ROOM)
         oldest = database.execute(f"{_FINISHED} limit {_MOST_AT_ONCE}").fetchall()
         if not oldest:
             full = show_size(self._largest)
             raise SpoolFullError(f"{self._path} holds {full} of sessions that are not complete yet")
         for trace, amount, _ in oldest:
             _forget(database, [trace])
-            wanted -= amount
-            if wanted <= 0:
+            excess -= amount
+            if excess <= 0:
                 break
 
     def forget(self, before: float) -> None:
         """Delete what was handed on and to which nothing was added since; seconds since 1970."""
         with self._adding.transaction() as database:
-            found = database.execute(f"select id from ({_FINISHED}) where last < ?", [before]).fetchall()
-            _forget(database, [trace for (trace,) in found])
+            rows = database.execute(f"select id from ({_FINISHED}) where last < ?", [before]).fetchall()
+            _forget(database, [trace for (trace,) in rows])
 
     def quiet_traces(self, rooted_before: float, before: float, most: int) -> list[tuple[str, int]]:
         """Traces to which nothing was added since a moment, and their bytes: an earlier one for those whose
@@ -202,17 +203,17 @@ class Spool:
         return self._reading.rows(query, [before, rooted_before, most])
 
     def read(self, traces: Iterable[str]) -> Iterator[Recorded]:
-        """What the parts of traces hold."""
+        """The spans in the parts of traces."""
         for trace in traces:
             for place in self._reading.rows("select id from part where trace = ? order by id", [trace]):
                 for (data,) in self._reading.rows("select data from part where id = ?", place):
                     yield read_otlp(json.loads(data))
 
-    def settle(self, found: Iterable[tuple[str, int, Iterable[str]]]) -> None:
+    def settle(self, members: Iterable[tuple[str, int, Iterable[str]]]) -> None:
         """Traces belong to these sessions, which wait to be handed on. With each are its bytes when it was
         read: one that grew meanwhile stays as it is."""
         with self._reading.transaction() as database:
-            for trace, seen, sessions in found:
+            for trace, seen, sessions in members:
                 size = database.execute("select bytes from trace where id = ?", [trace]).fetchone()
                 if size != (seen,):
                     continue
@@ -232,8 +233,8 @@ class Spool:
         return [Session(name, size) for name, size in self._reading.rows(query)]
 
     def traces_of(self, session: str) -> list[str]:
-        found = self._reading.rows("select trace from member where session = ? order by trace", [session])
-        return [trace for (trace,) in found]
+        rows = self._reading.rows("select trace from member where session = ? order by trace", [session])
+        return [trace for (trace,) in rows]
 
     def handed_on(self, session: str) -> None:
         """A session was dealt with: it waits no longer, until there is more of it."""

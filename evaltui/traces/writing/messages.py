@@ -25,12 +25,16 @@ def _parts(parts: Iterable[Mapping[str, Any]]) -> Iterator[Json]:
     for part in parts:
         if "function_call" in part:
             call = part["function_call"]
-            said: Json = {"type": "tool_call", "id": call.get("id"), "name": str(call.get("name") or "")}
-            yield {**said, "arguments": call["args"]} if "args" in call else said
+            call_part: Json = {"type": "tool_call", "id": call.get("id"), "name": str(call.get("name") or "")}
+            yield {**call_part, "arguments": call["args"]} if "args" in call else call_part
         elif "function_response" in part:
-            given = part["function_response"]
-            answer: Json = {"type": "tool_call_response", "id": given.get("id"), "name": given.get("name")}
-            yield {**answer, "response": given.get("response")}
+            response = part["function_response"]
+            answer: Json = {
+                "type": "tool_call_response",
+                "id": response.get("id"),
+                "name": response.get("name"),
+            }
+            yield {**answer, "response": response.get("response")}
         elif part.get("text") is not None:
             yield {"type": "reasoning" if part.get("thought") else "text", "content": part["text"]}
         elif blob := part.get("inline_data"):

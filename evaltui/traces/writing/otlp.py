@@ -23,7 +23,7 @@ def otlp_json(groups: Sequence[tuple[Mapping[str, Any], Sequence[OtelSpan]]], ve
             {
                 "resource": {"attributes": _attributes(resource)},
                 "scopeSpans": [
-                    {"scope": {"name": SCOPE, "version": version}, "spans": [_span(one) for one in spans]}
+                    {"scope": {"name": SCOPE, "version": version}, "spans": [_span(span) for span in spans]}
                 ],
             }
             for resource, spans in groups
@@ -38,10 +38,10 @@ def _span(span: OtelSpan) -> Json:
         **({"parentSpanId": span.parent_id} if span.parent_id else {}),
         "name": span.name,
         "kind": _INTERNAL,
-        "startTimeUnixNano": str(span.begin),
+        "startTimeUnixNano": str(span.start),
         "endTimeUnixNano": str(span.end),
         "attributes": _attributes(span.attributes),
-        "events": [_event(one) for one in span.events],
+        "events": [_event(event) for event in span.events],
     }
     if span.status:
         message = {"message": span.message} if span.message else {}
@@ -54,8 +54,8 @@ def _event(event: SpanEvent) -> Json:
     return {"timeUnixNano": str(event.time), "name": event.name, "attributes": attributes}
 
 
-def _attributes(given: Mapping[str, Any]) -> list[Json]:
-    return [{"key": key, "value": _value(value)} for key, value in given.items() if value is not None]
+def _attributes(attributes: Mapping[str, Any]) -> list[Json]:
+    return [{"key": key, "value": _value(value)} for key, value in attributes.items() if value is not None]
 
 
 def _value(value: Any) -> Json:
@@ -66,5 +66,5 @@ def _value(value: Any) -> Json:
     if isinstance(value, float) and math.isfinite(value):
         return {"doubleValue": value}
     if isinstance(value, list | tuple):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"stringValue": valid_text(str(value))}

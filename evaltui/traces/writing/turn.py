@@ -30,7 +30,7 @@ class Held:
     began: int
     """Nanoseconds since 1970 at which events have `t` 0."""
     attributes: Json = field(default_factory=dict)
-    """Of the first span of each turn."""
+    """Attributes of the first span of each turn."""
     errors: Mapping[str, Json] = field(default_factory=dict)
     """Type, message and traceback of what ended a turn, by its number."""
     final_state: Json | None = None
@@ -41,7 +41,7 @@ def spans_of_turns(held: Held, events: Sequence[Event], results: Sequence[Sequen
     """A trace per turn; `results` are the attributes of a RESULT each, by turn."""
     tree = SpanTree()
     tree.add(events)
-    found: list[OtelSpan] = []
+    all_spans: list[OtelSpan] = []
     by_turn: dict[int, list[Event]] = {}
     for event in events:
         if event.turn is not None:
@@ -52,10 +52,10 @@ def spans_of_turns(held: Held, events: Sequence[Event], results: Sequence[Sequen
             own = results[turn.turn] if turn.turn < len(results) else ()
             spans = _Turn(held, tree.spans, turn, by_turn.pop(turn.turn, [])).spans(own)
             last = spans[0]
-            found += spans
+            all_spans += spans
     if last is not None and held.final_state is not None:
         last.attributes[FINAL_STATE] = _json(held.final_state)
-    return found
+    return all_spans
 
 
 def _id(digits: int, *parts: Any) -> str:
@@ -72,19 +72,21 @@ class _Turn:
 
     def spans(self, results: Sequence[Json]) -> list[OtelSpan]:
         root = self._root(results)
-        found = [root]
+        made_spans = [root]
         waiting = [(number, root.span_id) for number in reversed(self._turn.children)]
         while waiting:
             number, parent = waiting.pop()
             span = self._spans[number]
             made = self._span(span, parent)
             if made is not None:
-                found.append(made)
+                made_spans.append(made)
                 parent = made.span_id
             elif span.kind == "error" and not span.events[0].data.get("retrying"):
-                self._fail(next(one for one in found if one.span_id == parent), span.events[0])
+                self._fail(
+                    next(candidate for candidate in made_spans if candidate.span_id == parent), span.events[0]
+                )
             waiting += [(child, parent) for child in reversed(span.children)]
-        return found
+        return made_spans
 
     def _nanoseconds(self, seconds: float) -> int:
         return self._held.began + round(seconds * _SECOND)
@@ -95,7 +97,7 @@ class _Turn:
             _id(SPAN_ID, self._trace, span.number - self._turn.number),
             parent,
             name,
-            self._nanoseconds(span.begin),
+            self._nanoseconds(span.start),
             self._nanoseconds(span.end),
             {name: value for name, value in attributes.items() if value not in (None, "")},
         )
@@ -108,10 +110,10 @@ class _Turn:
         kind, message = str(data.get("type") or "Error"), str(data.get("message") or "")
         made.attributes["error.type"] = kind
         made.status, made.message = "error", message
-        said = {"exception.type": kind, "exception.message": message}
+        attributes = {"exception.type": kind, "exception.message": message}
         trace = str(data.get("traceback") or "")
-        said |= {"exception.stacktrace": trace} if trace else {}
-        made.events.append(SpanEvent("exception", said, self._nanoseconds(failed.t)))
+        attributes |= {"exception.stacktrace": trace} if trace else {}
+        made.events.append(SpanEvent("exception", attributes, self._nanoseconds(failed.t)))
 
     def _root(self, results: Sequence[Json]) -> OtelSpan:
         held, turn = self._held, self._turn
@@ -127,22 +129,22 @@ class _Turn:
         root = self._otel(turn, f"invoke_workflow {held.agent}", "", attributes)
         if (error := held.errors.get(str(turn.turn))) is not None and root.status != "error":
             self._fail(root, Event("error", data=error, t=turn.end))
-        root.events += [SpanEvent(RESULT, one, root.end) for one in results]
+        root.events += [SpanEvent(RESULT, result, root.end) for result in results]
         return root
 
     def _messages(self) -> Json:
         user = next((event.content for event in self._events if event.kind == "user"), None)
-        said = [
+        texts = [
             event
             for event in self._events
             if event.kind == "text" and not event.data.get("partial") and not event.data.get("nested")
         ]
-        found: Json = {}
+        messages: Json = {}
         if user is not None:
-            found["gen_ai.input.messages"] = _json([message_of(user)])
-        if said:
-            found["gen_ai.output.messages"] = _json(answer_of(said[-1].content))
-        return found
+            messages["gen_ai.input.messages"] = _json([message_of(user)])
+        if texts:
+            messages["gen_ai.output.messages"] = _json(answer_of(texts[-1].content))
+        return messages
 
     def _span(self, span: Span, parent: str) -> OtelSpan | None:
         """None for what is no span of its own."""
@@ -158,9 +160,11 @@ class _Turn:
         return None
 
     def _model(self, span: Span, parent: str) -> OtelSpan:
-        asked, answered = request_of(self._spans, span.number), span.event("model_response")
-        is_known = span.event("model_request") is not None and asked is not None and not asked.unrecorded
-        model = (asked.model if asked else "") or str((answered.data if answered else {}).get("model") or "")
+        request, answered = request_of(self._spans, span.number), span.event("model_response")
+        is_known = span.event("model_request") is not None and request is not None and not request.unrecorded
+        model = (request.model if request else "") or str(
+            (answered.data if answered else {}).get("model") or ""
+        )
         attributes: Json = {
             "gen_ai.operation.name": "generate_content",
             "gen_ai.request.model": model,
@@ -168,14 +172,14 @@ class _Turn:
             "gen_ai.conversation.id": self._held.conversation,
             **_usage(span.usage or {}),
         }
-        if asked is not None and is_known:
-            attributes["gen_ai.input.messages"] = _json([message_of(one) for one in asked.contents])
-            if asked.system_instruction:
-                instruction = [{"type": "text", "content": asked.system_instruction}]
+        if request is not None and is_known:
+            attributes["gen_ai.input.messages"] = _json([message_of(content) for content in request.contents])
+            if request.system_instruction:
+                instruction = [{"type": "text", "content": request.system_instruction}]
                 attributes["gen_ai.system_instructions"] = _json(instruction)
-            if asked.tools:
+            if request.tools:
                 attributes["gen_ai.tool.definitions"] = _json(
-                    [{"type": "function", **one} for one in asked.tools]
+                    [{"type": "function", **tool} for tool in request.tools]
                 )
         if answered is not None:
             calls = any("function_call" in part for part in (answered.content or {}).get("parts") or ())
@@ -185,7 +189,7 @@ class _Turn:
         return self._otel(span, f"generate_content {model}", parent, attributes)
 
     def _done_after(self, answered: Event) -> Json | None:
-        """What the agent said and called before its next request, where the response does not tell."""
+        """Texts and calls of the agent before its next request, where the response does not have them."""
         parts: list[Json] = []
         for event in self._events[self._events.index(answered) + 1 :]:
             if event.agent != answered.agent or event.data.get("partial"):
@@ -216,10 +220,10 @@ class _Turn:
 
 
 def _usage(usage: Json) -> Json:
-    thoughts, said = usage.get("thoughts_token_count"), usage.get("candidates_token_count")
+    thoughts, output_tokens = usage.get("thoughts_token_count"), usage.get("candidates_token_count")
     return {
         "gen_ai.usage.input_tokens": usage.get("prompt_token_count"),
-        "gen_ai.usage.output_tokens": None if said is None else said + (thoughts or 0),
+        "gen_ai.usage.output_tokens": None if output_tokens is None else output_tokens + (thoughts or 0),
         "gen_ai.usage.reasoning.output_tokens": thoughts,
         "gen_ai.usage.cache_read.input_tokens": usage.get("cached_content_token_count"),
     }

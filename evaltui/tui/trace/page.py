@@ -66,7 +66,7 @@ class Columns:
 def axis_line(columns: Columns, width: int) -> Line:
     """What the columns of the rows are, and the times of the hairlines, where they can be told apart."""
     room = columns.bar(width)
-    whole = columns.scale.end - columns.scale.begin
+    whole = columns.scale.end - columns.scale.start
     labels = ["0", *(show_duration(whole * quarter / 4) for quarter in (1, 2, 3))]
     marks = ""
     if whole >= _LEAST_WHOLE and len(set(labels)) == len(labels):
@@ -152,7 +152,7 @@ def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
     if room := columns.bar(width):
         role = "error" if span.failed else TIMED[span.kind]
         begin, end = columns.scale
-        drawn = waterfall_bar(span.begin - begin, span.end - begin, end - begin, room, role)
+        drawn = waterfall_bar(span.start - begin, span.end - begin, end - begin, room, role)
         right += [(" " * _BETWEEN, ""), *drawn]
     return [*right, took]
 

@@ -49,7 +49,7 @@ def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
     """
     path = dropped_path(text)
     with found_conversations(read_files([path])) as traces:
-        found = tuple(one.read() for one in traces.found)
+        found = tuple(one.read() for one in traces.conversations)
     if not found:
         raise ValueError(f"{path} has no conversation of an agent")
     return found

@@ -172,7 +172,7 @@ class DueCases:
     def calls_of(self, cases: Iterable[CaseId]) -> ModelCalls:
         """What the cases made when they were run last; of one that was never run, nothing is known."""
         outcomes = map(self._outcomes.get, cases)
-        return sum((one.calls if one else ModelCalls(known=False) for one in outcomes), NO_CALLS)
+        return sum((one.calls if one else ModelCalls(is_known=False) for one in outcomes), NO_CALLS)
 
 
 class ReactionStep(StrEnum):
@@ -234,9 +234,9 @@ def calls_in_words(calls: ModelCalls) -> str:
     `and 5 live judge calls` behind it where a judge was asked."""
     of_models = calls.live - calls.judged
     judges = f" and {counted(calls.judged, 'live judge call')}" if calls.judged else ""
-    if not calls.known and not of_models:
+    if not calls.is_known and not of_models:
         return f"unknown number of live calls{judges}"
     if not of_models:
         return f"no live model call{judges}"
-    least = "" if calls.known else "at least "
+    least = "" if calls.is_known else "at least "
     return f"{least}{counted(of_models, 'live model call')}{judges}"

@@ -147,7 +147,7 @@ MOST_RUNS = 50
 _AT_ONCE = 1000
 
 # Nobody has counted the calls of an earlier sitting: nothing may be run again because it was free.
-_UNKNOWN = ModelCalls(known=False)
+_UNKNOWN = ModelCalls(is_known=False)
 
 
 class AgentNow(NamedTuple):

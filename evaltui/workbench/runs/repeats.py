@@ -99,7 +99,7 @@ def repeat_cost(sets: OpenSets, outcomes: Outcomes, selection: Selection, repeat
         else []
     )
     known = [
-        scored.calls for one in cases if (scored := outcomes.get(one)) is not None and scored.calls.known
+        scored.calls for one in cases if (scored := outcomes.get(one)) is not None and scored.calls.is_known
     ]
     executions = f"{most}{counted(len(cases) * runs, 'execution')}"
     if len(known) < len(cases):

@@ -49,7 +49,7 @@ def test_a_session_is_handed_on_with_all_of_its_turns(tmp_path):
 def test_other_commands_read_what_was_received(tmp_path):
     with open_spool(tmp_path) as spool:
         add(spool, [0, 1], "a", 100.0)
-        assert [one.id for one in conversations_in(read_file(tmp_path / SPOOL)).found] == ["a"]
+        assert [one.id for one in conversations_in(read_file(tmp_path / SPOOL)).conversations] == ["a"]
     assert sum(len(one.spans) for one in read_file(tmp_path / SPOOL)) == 2
     damaged = (tmp_path / SPOOL).read_bytes()[:5000]
     (tmp_path / "damaged").write_bytes(damaged)
