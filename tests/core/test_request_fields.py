@@ -33,7 +33,7 @@ def confirmation(payload=None):
 
 def test_a_schema_has_a_field_for_each_member():
     fields = fields_of(asked(VISIT))
-    assert [(field.name, field.kind, field.required, field.takes, field.initial) for field in fields] == [
+    assert [(field.name, field.kind, field.required, field.accepts, field.initial) for field in fields] == [
         ("door", "choice", True, "", "back"),
         ("guests", "number", True, "integer", ""),
         ("until", "date", False, "time, HH:MM", ""),
@@ -87,7 +87,7 @@ def test_what_a_field_does_not_take_is_said_at_it(typed, field, says):
 def test_a_form_responds_as_a_typed_text_does():
     call = confirmation({"at_most": 0})
     decision, payload = fields_of(call)
-    assert (decision.labels, payload.takes) == (("Approve", "Reject"), 'JSON, e.g. {"at_most": 0}')
+    assert (decision.labels, payload.accepts) == (("Approve", "Reject"), 'JSON, e.g. {"at_most": 0}')
     typed = {"confirmed": "Approve", "payload": '{"at_most": 2}'}
     assert response_of(call, fields_of(call), typed) == respond(call, 'yes {"at_most": 2}')
     call = confirmation()

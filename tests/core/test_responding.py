@@ -108,7 +108,7 @@ def test_a_request_says_what_is_asked():
     asks = request_of(confirmation({"at_most": 0}, "How much?"))
     assert (asks.message, asks.payload) == ("Confirm pay(amount=3)? How much?", {"at_most": 0})
     asks = request_of(asked(TRAVELLER))
-    assert (asks.message, asks.takes) == ("Who?", "{name: string, age?: integer}")
+    assert (asks.message, asks.accepts) == ("Who?", "{name: string, age?: integer}")
     # What an agent writes there is of any shape.
     assert request_of(call(CONFIRMATION, originalFunctionCall="x", toolConfirmation=[1])).message
     assert request_of(call(INPUT, message=5, response_schema="any")).message

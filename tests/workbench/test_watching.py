@@ -244,7 +244,7 @@ async def test_what_may_ask_a_model_waits_until_it_is_asked_for(write_agent, wri
         assert statuses(workbench) == {"good": "FAILED", "fine": "old PASSED", "bad": "PASSED"}
         waiting = workbench.watch.waiting()
         assert [key.eval_id for key in waiting.cases] == ["fine"]
-        assert not waiting.calls.known
+        assert not waiting.calls.is_known
         workbench.watch.run_waiting()
         await until(lambda: not workbench.runs.is_running)
         assert statuses(workbench)["fine"] == "PASSED"
