@@ -71,7 +71,7 @@ class PlayedUser:
 
     @property
     def prompt_id(self) -> str:
-        """By name and version what it is played by."""
+        """Name and version of the prompt that plays the user."""
         return CUSTOM if self.custom is not None else prompt("simulated_user").id
 
     def prompt(self, history: Sequence[str]) -> str:

@@ -72,7 +72,7 @@ def _ascii_json(text: str) -> str:
 
 
 def _repr(text: str) -> str:
-    """In a text that has both kinds of quotes; else the single ones are bare."""
+    """The text as repr writes it where it has both kinds of quotes; else the single ones are bare."""
     return repr(f'"{text}')[2:-1]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 UNKNOWN = "—"
-"""For a number that is not known; never 0 or empty."""
+"""Stands for a number that is not known; never 0 or empty."""
 
 _MINUTE, _HOUR = 60, 3_600
 _KB = 1_024
@@ -125,7 +125,7 @@ def show_points(before: float, after: float) -> str:
 
 
 def _signed(number: int) -> str:
-    """With a minus sign that is as wide as a plus."""
+    """A number with its sign; the minus sign is as wide as a plus."""
     return f"{number:+d}".replace("-", "−")
 
 

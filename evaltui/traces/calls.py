@@ -94,7 +94,7 @@ class TurnCalls:
             if (call := self._claim(tool, models, calls_by_model)) is not None:
                 self._of[id(tool)] = call
         self.start_times = {self._of[id(tool)].id: tool.span.start for tool in tools if id(tool) in self._of}
-        """By the ids of calls, when their tools began."""
+        """Start times of tools by the ids of their calls."""
         strangers = self._find_results(models, calls_by_model)
         unannounced = sum(not call.is_announced for call in self._of.values())
         self.has_results_of_others = strangers > unannounced

@@ -105,7 +105,7 @@ class Conversations:
     """Conversations in traces."""
 
     conversations: tuple[RecordedConversation, ...]
-    """In the order in which they began."""
+    """Conversations in the order in which they began."""
     read_warnings: tuple[str, ...] = ()
     """Warnings of reading: parts that were left out, a sentence each."""
     passed_over: PassedOver = PassedOver()

@@ -369,7 +369,8 @@ def _last_text(events: Sequence[Event]) -> str:
 
 
 def _settle_ambiguous(turn: TraceTurn) -> None:
-    """In schema 1 of google-adk `{}` is what was not captured where requests are `{}`, too."""
+    """Marks values that may not have been captured: `{}` in schema 1 of google-adk, where requests are
+    `{}`, too."""
     elided = any(work.operation.is_elided for work in turn.works)
     waiting = list(turn.works) if elided else []
     while waiting:

@@ -68,7 +68,7 @@ class FoundConversations:
     """Conversations in traces, each of which is read when needed."""
 
     conversations: tuple[FoundConversation, ...]
-    """In the order in which they began."""
+    """Conversations in the order in which they began."""
     warnings: tuple[str, ...]
     """Warnings: parts that were left out, a sentence each."""
 

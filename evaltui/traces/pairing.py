@@ -32,7 +32,7 @@ class CaseToPair:
     id: CaseId
     eval_set_id: str
     messages: tuple[str, ...]
-    """By turn; of a simulated user only the first one is known."""
+    """Messages by turn; of a simulated user only the first one is known."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Reason:
     """One cause of an outcome."""
 
     text: Line
-    """In full, its values as JSON."""
+    """The reason in full, with its values as JSON."""
     short: str
     """The same in a few words."""
     turn: int | None = None

@@ -72,9 +72,9 @@ class Matrix:
     """The run of each variant."""
     rows: tuple[Row, ...]
     totals: tuple[Totals, ...]
-    """By column."""
+    """Totals by column."""
     paired: tuple[Paired | None, ...]
-    """By column; None for the base."""
+    """Paired comparison with the base, by column; None for the base."""
     base: int
     """Place of the base column, from 0."""
     not_run: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ class Rates:
     runs: RunsRate | None
     """None where every case was run once."""
     scores: Mapping[str, Estimate]
-    """By metric, over the mean of each case."""
+    """Mean score by metric, over the mean of each case."""
 
     @property
     def in_words(self) -> str:

@@ -21,7 +21,7 @@ class RunResult:
     """A whole run."""
 
     cases: Sequence[CaseResult]
-    """In the order in which they were selected; of a run of many cases, each is read when it is asked for."""
+    """Results in the order of selection; of a run of many cases, each is read when it is asked for."""
     status: Status
     """The worst of theirs."""
     in_process: bool = False

@@ -94,7 +94,7 @@ class Totals:
     @computed_field
     @property
     def interval(self) -> list[float] | None:
-        """In which the pass rate is with 95 % confidence, clustered by case: from, to."""
+        """The 95 % confidence interval of the pass rate, clustered by case: from, to."""
         return list(self.rate.interval) if self.rate else None
 
     @computed_field

@@ -58,7 +58,7 @@ class WaitingCalls:
 
     @property
     def calls(self) -> list[WaitingCall]:
-        """In the order in which they were made, those that nobody expects a response to last."""
+        """The calls in the order in which they were made; those that no response is expected to come last."""
         return sorted(self._open.values(), key=lambda call: call.set_aside)
 
     def on_past(self, past: Iterable[Step]) -> None:

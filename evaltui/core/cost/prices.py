@@ -31,7 +31,7 @@ class Prices:
     """The prices of models that hold in a run."""
 
     own: Mapping[str, OwnPrice] = field(default_factory=dict)
-    """By the model's name, with or without its prefix."""
+    """Prices by the model's name, with or without its prefix."""
 
     def price_of(self, model: str, tokens: Tokens | None, at: datetime) -> float | None:
         """US dollars of a call that was made `at`; None where nobody knows.

@@ -29,7 +29,7 @@ class Side:
     kinds: Sequence[Hashable]
 
     def between(self, start: int, end: int) -> Side:
-        """Without the first `start` and the last `end` items."""
+        """The side without its first `start` and its last `end` items."""
         inside = slice(start, len(self.keys) - end)
         return Side(self.keys[inside], self.kinds[inside])
 
@@ -165,7 +165,8 @@ def _cheapest(left: Sequence[int], right: Sequence[int], costs: _Costs) -> Pairs
 
 
 def _windows(rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """For each row which columns are looked at: all, or those near the straight line between the ends."""
+    """The range of columns that each row is compared with: all, or those near the straight line between the
+    ends."""
     if rows * columns <= MAX_PAIRS:
         yield from [(0, columns)] * rows
         return

@@ -141,6 +141,6 @@ def _in_snake_case(value: Any) -> Any:
 
 
 def _without_empty(data: Mapping[str, Any]) -> Json:
-    """Without empty objects and lists, in objects of objects: they say as much as none."""
+    """The data without empty objects and lists, in objects of objects: they mean the same as absent ones."""
     items = {key: _without_empty(item) if isinstance(item, dict) else item for key, item in data.items()}
     return {key: item for key, item in items.items() if item not in ({}, [], None)}

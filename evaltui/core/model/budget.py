@@ -22,7 +22,7 @@ class Budget:
     """An amount above 0."""
 
     amount: float
-    """In dollars or tokens."""
+    """Number of dollars or tokens."""
     unit: Literal["USD", "tok"]
 
     def __str__(self) -> str:

@@ -319,7 +319,7 @@ class EvalConfig(_Camel):
     """Criteria and settings that a set is scored by."""
 
     criteria: dict[str, Threshold | BaseCriterion] = Field(default_factory=dict)
-    """By the metric's name its threshold, or an object with `threshold`."""
+    """Metrics by name: a threshold, or an object with `threshold`."""
     custom_metrics: dict[str, CustomMetricConfig] | None = None
     """The functions of metrics of the user's, by the metric's name."""
     user_simulator_config: SimulatorConfig | None = None

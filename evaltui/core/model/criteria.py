@@ -98,7 +98,7 @@ class RubricsBasedCriterion(LlmAsAJudgeCriterion):
     """A metric that a judge decides by rubrics."""
 
     rubrics: list[Rubric] = Field(default_factory=list)
-    """For every case, besides those of cases and turns."""
+    """Rubrics of every case, besides those of cases and turns."""
 
 
 class HallucinationsCriterion(LlmAsAJudgeCriterion):

@@ -95,7 +95,7 @@ class AppDetails(_Strict):
     """The agents of an app as they ran."""
 
     agent_details: dict[str, AgentDetails] = Field(default_factory=dict)
-    """By the agent's name."""
+    """Details of agents by their names."""
 
 
 class IntermediateData(_Strict):
@@ -161,7 +161,7 @@ class Invocation(_Strict):
     tool_duration: float | None = None
     """Seconds of its tool calls."""
     rubrics: list[Rubric] | None = None
-    """For this turn, besides those of the case."""
+    """Rubrics of this turn, besides those of the case."""
     app_details: AppDetails | None = None
     """Instructions and tools of each agent, as it ran."""
     _untold: Mapping[str, str] = PrivateAttr(default_factory=dict)
@@ -265,7 +265,7 @@ class EvalCase(_Open):
     creation_timestamp: float = 0.0
     """Seconds since 1970."""
     rubrics: list[Rubric] | None = None
-    """For every turn."""
+    """Rubrics of every turn."""
     final_session_state: dict[str, Any] | None = Field(default_factory=dict)
     """Keys that the session state must have after the last turn, with their values."""
 

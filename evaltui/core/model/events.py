@@ -19,9 +19,9 @@ from ...text.values import show_value, visible
 _LONGEST_RESPONSE = 400
 
 CALLS = "tool calls"
-"""In `Step.untold`: the agent does not send the tool calls of its turns."""
+"""Unknown in `Step.untold`: the agent does not send the tool calls of its turns."""
 MODEL_CALLS = "model calls"
-"""In `data["untold"]` of a user's message: nobody sees the model calls of the turn where they happen."""
+"""Unknown in `data["untold"]` of a user's message: the model calls of the turn cannot be seen."""
 SOME_MODEL_CALLS = "some model calls"
 """Unknown as MODEL_CALLS: there may be more model calls than the reported ones."""
 
@@ -169,7 +169,7 @@ class Step:
     untold: tuple[str, ...] = ()
     """Parts of the turn that the agent does not report, such as CALLS: unknown, not empty."""
     remedies: Mapping[str, str] | None = None
-    """By what is untold what brings it, a sentence without its dot; None where nobody knows."""
+    """Remedy for each unknown part, a sentence without its dot; None where it is unknown."""
 
     @property
     def parts(self) -> list[Json]:

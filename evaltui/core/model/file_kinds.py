@@ -15,7 +15,7 @@ class FileKind:
     """A kind of file that is no eval set."""
 
     name: str
-    """With its article: `an ADK session`."""
+    """Name of the kind with its article: `an ADK session`."""
     recognises: Callable[[Any], bool]
     """Whether JSON or YAML data is of this kind, right or wrong."""
     advice: str

@@ -108,7 +108,7 @@ class MetricResult:
     judge: JudgedBy | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
     """Who judged; None where no judge was asked."""
     per_invocation: tuple[InvocationScore, ...] = field(default=(), metadata={"alias": "per_turn"})
-    """By turn; empty where the metric scores the conversation alone."""
+    """Scores by turn; empty where the metric scores the conversation alone."""
     lower_is_better: bool = field(default=False, metadata=NOT_REPORTED)
     """Whether scores up to the threshold pass."""
     is_optional: bool = field(default=False, metadata=NOT_REPORTED)

@@ -35,13 +35,13 @@ class Tokens:
     """Tokens by kind; None is not known."""
 
     input: int | None = None
-    """With the cached ones."""
+    """Input tokens, with the cached ones."""
     cached: int | None = None
     """Input tokens that came from the provider's cache."""
     thoughts: int | None = None
     """Output tokens that are thoughts."""
     output: int | None = None
-    """With the thoughts."""
+    """Output tokens, with the thoughts."""
 
     @property
     def total(self) -> int | None:
@@ -185,7 +185,7 @@ class Spending:
     """Spending of a repeat, a case or a run. Empty, it asked no model, which costs nothing."""
 
     models: tuple[ModelSpending, ...] = field(default=())
-    """By payer and model, in the order in which they were first asked."""
+    """Spending by payer and model, in the order in which they were first asked."""
     unseen: int = 0
     """Repeats in which the agent may have asked models that nobody saw."""
 
@@ -201,7 +201,7 @@ class Spending:
 
     @property
     def costs(self) -> dict[Payer, Cost]:
-        """By payer; that of the agent is always there."""
+        """Costs by payer; that of the agent is always there."""
         others: tuple[Payer, ...] = tuple(model.payer for model in self.models)
         return {payer: self.of(payer).cost for payer in ("agent", *others)}
 

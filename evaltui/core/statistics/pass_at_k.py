@@ -19,7 +19,7 @@ class PassRate:
 
 
 def pass_rates(runs: int, passed: int) -> tuple[PassRate, ...]:
-    """For k = 1, 2, 3, 5, 10 ... up to the number of runs."""
+    """The pass rates for k = 1, 2, 3, 5, 10 ... up to the number of runs."""
     return tuple(
         PassRate(k, pass_at_k(runs, passed, k), pass_hat_k(runs, passed, k)) for k in _K_SHOWN if k <= runs
     )

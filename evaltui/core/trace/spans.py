@@ -45,7 +45,7 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """Without those that a model call waited for the limits of the run."""
+        """Seconds of the span, without those that a model call waited for the limits of the run."""
         return max(0.0, self.end - self.start - self.throttled)
 
     @property

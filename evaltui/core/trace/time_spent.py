@@ -15,7 +15,7 @@ class TimeSpent:
     model: float
     """Awaiting a model."""
     tool: float
-    """In tools."""
+    """Seconds in tools."""
     throttled: float
     """Model calls waited for the limits of the run."""
     agent: float

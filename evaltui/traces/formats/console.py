@@ -21,7 +21,7 @@ def is_printed_span(item: Json) -> bool:
 
 
 def read_printed_span(item: Json) -> OtelSpan:
-    """It does not say which instrumentation made it."""
+    """Reads a printed span, which does not name the instrumentation that made it."""
     context, status = item["context"], _object(item.get("status"))
     events = item.get("events")
     return OtelSpan(

@@ -21,7 +21,7 @@ from evaltui.traces.receiver.parts import LONGEST_BODY, BadBodyError, Encoding, 
 from evaltui.traces.receiver.spool import SpoolFullError
 
 BODY_SECONDS = 60.0
-"""In which a sender has to have sent the body of a request, once it began."""
+"""Seconds in which a sender has to have sent the body of a request, once it began."""
 IDLE_SECONDS = 75.0
 """After which a connection without a request is closed."""
 MOST_CONNECTIONS = 256

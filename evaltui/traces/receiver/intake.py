@@ -112,7 +112,7 @@ class Intake:
                     waiting.done.set_exception(answer)
 
     def _keep(self, requests: list[_Waiting]) -> list[Request | Exception]:
-        """In the thread."""
+        """Adds requests to the spool; runs in the spool's thread."""
         answers: list[Request | Exception] = []
         pending: list[Request | Exception] = []
         size = 0

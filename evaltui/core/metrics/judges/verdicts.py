@@ -207,7 +207,8 @@ def turn_without_verdict(votes: Sequence[Vote], judgements: tuple[Judgement, ...
 def voided_as_adk(
     samples: Sequence[Sample], judgements: tuple[Judgement, ...], *, is_decided: bool
 ) -> InvocationScore | None:
-    """In google-adk 2.13 one failed question voids the turn, and one without a verdict is passed over."""
+    """The score of a turn that google-adk 2.13 does not score; None where it scores the turn. One failed
+    question voids a turn."""
     failed = next((sample for sample in samples if isinstance(sample, JudgeFailedError)), None)
     if failed is None and is_decided:
         return None
