@@ -91,7 +91,7 @@ class ChatLines:
         )
 
     def show_request(self, call: WaitingCall, waiting: Sequence[WaitingCall]) -> None:
-        """What the first of the calls that wait asks of the user."""
+        """Writes the question of the first waiting call."""
         self._guarded(write_lines, list(_request_lines(call, len(waiting))))
 
     def printed(self, source: str, line: str) -> None:
@@ -255,8 +255,8 @@ def _tool_rows(event: Event) -> Iterator[Line]:
             if call.get("name") in REQUESTS and not event.data.get("nested"):
                 # It is asked at the end of the turn.
                 continue
-            given: Json = call.get("args") or {}
-            args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in given.items())
+            arguments: Json = call.get("args") or {}
+            args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in arguments.items())
             yield [
                 ("→ ", "muted"),
                 (visible(str(call.get("name"))), "bold"),
@@ -295,7 +295,7 @@ def host_settings(options: argparse.Namespace) -> HostSettings:
 
 
 def secrets_to_hide(agent_dir: Path) -> Secrets | None:
-    """What is masked in what is printed: nothing where only a person at a terminal sees it."""
+    """The secrets to mask in the output; None where both streams are terminals."""
     return None if sys.stdout.isatty() and sys.stderr.isatty() else secrets_of(agent_dir)
 
 
@@ -334,8 +334,8 @@ async def send_turn(conversation: Conversation, turn: int, content: Json, lines:
 
 
 def _error_text(data: Json) -> str:
-    """What an exception says; of one that the agent went on after also where it was raised, and its class."""
-    said = str(data.get("message") or "")
+    """The message of an exception, with its class and place where the agent went on after it."""
+    message = str(data.get("message") or "")
     if not data.get("where"):
-        return said
-    return str(ErrorInfo(str(data.get("type")), said, where=data["where"], kind=None))
+        return message
+    return str(ErrorInfo(str(data.get("type")), message, where=data["where"], kind=None))

@@ -22,7 +22,7 @@ class Command:
     """For its help: what it does, in a sentence or a few."""
     exit_codes: str = ""
     arguments: tuple[Option, ...] = ()
-    """Those that have no name on the command line, in order."""
+    """Positional arguments, in order."""
     examples: tuple[str, ...] = ()
     """Command lines without `evaltui`."""
     remark: str = ""

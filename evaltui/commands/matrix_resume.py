@@ -65,7 +65,7 @@ async def resume_matrix(
 
 
 class _Rest:
-    """What is left of a matrix."""
+    """The variants and cases of a matrix that have not run."""
 
     def __init__(
         self, options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, stored: StoredMatrix
@@ -78,18 +78,18 @@ class _Rest:
         self._sets: FileSets | None = None
         self.store = RunStore.of(agent.folder, settings)
         self.shared = SharedByGates()
-        """What the runs share that go on."""
+        """The state that all resumed runs share."""
 
     @property
     def variants(self) -> list[Variant]:
-        """All of the matrix, those that were begun as they were then. Raises UsageError."""
+        """All variants of the matrix; a started one as its run recorded it. Raises UsageError."""
         first = self._stored.logs[0].header
         try:
-            asked = {one.name: one for one in first.variants}
+            declared = {variant.name: variant for variant in first.variants}
         except ValueError as error:
             raise UsageError(f"--resume: {self._stored.paths[0]}: {error}") from error
-        begun = {name: log.header.variant for name, log in self._logs.items() if log.header.variant}
-        return list({**asked, **begun}.values())
+        started = {name: log.header.variant for name, log in self._logs.items() if log.header.variant}
+        return list({**declared, **started}.values())
 
     def is_left(self, variant: Variant) -> bool:
         """Whether there is something to run. Raises UsageError, SelectionError, EvalSetError."""
@@ -101,7 +101,7 @@ class _Rest:
         return True
 
     def count_spent(self) -> None:
-        """What all of its runs have spent is spent of the budget. Raises UsageError."""
+        """Counts the spending of all earlier runs against the budget. Raises UsageError."""
         if self._settings.budget is None:
             return
         try:
@@ -124,10 +124,10 @@ class _Rest:
 
     def _request(self, changed: AgentAddress, variant: Variant) -> tuple[RunRequest, FileSets]:
         log = self._logs.get(variant.name)
-        asked = RunRequest(changed, settings=self._settings, shared=self.shared)
+        request = RunRequest(changed, settings=self._settings, shared=self.shared)
         path = log.path if log else self._stored.paths[0]
         request, self._sets = resumed(
-            self._options, asked, path, of_other_variant=log is None, sets=self._sets
+            self._options, request, path, of_other_variant=log is None, sets=self._sets
         )
         return request, self._sets
 

@@ -135,14 +135,14 @@ _WIDTH = 80
 def announce(checks: Sequence[MetricCheck], required: Sequence[str]) -> None:
     """Show on stderr which metrics do not run as they should; all of them where some are required.
 
-    Raises UsageError where one that is required cannot run, or is asked for by no config.
+    Raises UsageError where a required metric cannot run, or is in no config.
     """
     if required or not all(check.is_fine for check in checks):
         write_lines(check_lines(checks, _WIDTH, every=bool(required)), to_stderr=True)
-    asked = {check.metric for check in checks}
+    configured = {check.metric for check in checks}
     for name in required:
-        if name not in asked:
-            raise UsageError(f"--require: no config has {name}{did_you_mean(name, asked)}")
+        if name not in configured:
+            raise UsageError(f"--require: no config has {name}{did_you_mean(name, configured)}")
     cannot = (check.metric for check in checks if check.readiness is Readiness.CANNOT)
     if missing := ", ".join(dict.fromkeys(name for name in cannot if name in required)):
         raise UsageError(f"--require: nothing run; {missing} cannot run here")

@@ -1,4 +1,4 @@
-"""What commands that others connect to have in common: their token, and an address that cannot be had."""
+"""The token and the address errors of commands that listen for connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands write: standard output and error, reports in their places, refusals of wrong use."""
+"""The output of commands: standard output and error, report files, messages for wrong use."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def agent_of(options: argparse.Namespace) -> AgentAddress:
 
 
 def agent_to_run(options: argparse.Namespace) -> AgentAddress:
-    """As `agent_of`, for a command that runs it. Raises UsageError where its Python cannot."""
+    """The agent of a command that runs it. Raises UsageError where its Python cannot run it."""
     agent = agent_of(options)
     if problem := agent.problem:
         raise UsageError(problem)
@@ -154,13 +154,13 @@ class ReportTarget:
     path: Path | None
 
 
-def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(Format)) -> list[ReportTarget]:
-    """`["json=-", "junit=out.xml"]` as targets; the console report where none is asked for.
+def parse_targets(texts: Sequence[str], formats: Sequence[Format] = get_args(Format)) -> list[ReportTarget]:
+    """`["json=-", "junit=out.xml"]` as targets; the console report for an empty list.
 
-    Raises UsageError for another format, for two reports in one place, and for one that is asked for on a
-    standard output that is closed.
+    Raises UsageError for another format, for two reports in one place, and for a report on a standard output
+    that is closed.
     """
-    targets = [_parse(text, formats) for text in asked] or [ReportTarget("console", None)]
+    targets = [_parse(text, formats) for text in texts] or [ReportTarget("console", None)]
     to_stdout = [target.format for target in targets if target.path is None]
     if len(to_stdout) > 1:
         raise UsageError(
@@ -168,7 +168,7 @@ def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(For
             f"--report {to_stdout[0]}=PATH"
         )
     # None where the program was started with it closed; `start` opens another in its place.
-    if asked and to_stdout and sys.__stdout__ is None:
+    if texts and to_stdout and sys.__stdout__ is None:
         raise UsageError(f"--report {to_stdout[0]}: stdout is closed; give the report a file")
     paths = [target.path.absolute() for target in targets if target.path is not None]
     if twice := next((path for path in paths if paths.count(path) > 1), None):
@@ -179,19 +179,19 @@ def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(For
     return targets
 
 
-def run_targets(asked: Sequence[str]) -> list[ReportTarget]:
+def run_targets(texts: Sequence[str]) -> list[ReportTarget]:
     """The targets of a run, which also shows what happened where reports go to files alone."""
-    targets = parse_targets(asked)
+    targets = parse_targets(texts)
     shown = any(target.path is None or target.format == "console" for target in targets)
     return targets if shown else [*targets, ReportTarget("console", None)]
 
 
 def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     name, _, path = text.partition("=")
-    for known in formats:
-        if name == known:
-            _require(known)
-            return ReportTarget(known, None if path in ("", "-") else Path(path))
+    for report_format in formats:
+        if name == report_format:
+            _require(report_format)
+            return ReportTarget(report_format, None if path in ("", "-") else Path(path))
     raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}{did_you_mean(name, formats)}")
 
 
@@ -216,10 +216,10 @@ def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: s
 def write_rendered(
     render: Callable[[ReportTarget], str | Iterable[str]], targets: Sequence[ReportTarget], command: str
 ) -> bool:
-    """Write the text of each report to its place; whether all are written. Of others the reason is told."""
+    """Write each report to its place, and the reasons of failures to stderr; whether all are written."""
     complaints: list[str] = []
     # Files first: they are there even where nobody reads standard output any more.
-    for target in sorted(targets, key=lambda one: one.path is None):
+    for target in sorted(targets, key=lambda target: target.path is None):
         try:
             write_text(render(target), target)
         except BrokenPipeError:

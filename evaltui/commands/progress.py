@@ -34,8 +34,8 @@ class Progress:
         self._seconds = dict(seconds or {})
         self._spent = RunningTotal()
         self._rate: Callable[[], CallRate | None] = lambda: None
-        for known in self._seconds.values():
-            self._run.recorded_left.add(known)
+        for recorded in self._seconds.values():
+            self._run.recorded_left.add(recorded)
         self._began = time.monotonic()
         self._working_since: float | None = None
         self._painted = 0.0
@@ -71,12 +71,12 @@ class Progress:
             self._paint()
 
     def _finished(self, case: CaseId) -> None:
-        if (known := self._seconds.pop(case, None)) is not None:
-            self._run.recorded_left.remove(known)
+        if (recorded := self._seconds.pop(case, None)) is not None:
+            self._run.recorded_left.remove(recorded)
         if self._working_since is None:
             self._run.carried += 1
-        elif known is not None:
-            self._run.recorded_done.add(known)
+        elif recorded is not None:
+            self._run.recorded_done.add(recorded)
 
     def _paint(self) -> None:
         run = self._run
@@ -112,5 +112,5 @@ def recorded_seconds(plan: RunPlan) -> dict[CaseId, float]:
     """How long the cases of a plan took before, as far as known."""
     if not plan.seconds:
         return {}
-    cases = (case for one in plan.sets for case in one.case_ids)
+    cases = (case for eval_set in plan.sets for case in eval_set.case_ids)
     return {case: plan.seconds[case] for case in cases if case in plan.seconds}

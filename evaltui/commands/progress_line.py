@@ -23,7 +23,7 @@ class Recorded:
 
     cases: int = 0
     seconds: float = 0.0
-    """Of all of them."""
+    """The sum over all cases."""
 
     def add(self, seconds: float) -> None:
         self.cases += 1
@@ -44,17 +44,17 @@ class RunProgress:
     """The variant of a matrix; "" for other runs."""
     done: Counter[Status] = field(default_factory=Counter)
     carried: int = 0
-    """Of the done cases those that an earlier run had finished."""
+    """The number of done cases that an earlier run had finished."""
     recorded_done: Recorded = field(default_factory=Recorded)
-    """Of the cases that this run has finished."""
+    """Recorded durations of the cases that this run has finished."""
     recorded_left: Recorded = field(default_factory=Recorded)
-    """Of the cases that are not done."""
+    """Recorded durations of the cases that are not done."""
     current: str = ""
     """The id of the case that was started last."""
     cost: Cost | None = None
-    """So far; None where nothing of it is known."""
+    """The cost so far; None where it is unknown."""
     rate: CallRate | None = None
-    """Of the limit that is nearest; None without a limit on calls per minute."""
+    """The call rate at the nearest limit; None without a limit on calls per minute."""
     scale: Scaled | None = None
     """Where it is at work; None for a run on this machine."""
     seconds: float = 0.0
@@ -84,7 +84,7 @@ def progress_line(run: RunProgress, columns: int) -> str:
     short = {run.scale.in_words: run.scale.in_short} if run.scale is not None else {}
     for fact in facts:
         room = columns - cells([(f"{line} · ", "")])
-        fits = next((one for one in (fact, short.get(fact, fact)) if cells([(one, "")]) <= room), None)
+        fits = next((text for text in (fact, short.get(fact, fact)) if cells([(text, "")]) <= room), None)
         if fits is None:
             break
         line = f"{line} · {fits}"

@@ -28,7 +28,7 @@ def conversations_of(
 
 @contextmanager
 def some_conversations(paths: Sequence[Path], attributes: Sequence[str] = ()) -> Iterator[FoundConversations]:
-    """As `conversations_of`, of files. Raises UsageError also where nothing in them is a conversation."""
+    """The conversations in files. Raises UsageError where there are none, or a file cannot be read."""
     with conversations_of(read_files(paths), attributes) as read:
         require_some(read, [str(path) for path in paths])
         yield read

@@ -71,8 +71,10 @@ def variant_of_resumed(options: argparse.Namespace, store: RunStore) -> Variant 
 def require_own_options(options: argparse.Namespace, *, of_traces: bool) -> None:
     """Raises UsageError for options that the run has already."""
     flags = _SCORE if of_traces else _RUN
-    if given := [flag for name, flag in flags.items() if getattr(options, name)]:
-        raise UsageError(f"{_option(options)}: the run keeps its own options; leave out {', '.join(given)}")
+    if conflicting := [flag for name, flag in flags.items() if getattr(options, name)]:
+        raise UsageError(
+            f"{_option(options)}: the run keeps its own options; leave out {', '.join(conflicting)}"
+        )
 
 
 @contextmanager

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _TraceOptions:
     """The files to score, and how."""
 
     files: Sequence[Path]
@@ -65,12 +65,17 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     from evaltui.traces.reading import read_files
 
     agent, settings = agent_of(options), settings_of(options)
-    asked = _resumed(options, settings) if _resumes(options) else _named(options)
-    attributes = (asked.case_from,) if asked.case_from else ()
-    with conversations_of(read_files(asked.files), attributes) as read:
-        require_some(read, asked.named)
+    trace_options = _resumed(options, settings) if _resumes(options) else _named(options)
+    attributes = (trace_options.case_from,) if trace_options.case_from else ()
+    with conversations_of(read_files(trace_options.files), attributes) as read:
+        require_some(read, trace_options.named)
         traces = TracesToScore(
-            read.found, asked.named, asked.case_from, asked.only_paired, read.warnings, asked.digests
+            read.found,
+            trace_options.named,
+            trace_options.case_from,
+            trace_options.only_paired,
+            read.warnings,
+            trace_options.digests,
         )
         job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
         return await job.run(None)
@@ -80,18 +85,18 @@ def _resumes(options: argparse.Namespace) -> bool:
     return bool(options.resume or options.retry_errors)
 
 
-def _named(options: argparse.Namespace) -> _Asked:
+def _named(options: argparse.Namespace) -> _TraceOptions:
     from evaltui.runs.trace_files import trace_files
     from evaltui.traces.reading import files_in
 
     files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
     # Before they are read: what is added to them meanwhile makes them others.
     digests = trace_files(options.agent_dir, files)
-    return _Asked(files, named, digests, options.case_from or "", options.only_paired)
+    return _TraceOptions(files, named, digests, options.case_from or "", options.only_paired)
 
 
-def _resumed(options: argparse.Namespace, settings: RunSettings) -> _Asked:
-    """What the run to resume was begun with. Raises UsageError where its files are others now."""
+def _resumed(options: argparse.Namespace, settings: RunSettings) -> _TraceOptions:
+    """The files and options of the run to resume. Raises UsageError where its files have changed."""
     from evaltui.commands.resumed import refusing, run_to_resume
     from evaltui.runs.resuming import begun_with
     from evaltui.runs.trace_files import files_to_resume
@@ -100,7 +105,7 @@ def _resumed(options: argparse.Namespace, settings: RunSettings) -> _Asked:
     with refusing(options, path):
         header = begun_with(path, of_traces=True)
         files = files_to_resume(options.agent_dir, header)
-    return _Asked(
+    return _TraceOptions(
         files,
         header.traces,
         header.trace_files,

@@ -19,36 +19,36 @@ from evaltui.runner.parent.starting import VariantError
 
 
 def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
-    """The variants of the options, in their order; none where none is asked for. Raises UsageError."""
-    found: dict[str, Variant] = {}
+    """The variants that the options name, in their order; empty without `--variant`. Raises UsageError."""
+    by_name: dict[str, Variant] = {}
     for variant in _variants(options, settings):
-        if found.setdefault(variant.name, variant) != variant:
+        if by_name.setdefault(variant.name, variant) != variant:
             raise UsageError(f"--variant: two different variants are named {variant.name}")
-    if found and (options.url or options.watch):
+    if by_name and (options.url or options.watch):
         what = "an agent behind a network cannot be changed from here" if options.url else "not with --watch"
         raise UsageError(f"--variant: {what}")
-    if found and (options.resume or options.retry_errors):
+    if by_name and (options.resume or options.retry_errors):
         raise UsageError("--variant: a run that is resumed keeps its own; leave out --variant")
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
 def _variants(options: argparse.Namespace, settings: RunSettings) -> Iterator[Variant]:
     folder = settings.file.parent if settings.file else Path()
-    known = {
+    defined = {
         name: with_places(variant, options.agent_dir, folder) for name, variant in settings.variants.items()
     }
     for text in options.variant:
         if text == EVERY:
-            if not known:
+            if not defined:
                 raise UsageError(f"--variant {EVERY}: [tool.evaltui.variants] of pyproject.toml has none")
-            yield known.get(BASE, Variant(BASE))
-            yield from known.values()
+            yield defined.get(BASE, Variant(BASE))
+            yield from defined.values()
             continue
         try:
-            variant = variant_of_text(text, known)
+            variant = variant_of_text(text, defined)
         except VariantTextError as error:
             raise UsageError(f"--variant: {error}") from error
-        yield variant if known.get(text) == variant else with_places(variant, options.agent_dir, Path())
+        yield variant if defined.get(text) == variant else with_places(variant, options.agent_dir, Path())
 
 
 @contextmanager

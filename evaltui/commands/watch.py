@@ -49,7 +49,7 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
 
 
 async def watch(options: argparse.Namespace) -> int:
-    """Run what is selected, then whatever a save concerns; ends only when it is interrupted.
+    """Run the selected cases, then after each save the cases that it affects, until interrupted.
 
     Raises UsageError and SelectionError. The exit code is for where the system cannot watch the files.
     """
@@ -59,12 +59,12 @@ async def watch(options: argparse.Namespace) -> int:
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
     chosen = chosen_cases(options)
-    given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
-    # Wrong ones are told of before anything begins.
+    paths = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
+    # Wrong settings are reported before the run starts.
     settings_of(options)
     agent = agent_to_run(options)
     find_python = partial(look_for_interpreter, agent.folder, options.python)
-    workbench = Workbench(agent, given, vars(options), options.config, find_python=find_python)
+    workbench = Workbench(agent, paths, vars(options), options.config, find_python=find_python)
     if options.runs is not None:
         workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
     try:
@@ -198,7 +198,7 @@ class _Lines:
                 yield from self._sum(took)
 
     def _verdicts(self) -> Iterator[Line]:
-        """What was run, or comes out otherwise, since this was asked last."""
+        """Lines for the cases that ran, or whose outcome changed, since the last call."""
         new = []
         for path in self._workbench.outcomes.results.paths():
             for case, scored in self._workbench.outcomes.results.of(path):

@@ -150,5 +150,5 @@ def _hunks(before: Sequence[Chunk], after: Sequence[Chunk]) -> Iterator[Hunk]:
     yield Hunk(head, tuple(before[head : len(before) - tail]), tuple(after[head : len(after) - tail]))
 
 
-def is_same(one: Chunk, other: Chunk) -> bool:
-    return one is other or (one.lead == other.lead and one.case.text == other.case.text)
+def is_same(first: Chunk, second: Chunk) -> bool:
+    return first is second or (first.lead == second.lead and first.case.text == second.case.text)

@@ -156,14 +156,14 @@ class JsonDocument:
         number = self._case_at(path)
         if number is None:
             text = self.frame
-            position = parse_nodes(text).deepest_way(path)[-1].begin
+            position = parse_nodes(text).deepest_way(path)[-1].item_start
             lines = text.count("\n", 0, position) + 1
             if self.key is not None and position >= len(self.head):
                 lines += sum(lead.count("\n") + case.lines for lead, case in self.chunks)
             return lines
         text = self.chunks[number].case.text
-        begin = parse_nodes(text).deepest_way(path[2:])[-1].begin
-        return self.lines_of_cases[number] + text.count("\n", 0, begin)
+        start = parse_nodes(text).deepest_way(path[2:])[-1].item_start
+        return self.lines_of_cases[number] + text.count("\n", 0, start)
 
     def text_at(self, path: JsonPath) -> str:
         """The text of a value. Raises EditError where there is nothing at the path."""
@@ -193,7 +193,7 @@ def _cut(text: str, like: Sequence[Chunk]) -> _Parts | None:
     if opening is None:
         return None
     key, start = opening
-    known = _Known(like)
+    reusable = _ReusableChunks(like)
     chunks: list[Chunk] = []
     # Ten thousand leads are two texts.
     shared: dict[str, str] = {}
@@ -204,7 +204,7 @@ def _cut(text: str, like: Sequence[Chunk]) -> _Parts | None:
                 raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
             position = skip_space(text, position + 1)
         lead = text[end:position]
-        chunk = known.at(shared.setdefault(lead, lead), text, position)
+        chunk = reusable.at(shared.setdefault(lead, lead), text, position)
         end = position + len(chunk.case.text)
         chunks.append(chunk)
         position = skip_space(text, end)
@@ -238,7 +238,7 @@ def _list_of_cases(text: str) -> tuple[str, int] | None:
     return None
 
 
-class _Known:
+class _ReusableChunks:
     """Chunks that a text may have again, most often in the same order."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:

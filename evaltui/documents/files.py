@@ -61,7 +61,7 @@ def _lock_folder() -> Path:
 
 
 def target_of(path: Path) -> Path:
-    """Of a symbolic link the file that it leads to."""
+    """The file that a path means, behind symbolic links."""
     return Path(os.path.realpath(path))
 
 
@@ -161,7 +161,7 @@ def _replace(temporary: Path, target: Path) -> None:
 
 
 def _take_back(target: Path, written: bytes, before: bytes | None) -> None:
-    """As it was before, unless others have changed it since."""
+    """Restores the earlier content of a file, unless it was changed since."""
     with suppress(OSError):
         if read_regular(target) != written:
             return

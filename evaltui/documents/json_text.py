@@ -203,10 +203,10 @@ def lines_of(text: str, paths: Iterable[JsonPath]) -> dict[JsonPath, int]:
     if not paths:
         return {}
     root = parse_nodes(text)
-    positions = dict.fromkeys(paths, root.begin)
+    positions = dict.fromkeys(paths, root.item_start)
     # Near Python's recursion limit a text may parse and yet be too deep a few calls further down.
     with suppress(RecursionError):
-        positions = {path: root.deepest_way(path)[-1].begin for path in paths}
+        positions = {path: root.deepest_way(path)[-1].item_start for path in paths}
     lines: dict[int, int] = {}
     line, counted = 1, 0
     for position in sorted(set(positions.values())):

@@ -32,7 +32,7 @@ class _Region(NamedTuple):
 
 
 def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
-    """The lines that differ, from the first on; of each place those that go come first."""
+    """The lines that differ, in order; in each place the removed lines come first."""
     old, new = before.text, after.text
     if old == new:
         return ()
@@ -42,11 +42,11 @@ def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
         old_line += old.count("\n", old_at, region.old[0])
         new_line += new.count("\n", new_at, region.new[0])
         old_at, new_at = region.old[0], region.new[0]
-        gone, come = _lines(old, region.old), _lines(new, region.new)
-        head, tail = common_ends(gone, come)
-        gone, come = gone[head : len(gone) - tail], come[head : len(come) - tail]
-        changes += [LineChange("-", old_line + head + at, line) for at, line in enumerate(gone)]
-        changes += [LineChange("+", new_line + head + at, line) for at, line in enumerate(come)]
+        removed, added = _lines(old, region.old), _lines(new, region.new)
+        head, tail = common_ends(removed, added)
+        removed, added = removed[head : len(removed) - tail], added[head : len(added) - tail]
+        changes += [LineChange("-", old_line + head + at, line) for at, line in enumerate(removed)]
+        changes += [LineChange("+", new_line + head + at, line) for at, line in enumerate(added)]
     return tuple(changes)
 
 
@@ -70,11 +70,11 @@ def _regions(old: Node, new: Node) -> Iterator[_Region]:
         yield _Region((old.start, old.end), (new.start, new.end))
         return
     ends = old.start + 1, new.start + 1
-    for one, other in _pairs(old.children, new.children):
-        yield _Region((ends[0], one.begin), (ends[1], other.begin))
-        yield _Region((one.begin, one.start), (other.begin, other.start))
-        yield from _regions(one, other)
-        ends = one.end, other.end
+    for old_child, new_child in _pairs(old.children, new.children):
+        yield _Region((ends[0], old_child.item_start), (ends[1], new_child.item_start))
+        yield _Region((old_child.item_start, old_child.start), (new_child.item_start, new_child.start))
+        yield from _regions(old_child, new_child)
+        ends = old_child.end, new_child.end
     yield _Region((ends[0], old.end), (ends[1], new.end))
 
 
@@ -87,7 +87,7 @@ def _pairs(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Nod
 
 
 def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """As those of difflib, which is asked of the items between those that both begin and end with alone."""
+    """The opcodes of difflib, which compares only the items between the common start and the common end."""
     head, tail = common_ends(old, new)
     old_end, new_end = len(old) - tail, len(new) - tail
     yield "equal", 0, head, 0, head

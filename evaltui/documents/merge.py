@@ -27,7 +27,7 @@ class UnmergeableError(Exception):
 
 @dataclass(frozen=True)
 class Clash:
-    """What both sides changed differently: a case by its eval_id, a member by its path, an order by its list.
+    """A conflict: a case, a member or an order that both sides changed differently.
 
     The texts are JSON; None where a side does not have it.
     """
@@ -201,11 +201,11 @@ class _Merging:
 
     def _merged_cases(self) -> CaseFile:
         """Theirs with the cases of mine that were changed, added, removed and moved."""
-        found = [{case.eval_id: case for case in document.cases} for document in self._documents]
+        cases_by_id = [{case.eval_id: case for case in document.cases} for document in self._documents]
         changed: dict[str, list[_Version]] = {}
         gone: set[str] = set()
-        for name in dict.fromkeys(name for cases in found for name in cases):
-            cases = [of_version.get(name) for of_version in found]
+        for name in dict.fromkeys(name for cases in cases_by_id for name in cases):
+            cases = [of_version.get(name) for of_version in cases_by_id]
             if cases[0] is cases[1] is cases[2]:
                 # As most of ten thousand cases.
                 continue
@@ -215,7 +215,7 @@ class _Merging:
                 gone.add(name)
             if side == "mine":
                 changed[name] = versions
-        key, names = self._documents[2].key or CASES, list(found[2])
+        key, names = self._documents[2].key or CASES, list(cases_by_id[2])
         edits: list[Edit] = [
             Put((key, number), changed[name][1].value)
             for number, name in enumerate(names)
@@ -224,7 +224,7 @@ class _Merging:
         edits += [Remove((key, number)) for number in reversed(range(len(names))) if names[number] in gone]
         document = self._documents[2].edited(edits)
         left = dict(zip([name for name in names if name not in gone], document.cases, strict=True))
-        order = self._order([[name for name in of_version if name not in gone] for of_version in found])
+        order = self._order([[name for name in of_version if name not in gone] for of_version in cases_by_id])
         document = document.edited(
             Insert((key,), number, changed[name][1].value)
             for number, name in enumerate(order)
@@ -232,7 +232,7 @@ class _Merging:
         )
         # Cases of mine as they are written there.
         mine = (name for name in changed if name not in gone and not _is_respelt(changed[name]))
-        left |= {name: found[1][name] for name in mine}
+        left |= {name: cases_by_id[1][name] for name in mine}
         return document.with_chunks(
             Chunk(chunk.lead, left[name]) for chunk, name in zip(document.chunks, order, strict=True)
         )
@@ -273,7 +273,7 @@ def _is_respelt(versions: Sequence[_Version]) -> bool:
     return theirs.text is not None and theirs.text != base.text and theirs.is_same(base)
 
 
-def _with_added(order: Sequence[str], side: Sequence[str], wanted: Collection[str]) -> list[str]:
+def _with_added(order: Sequence[str], side: Sequence[str], names: Collection[str]) -> list[str]:
     """An order with further names of one side, each after the one that it follows there."""
     present = set(order)
     after: dict[str | None, list[str]] = {}
@@ -281,7 +281,7 @@ def _with_added(order: Sequence[str], side: Sequence[str], wanted: Collection[st
     for name in side:
         if name in present:
             before = name
-        elif name in wanted:
+        elif name in names:
             after.setdefault(before, []).append(name)
     added = list(after.get(None, ()))
     for name in order:

@@ -27,14 +27,14 @@ def skip_space(text: str, position: int) -> int:
 class Node:
     """A value in a text, from `start` to before `end`."""
 
-    def __init__(self, text: str, start: int, end: int, key: str | None = None, begin: int = -1) -> None:
+    def __init__(self, text: str, start: int, end: int, key: str | None = None, item_start: int = -1) -> None:
         self.text = text
         self.start = start
         self.end = end
         self.key = key
         """None for an element and for the document."""
-        self.begin = start if begin < 0 else begin
-        """Of a member where its key begins, else `start`."""
+        self.item_start = start if item_start < 0 else item_start
+        """Start of the key of a member; for an element and the document the same as `start`."""
 
     @cached_property
     def value(self) -> Any:
@@ -61,12 +61,12 @@ class Node:
         while position < closing:
             if children:
                 position = skip_space(text, position + 1)
-            begin, key = position, None
+            item_start, key = position, None
             if text[self.start] == "{":
-                key, position = decode_at(text, begin)
+                key, position = decode_at(text, item_start)
                 position = skip_space(text, skip_space(text, position) + 1)
             end = decode_at(text, position)[1]
-            children.append(Node(text, position, end, key, begin))
+            children.append(Node(text, position, end, key, item_start))
             position = skip_space(text, end)
         return children
 

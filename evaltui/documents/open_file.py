@@ -89,9 +89,9 @@ class OpenFile:
         self.document = document
         """The file as it is here."""
         self.fingerprint = on_disk
-        """Of the file on disk as far as is known; None for a new file."""
+        """Fingerprint of the file on disk when it was last read or written; None for a new file."""
         self.saved = document if on_disk is not None else None
-        """The file on disk as far as is known; None for a new file, and where it is no JSON."""
+        """The file on disk when it was last read or written; None for a new file, and where it is no JSON."""
         self.is_being_written = False
         """Whether the file on disk is about to be another text, so that nothing counts as saved."""
         self.deleted = False
@@ -215,7 +215,7 @@ class OpenFile:
                 old.discard()
 
     def end_recovery(self) -> None:
-        """Nothing is to be recovered."""
+        """Removes the recovery file."""
         self._labels = []
         if self.recovery is not None:
             with suppress(OSError):
@@ -224,8 +224,8 @@ class OpenFile:
 
     # Changes by others. These take time, and may be called in a thread on a snapshot.
 
-    def look(self) -> Outside | None:
-        """The file on disk, None where that is known. Raises OSError, EvalSetError."""
+    def outside_change(self) -> Outside | None:
+        """The file on disk; None where it has not changed since. Raises OSError, EvalSetError."""
         try:
             source = read_source(self.path)
         except FileNotFoundError:

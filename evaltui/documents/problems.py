@@ -40,7 +40,7 @@ def check_new_cases(document: CaseFile, seen: Iterable[StoredCase]) -> None:
 def validate_document(
     document: CaseFile, cases: Sequence[StoredCase]
 ) -> tuple[EvalSet | None, list[Problem]]:
-    """As `validate_eval_set`, a case at a time and with duplicate keys; the model of the set has no cases."""
+    """Validates an eval set case by case, with duplicate keys; returns a model of the set without cases."""
     from evaltui.core.model.validation import validate_set_level
 
     data = document.value

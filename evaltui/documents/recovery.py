@@ -161,8 +161,8 @@ def _user_folder() -> Path:
 def _make_user_folder() -> Path:
     folder = _user_folder()
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
-    for one in (folder.parent, folder):
-        make_private_folder(one)
+    for part in (folder.parent, folder):
+        make_private_folder(part)
     return folder
 
 
@@ -177,11 +177,11 @@ class Recovered:
     name: str
     """The file as seen from the agent's folder, with `/`."""
     labels: tuple[str, ...]
-    """Those of the edits, in order; none where only a draft is left."""
+    """Labels of the edits, in order; empty where only a draft is left."""
     when: datetime
     """Time of the last edit or draft, in UTC."""
     fingerprint: Fingerprint | None
-    """Of the file when it was edited; None for a new one."""
+    """Fingerprint of the file when it was edited; None for a new file."""
     matches: bool
     """Whether the file still is what was edited; else its present text can be merged with the edits."""
     draft: Draft | None = None
@@ -197,7 +197,7 @@ class Recovered:
 
 
 def recoverable(folder: Path) -> list[Recovered]:
-    """The unsaved changes of the agent in a folder that processes left behind which are gone, oldest first.
+    """The unsaved changes in an agent's folder of processes that have ended, oldest first.
 
     Of the agent's own folder only those of files in it, and only recovery files of this user. Those with
     nothing to recover are removed: no draft, and changes that were saved just before the end.
@@ -212,7 +212,7 @@ def recoverable(folder: Path) -> list[Recovered]:
                 recovered = _read(folder, lock.with_suffix(_CHANGES))
                 if recovered is not None:
                     offered.append(recovered)
-    return sorted(offered, key=lambda one: one.file.name)
+    return sorted(offered, key=lambda entry: entry.file.name)
 
 
 def _read(folder: Path, file: Path) -> Recovered | None:

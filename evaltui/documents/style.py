@@ -138,9 +138,9 @@ def _indent(node: Node) -> str | None:
     """How much further in than itself an object or array has its items; None where they tell nothing."""
     if not node.children:
         return None
-    begin = node.children[0].begin
-    line = node.text.rfind("\n", node.start, begin) + 1
-    margin = node.text[line:begin]
+    start = node.children[0].item_start
+    line = node.text.rfind("\n", node.start, start) + 1
+    margin = node.text[line:start]
     if not line or not _BLANK.fullmatch(margin):
         return None
     own = margin_at(node.text, node.start)
@@ -159,7 +159,7 @@ def _colon(node: Node) -> str | None:
     if not isinstance(node.value, dict) or not node.children:
         return None
     last = node.children[-1]
-    between = node.text[last.begin : last.start]
+    between = node.text[last.item_start : last.start]
     # The key has no line break, and ends with a quote.
     between = between[between.rindex('"') + 1 :]
     return None if "\n" in between else between
@@ -168,7 +168,7 @@ def _colon(node: Node) -> str | None:
 def _comma(node: Node) -> str | None:
     if len(node.children) < 2:
         return None
-    between = node.text[node.children[0].end : node.children[1].begin]
+    between = node.text[node.children[0].end : node.children[1].item_start]
     return None if "\n" in between else between
 
 

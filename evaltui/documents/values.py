@@ -122,7 +122,7 @@ def insert(copy: Any, path: JsonPath, index: int, value: Any) -> None:
 
 
 def append(copy: Any, path: JsonPath, value: Any) -> None:
-    """As `insert`, at the end."""
+    """Inserts an element at the end of a list."""
     insert(copy, path, len(list_at(copy, path)), value)
 
 
@@ -211,7 +211,7 @@ def edits_between(before: Any, after: Any, path: JsonPath = ()) -> Iterator[Edit
         else:
             edits, inner = [] if alike(value, after) else [Put(path, after)], []
         yield from edits
-        waiting += [one for one in inner if one[0] is not one[1]]
+        waiting += [item for item in inner if item[0] is not item[1]]
 
 
 # The edits of an object or a list, and what its items were and are, each with its path.
@@ -274,7 +274,7 @@ def _items(items: list[Any]) -> Sequence[Any]:
 
 
 def _origin(item: Any) -> Any:
-    """What an element is a copy of; None for what is no copy."""
+    """The element that an element is a copy of; None for a new element."""
     return item if isinstance(item, StoredCase) else getattr(item, "origin", None)
 
 
@@ -285,8 +285,8 @@ def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
         places.setdefault(id(old[index]), []).append(index)
     sources: list[int | None] = []
     for item in new:
-        known = places.get(id(origin), ()) if (origin := _origin(item)) is not None else ()
-        sources.append(known.pop() if known else None)
+        indexes = places.get(id(origin), ()) if (origin := _origin(item)) is not None else ()
+        sources.append(indexes.pop() if indexes else None)
     has_copies = any(source is not None for source in sources)
     for source, index in _same(old, new, *_unmatched(old, sources)):
         sources[index] = source
@@ -301,7 +301,7 @@ def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
 
 
 def _unmatched(old: Sequence[Any], sources: Sequence[int | None]) -> tuple[list[int], list[int]]:
-    """The indexes of the old and of the new elements that nothing was found for."""
+    """The indexes of the old and of the new elements that have no partner."""
     matched = set(sources)
     free = [index for index in range(len(old)) if index not in matched]
     return free, [index for index, source in enumerate(sources) if source is None]
@@ -317,20 +317,22 @@ def _same(
     between = list(free[head : len(free) - tail])
     for index in rest[head : len(rest) - tail]:
         is_scalar = not isinstance(new[index], dict | list | StoredCase)
-        source = next((one for one in between if is_scalar and alike(old[one], new[index])), None)
+        source = next(
+            (candidate for candidate in between if is_scalar and alike(old[candidate], new[index])), None
+        )
         if source is not None:
             between.remove(source)
             pairs.append((source, index))
     return pairs
 
 
-def _moves(wanted: Sequence[int], path: JsonPath) -> Iterator[Move]:
-    """The moves that bring elements, which are in the order of their numbers, into this order."""
-    now = sorted(wanted)
-    for index, source in enumerate(wanted):
+def _moves(order: Sequence[int], path: JsonPath) -> Iterator[Move]:
+    """The moves that bring sorted numbers into an order."""
+    now = sorted(order)
+    for index, source in enumerate(order):
         if now[index] == source:
             continue
         goes_down = now[index + 1] == source
-        start, to = (index, wanted.index(now[index])) if goes_down else (now.index(source), index)
+        start, to = (index, order.index(now[index])) if goes_down else (now.index(source), index)
         now.insert(to, now.pop(start))
         yield Move(path, start, to)

@@ -28,12 +28,12 @@ class AgentAddress:
     module: str = ""
     """The dotted name that it is imported by, perhaps with `:attribute`; "" for what its folder holds."""
     url: str = ""
-    """Of an agent behind a network: the address as the user gives it; "" for one that is imported."""
+    """The address of a remote agent as the user typed it; "" for an agent that is imported."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that are sent to `url`, each with the environment variable that holds its value."""
 
     variant: ReadyVariant | None = None
-    """What is changed of it before it is run; None for nothing."""
+    """The variant that is applied before a run; None for the agent as it is."""
     in_process: bool = False
     """Whether it is an object of this process, which runs it: no host can find it. Its folder is then the one
     that its eval sets are near."""

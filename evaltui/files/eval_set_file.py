@@ -50,20 +50,20 @@ class EvalSetFile:
     document: CaseFile | None = None
     """The text, to be edited; None where it is not in chunks of a case: no eval set, or another format."""
     stamp: Stamp = None
-    """Of the file before it was read; None where there is none, or it has been edited since."""
+    """Stamp of the file before it was read; None without a file, and after an edit."""
     fingerprint: Fingerprint | None = None
-    """Of the text that was read; None where there is no `document`, or it has been edited since."""
+    """Fingerprint of the text that was read; None without a `document`, and after an edit."""
     is_text: bool = True
     """Whether the file can be read as text, and so be edited as one."""
     tags: Tags | None = field(default_factory=dict)
-    """Those that its config gives to its cases; None where the config cannot be read."""
+    """Tags that its config gives to its cases; None where the config cannot be read."""
     is_validated: bool = False
     eval_set: EvalSet | None = None
-    """What the file says of the set as a whole; None before it is validated, and where there are errors."""
+    """The set without its cases; None before it is validated, and where there are errors."""
     config: ConfigInUse | None = None
-    """What scores it; None before it is validated, and where the config has errors."""
+    """The config in use; None before it is validated, and where the config has errors."""
     unjudged: tuple[Problem, ...] = ()
-    """Of its `problems` those that only the config tells: rubrics that no metric judges."""
+    """The `problems` that depend on the config: rubrics that no metric judges."""
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -94,7 +94,7 @@ class EvalSetFile:
         return None if number is None or self.eval_set is None else self.cases[number]
 
     def but(self, **changes: Any) -> EvalSetFile:
-        """As `replace`, for what does not change the cases: their numbers are known still."""
+        """A copy with changes that leave the cases as they are, so that their numbers stay cached."""
         changed = replace(self, **changes)
         if "_numbers" in self.__dict__:
             changed.__dict__["_numbers"] = self._numbers
@@ -118,12 +118,14 @@ class EvalSetFile:
         from evaltui.core.metrics.rubric_problems import rubric_problems
 
         key, document = spelt("eval_cases", self.document.value), self.document
-        found = merge_alike(
+        problems = merge_alike(
             replace(problem, path=(key, number, *problem.path))
             for number in with_rubrics
             for problem in rubric_problems(self.cases[number].data(), config.config)
         )
-        return tuple(replace(one, line=document.line_of(one.path), file=str(self.path)) for one in found)
+        return tuple(
+            replace(problem, line=document.line_of(problem.path), file=str(self.path)) for problem in problems
+        )
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -166,13 +168,13 @@ def _listed(
     fingerprint: Fingerprint | None = None,
 ) -> EvalSetFile:
     """The set that a file has become, as a list shows it."""
-    path, data, found = file.path, read.data, list[Problem]()
+    path, data, problems = file.path, read.data, list[Problem]()
     if data is None:
         data = {"eval_set_id": set_name(path), "eval_cases": []}
-    eval_set_id = required_field(data, ("eval_set_id",), str, found)
-    raw_cases = required_field(data, ("eval_cases",), list, found) or []
+    eval_set_id = required_field(data, ("eval_set_id",), str, problems)
+    raw_cases = required_field(data, ("eval_cases",), list, problems) or []
     cases = raw_cases.stored if isinstance(raw_cases, CaseList) else tuple(map(StoredCase.of_data, raw_cases))
-    found += at_cases(data, [case.outline.problems for case in cases])
+    problems += at_cases(data, [case.outline.problems for case in cases])
     name = data.get("name")
     return replace(
         file,
@@ -182,7 +184,7 @@ def _listed(
         cases=cases,
         problems=(
             *read.problems,
-            *(located(found, document, path) if document else locate(found, read.text, str(path))),
+            *(located(problems, document, path) if document else locate(problems, read.text, str(path))),
         ),
         document=document,
         stamp=stamp,
@@ -196,8 +198,8 @@ def validated(file: EvalSetFile) -> EvalSetFile:
     if file.document is None:
         # Old formats, whose sets are small, and what is no set at all.
         return _validated_at_once(file, read_set_data(path))
-    eval_set, found = validate_document(file.document, file.cases)
-    problems = tuple(located(found, file.document, path))
+    eval_set, unlocated = validate_document(file.document, file.cases)
+    problems = tuple(located(unlocated, file.document, path))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 
@@ -213,9 +215,9 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
         read = set_data(file.path, document.text)
         return _validated_at_once(_listed(replace(file, is_validated=False), read), read)
     data, cases = document.value, document.cases
-    eval_set, found = None, [*at_cases(data, [case.outline.problems for case in cases])]
+    eval_set, unlocated = None, [*at_cases(data, [case.outline.problems for case in cases])]
     if validate:
-        eval_set, found = validate_document(document, cases)
+        eval_set, unlocated = validate_document(document, cases)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
     problems = [
         replace(
@@ -223,7 +225,7 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
             line=document.line_of(problem.path) if problem.severity is Severity.ERROR else None,
             file=str(file.path),
         )
-        for problem in found
+        for problem in unlocated
     ]
     return replace(
         # Whatever has become of the file meanwhile.

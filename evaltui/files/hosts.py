@@ -36,11 +36,11 @@ def is_any(host: str) -> bool:
 
 def host_name(value: str) -> str:
     """The name or address in a `Host` header, as `canonical` has it; "" for what is no such header."""
-    found = _HOST.fullmatch(value)
-    if found is None:
+    match = _HOST.fullmatch(value)
+    if match is None:
         return ""
-    if (address := found["address"]) is None:
-        return canonical(found["name"])
+    if (address := match["address"]) is None:
+        return canonical(match["name"])
     try:
         return str(IPv6Address(address))
     except ValueError:
@@ -52,6 +52,6 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def same_secret(given: bytes, secret: str) -> bool:
-    """Compared in a time that tells nobody how much of it is right."""
-    return hmac.compare_digest(given, secret.encode())
+def same_secret(candidate: bytes, secret: str) -> bool:
+    """Whether two secrets are equal, compared in constant time."""
+    return hmac.compare_digest(candidate, secret.encode())

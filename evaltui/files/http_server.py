@@ -98,8 +98,8 @@ class HttpServer:
 
 
 class _Connection(web.RequestHandler):
-    def handle_error(self, *given: Any, **named: Any) -> web.StreamResponse:
-        response = super().handle_error(*given, **named)
+    def handle_error(self, *args: Any, **kwargs: Any) -> web.StreamResponse:
+        response = super().handle_error(*args, **kwargs)
         response.headers.update(SERVER_HEADER)
         return response
 

@@ -50,7 +50,7 @@ def import_name(agent_dir: Path, module: str = "") -> ImportName:
         first.append(own)
     last = [own.parent, own, root, *([project / "src"] if project and (project / "src").is_dir() else [])]
     return ImportName(
-        name, tuple(first), tuple(dict.fromkeys(one for one in last if one not in first)), project
+        name, tuple(first), tuple(dict.fromkeys(folder for folder in last if folder not in first)), project
     )
 
 
@@ -67,7 +67,7 @@ def import_root(agent_dir: Path) -> Path:
 def _holder(path: Path, name: str) -> Path | None:
     """The folder that holds the first part of a dotted name; None where the path is called otherwise."""
     parts = name.split(".")
-    above = [_last_name(path), *(one.name for one in path.parents)][: len(parts)]
+    above = [_last_name(path), *(parent.name for parent in path.parents)][: len(parts)]
     return path.parents[len(parts) - 1] if above[::-1] == parts else None
 
 

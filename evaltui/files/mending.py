@@ -56,7 +56,7 @@ def mended_file(path: Path) -> MendedFile | None:
     mend = mend_config if is_config_by_content(path, text) else mend_set
     document = JsonDocument(text)
     data, mends = copy_of(document.value), list[Problem]()
-    while more := [Problem.warning(*one) for one in mend(data)]:
+    while more := [Problem.warning(*mended) for mended in mend(data)]:
         mends += more
     located = (*removed, *locate(mends, text, str(path)))
     return MendedFile(source, document.edited(edits_of(data)).text, located) if located else None

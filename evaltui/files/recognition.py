@@ -95,7 +95,7 @@ def parse_yaml(text: str) -> Any | Problem:
 
 
 def recognised(path: Path) -> FileKind | None:
-    """What kind of file this is; None for an eval set, and for a file of no kind or that cannot be read."""
+    """The kind of a file; None for an eval set, an unknown kind, and an unreadable file."""
     if not path.is_file():
         return None
     try:

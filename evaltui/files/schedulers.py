@@ -25,8 +25,8 @@ def is_scheduler(value: object) -> bool:
 
 def local_workers(scheduler: str) -> int | None:
     """How many workers of our own are meant; None for somebody's scheduler."""
-    found = _LOCAL.fullmatch(scheduler)
-    return int(found[1]) if found else None
+    match = _LOCAL.fullmatch(scheduler)
+    return int(match[1]) if match else None
 
 
 def is_elsewhere(scheduler: str) -> bool:

@@ -56,7 +56,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 
 def remark_of(name: str, text: str) -> str:
-    """What a file of a starter is; "" where its name says so."""
+    """A remark on a file of a starter; "" where its name is enough."""
     if name.endswith(SET_SUFFIXES):
         return counted(len(json.loads(text)["eval_cases"]), "case")
     return _REMARKS.get(name, "")

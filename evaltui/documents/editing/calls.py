@@ -30,7 +30,7 @@ class ResponseEditor:
     name: str
     response: dict[str, Any] | None
     id: str
-    """That of its call, "" where it belongs to a call by name alone."""
+    """The id of its call; "" where only the name tells the call."""
     path: JsonPath
 
     def replace(self, response: Mapping[str, Any]) -> None:
@@ -64,13 +64,13 @@ class CallEditor:
     @property
     def responses(self) -> list[ResponseEditor]:
         """The responses that no other call of the turn could have: by id, where they have none by name."""
-        if not (found := responses_in(self.intermediate)):
+        if not (candidates := responses_in(self.intermediate)):
             return []
         others = [other for other in calls_in(self.intermediate) if other.number != self.number]
         ids, names = {other.id for other in others}, {other.name for other in others}
         return [
             response
-            for response in found
+            for response in candidates
             if (response.id and response.id == self.id and response.id not in ids)
             or (not response.id and response.name == self.name and response.name not in names)
         ]
@@ -198,12 +198,12 @@ class CallEditor:
             intermediate.insert_event(event + 1, part, "user", intermediate.author_of(event))
 
 
-def _delete(intermediate: IntermediateData, gone: Sequence[CallEditor | ResponseEditor]) -> None:
+def _delete(intermediate: IntermediateData, editors: Sequence[CallEditor | ResponseEditor]) -> None:
     if intermediate.shape == "events":
-        intermediate.remove_parts([(int(one.path[-5]), int(one.path[-2])) for one in gone])
+        intermediate.remove_parts([(int(editor.path[-5]), int(editor.path[-2])) for editor in editors])
     else:
-        for one in sorted(gone, key=lambda one: one.number, reverse=True):
-            remove(intermediate.data, one.path)
+        for editor in sorted(editors, key=lambda editor: editor.number, reverse=True):
+            remove(intermediate.data, editor.path)
 
 
 def calls_in(intermediate: IntermediateData) -> list[CallEditor]:
@@ -228,9 +228,9 @@ def _entries(
     """Number, name, content, id and path of each call or response."""
     for number, path in enumerate(_paths(intermediate, of_lists, of_events)):
         value = value_at(intermediate.data, path)
-        given = value.get(content)
+        payload = value.get(content)
         name, call_id = text_of(value.get("name")), text_of(value.get("id"))
-        yield number, name, given if isinstance(given, dict) else None, call_id, path
+        yield number, name, payload if isinstance(payload, dict) else None, call_id, path
 
 
 def insert_call(
@@ -264,8 +264,11 @@ def _responses(intermediate: IntermediateData) -> list[PartIndex]:
 
 def _paths(intermediate: IntermediateData, of_lists: str, of_events: str) -> list[JsonPath]:
     if intermediate.shape == "events":
-        found = intermediate.parts_with(of_events)
-        return [field_path(intermediate.data, intermediate.part_path(at), of_events) for at in found]
+        positions = intermediate.parts_with(of_events)
+        return [
+            field_path(intermediate.data, intermediate.part_path(position), of_events)
+            for position in positions
+        ]
     listed = intermediate.list_of(of_lists)
     path = intermediate.list_path(of_lists) if listed else ()
     return [(*path, index) for index, _ in dicts(listed)]

@@ -222,8 +222,8 @@ class ConfigEditor(References):
 
     def _members(self, path: JsonPath) -> Mapping[str, Any]:
         """The object at a path; empty where something else or nothing is there."""
-        found = value_at(self.config, path)
-        return found if isinstance(found, dict) else {}
+        value = value_at(self.config, path)
+        return value if isinstance(value, dict) else {}
 
 
 def _with_text(rubric: Any, text: str) -> Any:
@@ -239,7 +239,7 @@ def _with_text(rubric: Any, text: str) -> Any:
 def _key(name: str, holder: Mapping[str, Any], spell: Callable[[str], str]) -> str:
     """The key under which a criterion has an option, or would have it."""
     names = _SAME_OPTION.get(name, (name, camel(name)))
-    return next((one for one in names if one in holder), spell(name))
+    return next((key for key in names if key in holder), spell(name))
 
 
 def _nested(steps: Sequence[str], value: Any, spell: Callable[[str], str]) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def _is_camel(criterion: Mapping[str, Any]) -> bool:
 
 
 def _target(rule: Rule) -> tuple[Any, ...]:
-    """What a rule is for; two whose arguments are written differently may be for the same."""
+    """The scope of a rule as a comparable key; different spellings of an argument path give the same key."""
     arg = rule.get("arg")
     try:
         path: Any = parse_arg_path(arg) if isinstance(arg, str) else arg

@@ -1,4 +1,4 @@
-"""What a turn holds of what happens before its answer, in either of its two shapes.
+"""The intermediate data of a turn: calls, responses and texts before its answer, in one of two shapes.
 
 Written by hand, `intermediate_data` has three lists; recorded, it has events whose parts are texts, calls and
 responses. A turn keeps the shape it has.
@@ -51,8 +51,8 @@ class IntermediateData:
         return field_path(self.data, self.path, name)
 
     def list_of(self, name: str) -> list[Any]:
-        found = field_value(self.data, self.path, name)
-        return found if isinstance(found, list) else []
+        value = field_value(self.data, self.path, name)
+        return value if isinstance(value, list) else []
 
     def insert_in_list(self, name: str, index: int, value: Any) -> None:
         """Inserts into a list of a turn without events; both are made where they are missing."""

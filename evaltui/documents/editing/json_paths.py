@@ -96,4 +96,4 @@ def set_id(data: Any) -> str:
 
 def eval_ids(data: Any) -> list[str]:
     """The ids of all cases in order; "" for those that have none."""
-    return [one or "" for one in eval_ids_of(list_at(data, cases_path(data)))]
+    return [eval_id or "" for eval_id in eval_ids_of(list_at(data, cases_path(data)))]
