@@ -1,4 +1,4 @@
-"""Which agent the words and options of a command name."""
+"""The agent that the words and options of a command name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run that another one is compared with, and what a regression from it is."""
+"""The baseline of a run, and when a difference is a regression."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ def _of_variant(matrix: StoredMatrix, variant: Variant | None) -> Path:
 
 
 def alpha_of(options: argparse.Namespace) -> float:
-    """The highest p that is evidence of a regression."""
+    """The highest p value that counts as evidence of a regression."""
     alpha: float | None = options.alpha
     return ALPHA if alpha is None else alpha
 
 
 def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> None:
-    """Raises UsageError where no number of failures could be a regression, for want of repeats."""
+    """Raises UsageError where no number of failures could be a regression, as there are too few repeats."""
     plan = selected.plan
     cases = {
         case: CaseSummary(

@@ -93,7 +93,7 @@ class _Chat:
             self._lines.note(f"this is {info.get('name')}; {_HOW}")
 
     def _open(self) -> bool:
-        """Begin a session at the end of the turns that count; whether there is one."""
+        """Starts a session with the finished turns; returns whether it is open."""
         try:
             past = past_of_turns(self._finished_turns)
             state = self._until_interrupted(self._conversation.open(self._session, past))
@@ -114,7 +114,7 @@ class _Chat:
         return waiting_calls(self._finished_turns)
 
     def _send(self, typed: str) -> bool:
-        """A message, or the response to a call that waits; whether to go on."""
+        """Sends a message, or the response to a waiting call; returns whether to go on."""
         try:
             content = content_of(typed, self._waiting)
         except ResponseError as error:

@@ -1,4 +1,4 @@
-"""The cases that options of a command mean."""
+"""The cases that the options of a command select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`evaltui run --estimate`: what a run would take; no agent is imported and no model asked."""
+"""`evaltui run --estimate`: the expected cost and duration of a run, without agent and model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaltui.commands.output import (
     settings_of,
     write_text,
 )
-from evaltui.commands.variants import asked_variants, with_variant
+from evaltui.commands.variants import variants_of_options, with_variant
 from evaltui.runs.estimating import Estimate, estimate
 from evaltui.runs.selection import RunRequest, select
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_money, show_number
@@ -29,7 +29,7 @@ def write_estimate(options: argparse.Namespace) -> int:
     """Raises UsageError, SelectionError, EvalSetError for what cannot be run."""
     targets = parse_targets(options.report, ("console", "json"))
     agent, settings = agent_of(options), settings_of(options)
-    variants = asked_variants(options, settings)
+    variants = variants_of_options(options, settings)
     if len(variants) > 1:
         raise UsageError("--estimate takes one --variant at a time")
     with with_variant(options, agent, variants[0] if variants else None) as address:

@@ -80,7 +80,7 @@ def _write(groups: Iterator[ConversationTraces], output: Path) -> int:
 
 
 def _write_to(file: TextIO, groups: Iterator[ConversationTraces]) -> int:
-    """One request with all of them; only one is in memory at a time."""
+    """Writes one request with all conversations; only one is in memory at a time."""
     file.write('{"resourceSpans": [')
     count = 0
     for group in groups:

@@ -44,7 +44,7 @@ class _Imported:
     draft: CaseDraft
     conversation: FoundConversation
     turns: Sequence[int]
-    """Places of its turns in the conversation."""
+    """Indexes of its turns in the conversation."""
     notes: Sequence[str]
     """Remarks on parts of the conversation that are not in the case."""
 
@@ -86,7 +86,8 @@ def _chosen(options: argparse.Namespace, read: FoundConversations) -> Sequence[F
     for option, value in (("--case", options.case), ("--turns", options.turns)):
         if value is not None and len(chosen) > 1:
             raise UsageError(
-                f"{option} is for one conversation, there are {len(chosen)}; choose one with --conversation ID"
+                f"{option} is for one conversation, there are {len(chosen)}; choose one with "
+                "--conversation ID"
             )
     return chosen
 

@@ -1,4 +1,4 @@
-"""`evaltui inspect`: what is in recorded traces, and what is missing."""
+"""`evaltui inspect`: the content of recorded traces, and missing parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _File:
 
 
 def inspect_traces(options: argparse.Namespace) -> int:
-    """Print what is in the files."""
+    """Prints the content of the files."""
     files: list[_File] = []
     try:
         with conversations_of(_recorded(options.traces, files)) as read:
@@ -106,7 +106,7 @@ def _turn_json(turn: RecordedTurn) -> Json:
 
 
 def _calls(events: Sequence[Event]) -> list[Json]:
-    """The calls of the agents, without those in calls of tools; one of unknown arguments has no `args`."""
+    """The calls of agents, without those inside tool calls; a call with unknown arguments has no `args`."""
     made = (event for event in events if event.kind == "tool_call" and not event.data.get("nested"))
     calls = (part["function_call"] for event in made for part in (event.content or {}).get("parts", ()))
     return [{name: call[name] for name in ("name", "args") if name in call} for call in calls]

@@ -78,7 +78,7 @@ def read_for_matrix(options: argparse.Namespace, request: RunRequest) -> tuple[R
 def job_of(
     options: argparse.Namespace, targets: Sequence[ReportTarget], request: RunRequest, sets: FileSets
 ) -> Job:
-    """The run of a request. Raises SelectionError or UsageError for what it cannot be compared with."""
+    """The job of a request. Raises SelectionError or UsageError for a baseline that does not fit it."""
     variant = request.agent.variant
     resumed_log = [request.resumes.path] if request.resumes else []
     later = LaterRun(
@@ -193,7 +193,7 @@ class FinishedVariant:
     """Changes that the host made to the agent: `what`, `old` and `new`."""
     comparison: Comparison | None
     stopped: str = ""
-    """Why some of its cases have no result, a sentence; "" where it was not stopped."""
+    """The sentence why some of its cases have no result; "" where it was not stopped."""
 
 
 class Job:
@@ -224,8 +224,10 @@ class Job:
         return self._request.agent
 
     async def run(self, start_host: Callable[[], StartedHost] | None) -> int:
-        """The exit code; interrupted, what is finished by then is reported. Without `start_host` no agent is
-        run."""
+        """Runs the job and returns the exit code; after an interrupt the finished cases are reported.
+
+        Without `start_host` no agent is run.
+        """
         painting = asyncio.create_task(self._paint())
         try:
             with refusing_variant(self.agent):
@@ -261,14 +263,14 @@ class Job:
         return code if all_written else code or HAD_ERRORS
 
     async def _paint(self) -> None:
-        """Keeps the clock of the progress going while nothing happens."""
+        """Repaints the progress while nothing happens, so that its clock goes on."""
         while True:
             await asyncio.sleep(1.0)
             if self._progress is not None:
                 self._progress.tick()
 
     def _store_durations(self, report: RunReport) -> bool:
-        """Returns whether they are written, or need not be."""
+        """Writes the durations; returns False where that fails."""
         file = self._ending.store_durations
         return file is None or stored_durations(file, report.summaries, self._command)
 

@@ -37,7 +37,7 @@ from evaltui.text.values import visible
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 
 _LAST_SECONDS = 8.0
-"""In which sessions are still scored once the listener is to end."""
+"""Seconds in which sessions are still scored at the end."""
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"
 
 

@@ -1,4 +1,4 @@
-"""`evaltui run --resume` of a matrix: what is left of each of its variants, and those that were not begun."""
+"""`evaltui run --resume` of a matrix: the rest of each started variant, and the variants not started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evaltui.commands.baselines import alpha_of, baseline_of, settled_baseline
 from evaltui.commands.exit_codes import comparison_exit_code, exit_code
 from evaltui.commands.job import FinishedVariant, job_of, resumed
-from evaltui.commands.matrix import not_begun, run_variants, targets_of_matrix
+from evaltui.commands.matrix import not_started, run_variants, targets_of_matrix
 from evaltui.commands.output import UsageError
 from evaltui.commands.resumed import NothingLeftError, require_own_options
 from evaltui.commands.variants import with_variant
@@ -41,7 +41,7 @@ async def resume_matrix(
     settings: RunSettings,
     stored: StoredMatrix,
 ) -> int:
-    """Run what is left of a matrix and report all of it; the worst of the exit codes.
+    """Runs the rest of a matrix and reports all of it; returns the worst exit code.
 
     Raises UsageError, also where nothing is left.
     """
@@ -92,7 +92,7 @@ class _Rest:
         return list({**declared, **started}.values())
 
     def is_left(self, variant: Variant) -> bool:
-        """Whether there is something to run. Raises UsageError, SelectionError, EvalSetError."""
+        """Whether there are cases to run. Raises UsageError, SelectionError, EvalSetError."""
         with with_variant(self._options, self._agent, variant) as changed:
             try:
                 self._request(changed, variant)
@@ -112,7 +112,7 @@ class _Rest:
 
     async def run(self, variant: Variant) -> tuple[FinishedVariant | None, int]:
         if variant.name not in self._logs and self.shared.is_used_up:
-            return not_begun(self._options)
+            return not_started(self._options)
         with with_variant(self._options, self._agent, variant) as changed:
             try:
                 request, sets = await asyncio.to_thread(self._request, changed, variant)
@@ -132,7 +132,7 @@ class _Rest:
         return request, self._sets
 
     def _finished(self, variant: Variant) -> tuple[FinishedVariant, int]:
-        """A run that was complete before."""
+        """The entry of a run that was complete before."""
         path = self._logs[variant.name].path
         run = open_run(path).summary
         base = baseline_of(self._options, stored_run(self.store, path))

@@ -131,7 +131,7 @@ def _merge(
 
 
 def _start_run(store: RunStore, header: RunHeader) -> RunWriter:
-    """Raises MergeError where they are of another agent."""
+    """Starts the merged run. Raises MergeError where the runs are of another agent."""
     if header.kind.file != agent_file(store.agent_dir):
         what = f"of {header.kind.file}: name that file" if header.kind.file else "of a folder: name that"
         raise MergeError(f"the runs are {what} before the logs, or use -o LOG alone")

@@ -1,4 +1,4 @@
-"""`evaltui metrics`, and what cannot be computed here, said before a run: metrics with their requirements."""
+"""`evaltui metrics`, and warnings before a run for metrics that cannot run here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, lis
 
 
 def _python(agent: AgentAddress) -> Iterator[Line]:
-    """The Python of an agent that is imported, and what is missing there."""
+    """The Python of an imported agent, and its missing packages."""
     if agent.url:
         return
     yield from python_lines(check_python(agent))
@@ -133,7 +133,7 @@ _WIDTH = 80
 
 
 def announce(checks: Sequence[MetricCheck], required: Sequence[str]) -> None:
-    """Show on stderr which metrics do not run as they should; all of them where some are required.
+    """Writes to stderr the metrics that do not run as configured; all of them where some are required.
 
     Raises UsageError where a required metric cannot run, or is in no config.
     """

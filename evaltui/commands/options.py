@@ -41,7 +41,7 @@ class Option:
     commands: str
     """The commands that take it."""
     group: Group
-    """The heading of the help that it stands below."""
+    """The heading in the help."""
     help: str
     form: str = ""
     """The placeholder of its value in the help; "" for a flag."""
@@ -50,7 +50,7 @@ class Option:
     more: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `add_argument`."""
     instead: Literal["", "required", "optional"] = ""
-    """Whether only one of the options of the command that say so can be given, and one of them has to."""
+    """Whether it excludes the other options of the command with this value, and one of them is required."""
 
 
 _REPEATED = {"action": "append", "default": []}
@@ -65,7 +65,7 @@ _TYPES: Mapping[str, values.Type] = {
 
 
 def _setting(name: str, group: Group, commands: str, end: str = "") -> Option:
-    """The option of a run-wide setting, which `[tool.evaltui]` has, too."""
+    """The option of a run-wide setting."""
     setting = SETTINGS[name]
     choices, form = setting.kind.choices, setting.kind.form
     meaning = f"{setting.meaning}{end} (default: {setting.default})"

@@ -1,4 +1,4 @@
-"""The parser of every command, made of the tables of commands and options."""
+"""The parser of every command, made from the tables of commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line on standard error that says how far a run is."""
+"""The progress of a run as a line on standard error."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Progress:
         self._paint_if_older(_EVERY)
 
     def tick(self) -> None:
-        """Time has passed, and nothing may have happened."""
+        """Repaints the line as time passes."""
         if self._shown:
             self._paint_if_older(_TICK)
 
@@ -95,7 +95,7 @@ class Progress:
             return _COLUMNS
 
     def end(self) -> None:
-        """Take the line away."""
+        """Removes the line."""
         if self._shown and self._painted:
             self._write("\r\x1b[2K")
 
@@ -109,7 +109,7 @@ class Progress:
 
 
 def recorded_seconds(plan: RunPlan) -> dict[CaseId, float]:
-    """How long the cases of a plan took before, as far as known."""
+    """The recorded durations of the cases of a plan, as far as known."""
     if not plan.seconds:
         return {}
     cases = (case for eval_set in plan.sets for case in eval_set.case_ids)

@@ -1,4 +1,4 @@
-"""The line that says how far a run is, by what has been told of it."""
+"""The progress of a run in one line, from the events so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENOUGH = 3
 
 @dataclass
 class Recorded:
-    """Cases whose seconds are known from an earlier run."""
+    """Cases with known durations from an earlier run."""
 
     cases: int = 0
     seconds: float = 0.0
@@ -36,10 +36,10 @@ class Recorded:
 
 @dataclass
 class RunProgress:
-    """How far a run is."""
+    """The progress of a run."""
 
     cases: int
-    """How many there are."""
+    """The number of cases."""
     title: str = ""
     """The variant of a matrix; "" for other runs."""
     done: Counter[Status] = field(default_factory=Counter)
@@ -56,11 +56,11 @@ class RunProgress:
     rate: CallRate | None = None
     """The call rate at the nearest limit; None without a limit on calls per minute."""
     scale: Scaled | None = None
-    """Where it is at work; None for a run on this machine."""
+    """The workers of a distributed run; None for a run on this machine."""
     seconds: float = 0.0
-    """Since it was started."""
+    """Seconds since the start of the run."""
     working: float = 0.0
-    """Seconds since its first case was started."""
+    """Seconds since the start of its first case."""
 
     @property
     def seconds_left(self) -> float | None:

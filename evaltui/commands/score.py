@@ -1,4 +1,4 @@
-"""`evaltui score`: conversations in recorded traces are scored; no agent is run, and none is needed."""
+"""`evaltui score`: scores conversations in recorded traces, without running an agent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _TraceOptions:
 
     files: Sequence[Path]
     named: tuple[str, ...]
-    """The same as the user named them."""
+    """The files as the user named them."""
     digests: Mapping[str, str]
     """See `trace_files`."""
     case_from: str
@@ -42,7 +42,7 @@ class _TraceOptions:
 
 
 def score(options: argparse.Namespace) -> int:
-    """Score what the options name and report; returns the exit code."""
+    """Scores the traces of the options and reports; returns the exit code."""
     try:
         targets = run_targets(options.report)
         if not (options.traces or _resumes(options)):
@@ -115,8 +115,7 @@ def _resumed(options: argparse.Namespace, settings: RunSettings) -> _TraceOption
 
 
 def _home(options: argparse.Namespace) -> Path:
-    """Where runs are kept: with the agent of the log to resume, or of the first eval set, else in the current
-    folder."""
+    """The agent folder of the run: of the log to resume, of the first eval set, or the current one."""
     log = Path(options.resume or "").absolute()
     file = agent_file(log.parent)
     runs = log.parents[1] if file else log.parent

@@ -1,4 +1,4 @@
-"""Conversations as traces to an OTLP/HTTP endpoint, a request each."""
+"""Sending conversations as traces to an OTLP/HTTP endpoint, one request each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_ANSWER = 300
 
 
 class NotAcceptedError(Exception):
-    """The endpoint accepts nothing more; the message says why."""
+    """The endpoint accepts nothing more; the message gives the reason."""
 
 
 @dataclass
@@ -123,7 +123,7 @@ def _in_words(error: BaseException | None) -> str:
 
 
 def _rejected(answer: httpx.Response) -> tuple[int, str]:
-    """How many spans the endpoint left out, and what it says of that."""
+    """The number of rejected spans in a response, and the endpoint's message."""
     try:
         partial = answer.json().get("partialSuccess") or {}
         rejected, why = int(partial.get("rejectedSpans") or 0), str(partial.get("errorMessage") or "")

@@ -1,4 +1,4 @@
-"""`evaltui serve`: the workbench in a browser, for whoever has its token."""
+"""`evaltui serve`: the workbench in a browser, behind a token."""
 
 from __future__ import annotations
 

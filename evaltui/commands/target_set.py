@@ -1,4 +1,4 @@
-"""The eval set that a command adds cases to: one that is there, or a new one."""
+"""The eval set to which a command adds cases: an existing or a new one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def require_free(path: Path, eval_ids: Sequence[str]) -> None:
 
 
 def never_passes_in(path: Path, draft: CaseDraft) -> str:
-    """Why a case can never pass by the config of its set, "" where it can or that is not known."""
+    """The reason why a case can never pass with the config of its set; "" where none is known."""
     try:
         config = find_config(path).config
     except EvalSetError:

@@ -1,4 +1,4 @@
-"""The certificate of a server and its key: why they cannot be used, and why browsers would refuse them."""
+"""The certificate and key of a server, with the reasons why they are unusable or browsers refuse them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of values that options take; each raises ArgumentTypeError for a text that is none."""
+"""The types of option values; each raises ArgumentTypeError for a wrong text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _HIGHEST_PORT = 65_535
 
 
 def agent_word(text: str) -> str | Path:
-    """The agent that a word names: its URL, or its folder or file."""
+    """The address of an agent in a word: its URL, or its folder or file."""
     return text if is_url(text) else Path(text)
 
 
 def _float(text: str) -> float:
-    """The number that a text is; 0 for none, which no option takes."""
+    """The number in a text; 0 for no number, which no option accepts."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which variants of an agent a command runs, and the agent as each of them has it."""
+"""The variants that a command runs, and the agent with each of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.parent.starting import VariantError
 
 
-def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
+def variants_of_options(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
     """The variants that the options name, in their order; empty without `--variant`. Raises UsageError."""
     by_name: dict[str, Variant] = {}
     for variant in _variants(options, settings):
@@ -55,7 +55,7 @@ def _variants(options: argparse.Namespace, settings: RunSettings) -> Iterator[Va
 def with_variant(
     options: argparse.Namespace, agent: AgentAddress, variant: Variant | None
 ) -> Iterator[AgentAddress]:
-    """The agent as the variant has it, while it is run. Raises UsageError."""
+    """The agent with the variant, while it is run. Raises UsageError."""
     if variant is None:
         yield agent
         return
@@ -72,7 +72,7 @@ def _refused(variant: Variant, why: object) -> str:
 
 @contextmanager
 def refusing_variant(agent: AgentAddress) -> Iterator[None]:
-    """Makes a UsageError of a variant that does not fit its agent."""
+    """Turns the error of a variant that does not fit its agent into a UsageError."""
     try:
         yield
     except VariantError as error:

@@ -1,4 +1,4 @@
-"""`evaltui run --watch`: every save is followed by what it changes, line by line, until Ctrl-C."""
+"""`evaltui run --watch`: runs the affected cases after each save, until ctrl+c."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _Lines:
         return case.path in self._chosen and (ids is None or case.eval_id in ids)
 
     def _entered(self) -> None:
-        """The enter key, or the end of what can be typed."""
+        """Waits for the enter key, or for the end of the input."""
         if not _typed_line():
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._end(INTERRUPTED)
@@ -218,7 +218,7 @@ class _Lines:
         yield from self._stale()
 
     def _stale(self) -> Iterator[Line]:
-        """How many results are of an earlier state, and not renewed by themselves."""
+        """The number of stale results that are not renewed by themselves."""
         waiting = self._workbench.watch.waiting()
         if waiting.cases:
             many = f"{show_number(len(waiting.cases))} stale"

@@ -55,11 +55,11 @@ class JsonDocument:
 
     @property
     def text(self) -> str:
-        """Put together anew each time; of a big document, in some milliseconds."""
+        """The whole text, joined anew each time; some milliseconds for a big document."""
         return "".join(self.parts())
 
     def parts(self) -> Iterator[str]:
-        """The texts that make this one."""
+        """The pieces of the text, in order."""
         yield self.head
         for chunk in self.chunks:
             yield chunk.lead
@@ -177,7 +177,7 @@ class JsonDocument:
             raise EditError(error.message, (*path[:2], *error.path)) from None
 
     def _case_at(self, path: JsonPath) -> int | None:
-        """Which case a path leads into; None where into none of them."""
+        """The index of the case that a path leads into; None for any other path."""
         if self.key is None or len(path) < 2 or path[0] != self.key:
             return None
         number = path[1]
@@ -188,7 +188,7 @@ _Parts = tuple[str, tuple[Chunk, ...], str, str, Any]
 
 
 def _cut(text: str, like: Sequence[Chunk]) -> _Parts | None:
-    """None where the text has no list of cases, or several. Raises ValueError where it is not JSON."""
+    """The parts of a text with one list of cases; None for other JSON. Raises ValueError for no JSON."""
     opening = _list_of_cases(text)
     if opening is None:
         return None
@@ -275,7 +275,7 @@ class _Editor:
         self._chunks = list(document.chunks)
 
     def document(self) -> JsonDocument:
-        """The document as it is now."""
+        """The document with all edits so far."""
         return self._frame.with_chunks(self._chunks)
 
     def perform(self, edit: Edit) -> None:

@@ -17,7 +17,7 @@ _MOST_COMPARISONS = 1_000_000
 
 @dataclass(frozen=True)
 class LineChange:
-    """A line that goes (`-`, its number as it was), or comes (`+`, its number as it will be), from 1 on."""
+    """A removed line (`-`, with its old number) or an added line (`+`, with its new number), from 1."""
 
     op: Literal["-", "+"]
     number: int
@@ -25,7 +25,7 @@ class LineChange:
 
 
 class _Region(NamedTuple):
-    """A stretch of characters of the old text, and the one of the new text in its place."""
+    """A stretch of characters of the old text, and its replacement in the new text."""
 
     old: tuple[int, int]
     new: tuple[int, int]
@@ -63,7 +63,7 @@ def _regions_of_texts(before: str, after: str) -> Iterator[_Region]:
 
 
 def _regions(old: Node, new: Node) -> Iterator[_Region]:
-    """The stretches of two values that may differ, in order: between items that both have, and in these."""
+    """The stretches of two values that may differ, in order: between their common items and inside them."""
     if old.own_text == new.own_text:
         return
     if old.text[old.start] != new.text[new.start] or not (old.children and new.children):
@@ -79,7 +79,7 @@ def _regions(old: Node, new: Node) -> Iterator[_Region]:
 
 
 def _pairs(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
-    """The items that are the same on both sides, members by key, elements by text or else by place."""
+    """The pairs of items on both sides, members by key, elements by text or else by index."""
     labels = [[node.own_text if node.key is None else node.key for node in nodes] for nodes in (old, new)]
     for tag, i, i_end, j, j_end in _opcodes(*labels):
         if tag == "equal" or (tag == "replace" and old[0].key is None and i_end - i == j_end - j):

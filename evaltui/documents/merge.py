@@ -22,7 +22,7 @@ _MERGED_INSIDE = frozenset(
 
 
 class UnmergeableError(Exception):
-    """Why a version can only be taken as a whole."""
+    """Why two versions cannot be merged in parts."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Clash:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Changes that cannot be merged without a choice. With a `reason` the files can only be chosen whole."""
+    """Changes that cannot be merged without a choice; with a `reason` only a whole file can be chosen."""
 
     cases: tuple[Clash, ...] = ()
     members: tuple[Clash, ...] = ()
@@ -50,7 +50,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Choices:
-    """The side that is kept of what both changed, by the names of the clashes."""
+    """The side to keep for each clash, by its name."""
 
     cases: Mapping[str, Side] = field(default_factory=dict)
     members: Mapping[str, Side] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class _Merging:
     def _side(
         self, name: str, versions: Sequence[_Version], choices: Mapping[str, Side], clashes: list[Clash]
     ) -> Side:
-        """The side that changed something, or is chosen; where that is to be asked, there is a clash."""
+        """The side that changed something, or that was chosen; a change on both sides adds a clash."""
         base, mine, theirs = versions
         if theirs.text == base.text:
             return "mine"
@@ -238,7 +238,7 @@ class _Merging:
         )
 
     def _order(self, sides: Sequence[Sequence[str]]) -> list[str]:
-        """The names of the cases that are left, in the order of the side that moved some."""
+        """The order of the remaining cases, from the side that moved some."""
         common = set.intersection(*map(set, sides))
         base, mine, theirs = ([name for name in side if name in common] for side in sides)
         order = theirs
@@ -255,7 +255,7 @@ class _Merging:
 
 
 def _edits(path: JsonPath, versions: Sequence[_Version]) -> list[Edit]:
-    """The edits that put mine in the place of theirs.
+    """The edits that put mine in place of theirs: its text, or its value where theirs is respelt only.
 
     Where theirs only looks different from the base, the text of mine would not fit there, its value does.
     """
@@ -268,7 +268,7 @@ def _edits(path: JsonPath, versions: Sequence[_Version]) -> list[Edit]:
 
 
 def _is_respelt(versions: Sequence[_Version]) -> bool:
-    """Whether theirs only looks different from the base."""
+    """Whether theirs differs from the base in spelling only."""
     base, _, theirs = versions
     return theirs.text is not None and theirs.text != base.text and theirs.is_same(base)
 

@@ -19,7 +19,7 @@ decode_at = json.JSONDecoder().raw_decode
 
 
 def skip_space(text: str, position: int) -> int:
-    """The next position that has no white space of JSON."""
+    """The position of the next character that is no white space of JSON."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
@@ -71,13 +71,13 @@ class Node:
         return children
 
     def index_of(self, step: str | int) -> int | None:
-        """Which of the children a step of a path leads to, of a repeated key the last; None: to none."""
+        """The index of the child at a step of a path, the last one of a repeated key; None without one."""
         if isinstance(step, int):
             return step if self.text[self.start] == "[" and 0 <= step < len(self.children) else None
         return max((index for index, child in enumerate(self.children) if child.key == step), default=None)
 
     def child(self, step: str | int) -> Node | None:
-        """The value that a step of a path leads to; None: to none."""
+        """The child at a step of a path; None without such a child."""
         index = self.index_of(step)
         return None if index is None else self.children[index]
 

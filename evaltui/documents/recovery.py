@@ -39,7 +39,7 @@ _BASE, _LOCK, _CHANGES = ".base", ".lock", ".json"
 
 @dataclass(frozen=True)
 class Draft:
-    """A text typed into a field of a case that the case does not have."""
+    """A typed text of a field that is not applied to the case."""
 
     case: str
     """Id of the case; "" for the text of the whole file."""
@@ -58,7 +58,7 @@ class RecoveryFile:
     def __init__(self, path: Path, header: dict[str, Any], base: CaseFile, lock: BaseFileLock) -> None:
         self.path = path
         self.lock = lock
-        """Held as long as the process lives, which no other sign tells as surely."""
+        """A lock that the process holds until it ends."""
         self._header = header
         self._base = base
 
@@ -107,13 +107,13 @@ class RecoveryFile:
         _write(self.path, json.dumps(stored, separators=(",", ":")))
 
     def discard(self) -> None:
-        """Remove it: the changes were saved or discarded."""
+        """Removes the recovery file of saved or discarded changes."""
         self.lock.release()
         _remove(self.path)
 
 
 def _write(path: Path, text: str) -> None:
-    """A kill leaves the old text or the new one; a power cut may leave neither."""
+    """Writes the changes; a kill leaves the old text or the new one, a power cut may leave neither."""
     new = path.with_suffix(".new")
     try:
         with open(new, "wb", opener=private) as file:
@@ -142,7 +142,7 @@ def _stored(change: Change) -> dict[str, Any]:
 
 
 def _restored(base: CaseFile, stored: dict[str, Any] | None) -> CaseFile:
-    """The document that a stored change makes of its base. Raises ValueError where it is damaged."""
+    """The document after a stored change of its base. Raises ValueError where the change is damaged."""
     if stored is None:
         return base
     if "text" in stored:
@@ -168,7 +168,7 @@ def _make_user_folder() -> Path:
 
 @dataclass(frozen=True)
 class Recovered:
-    """The unsaved changes of a process that is gone. They stay until they are discarded."""
+    """The unsaved changes of a process that has ended; they stay until they are discarded."""
 
     file: Path
     """The recovery file, as JSON."""
@@ -183,7 +183,7 @@ class Recovered:
     fingerprint: Fingerprint | None
     """Fingerprint of the file when it was edited; None for a new file."""
     matches: bool
-    """Whether the file still is what was edited; else its present text can be merged with the edits."""
+    """Whether the file is unchanged since; else its present text can be merged with the edits."""
     draft: Draft | None = None
 
     def documents(self) -> tuple[CaseFile, CaseFile]:
@@ -192,7 +192,7 @@ class Recovered:
         return base, _restored(base, json.loads(self.file.read_bytes())["change"])
 
     def discard(self) -> None:
-        """Remove the recovery file: the changes were taken over or are not wanted."""
+        """Removes the recovery file."""
         _remove(self.file)
 
 

@@ -1,4 +1,4 @@
-"""Saving files that others may have changed since they were read: never over their work."""
+"""Saving files without overwriting changes from outside."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _saved(writes: Sequence[Write]) -> list[Source]:
 
 
 def _has(write: Write, data: bytes) -> bool:
-    """Whether a file has the new content already. Raises ChangedOutsideError where it is not as seen."""
+    """Whether a file has the new content already. Raises ChangedOutsideError where it was changed since."""
     try:
         theirs = read_regular(write.path)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ from evaltui.documents.values import edits_between
 
 
 class Splice(NamedTuple):
-    """The text from `start` to before `end` becomes `new`."""
+    """The replacement of the text from `start` to before `end` by `new`."""
 
     start: int
     end: int
@@ -112,7 +112,7 @@ class _Splicing:
         )
 
     def _move(self, path: JsonPath, index: int, to: int) -> Iterator[Splice]:
-        """The texts of elements change places; what stands between them stays."""
+        """The splices that exchange the texts of elements; the text between them stays."""
         array = self._root.way_to(path)[-1]
         check_index(array.value, path, index)
         check_index(array.value, path, to)
@@ -136,7 +136,7 @@ class _Splicing:
                 yield Splice(node.item_start, end, text)
 
     def _filled(self, way: list[Node], path: JsonPath, value: Any) -> Splice:
-        """All of the value at the end of a way written anew."""
+        """The splice that writes the value at the end of a way anew."""
         node, holders = way[-1], way[:-1]
         model = model_for(holders, path, value)
         if not holders and value and isinstance(value, dict | list) and type(value) is type(node.value):
@@ -187,7 +187,7 @@ def _verbatim(text: str, path: JsonPath) -> Verbatim:
 
 
 def _separator(holder: Node, index: int, style: Style) -> str:
-    """The text between a new item and the one before it, or after it if it is the first: as beside it."""
+    """The separator for a new item, as between its neighbours."""
     children = holder.children
     if len(children) == 1:
         lead = holder.text[holder.start + 1 : children[0].item_start]
@@ -197,7 +197,7 @@ def _separator(holder: Node, index: int, style: Style) -> str:
 
 
 def _cut(holder: Node, indexes: Collection[int]) -> Iterator[Splice]:
-    """Items taken out, each run of them with its separators."""
+    """The splices that remove items, each run of them with its separators."""
     children = holder.children
     if indexes and len(indexes) == len(children):
         yield Splice(holder.start + 1, holder.end - 1, "")

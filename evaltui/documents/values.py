@@ -1,4 +1,4 @@
-"""JSON values that are changed in place, and the edits that change a text as a value was changed."""
+"""JSON values that are changed in place, and the edits that apply their changes to the text."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class CasesCopy(ListCopy):
 
 
 def copy_of(value: Any) -> Any:
-    """A copy to be changed, which knows what each object and list in it is a copy of.
+    """A copy to be changed, in which each object and list refers to its original.
 
-    That of a copy is another copy of the same.
+    A copy of a copy refers to the same originals.
     """
     copy = _shallow(value)
     waiting = [copy]
@@ -167,7 +167,7 @@ def rename(copy: Any, path: JsonPath, key: str) -> None:
 
 @contextmanager
 def all_or_nothing(copy: Any, path: JsonPath) -> Iterator[None]:
-    """Takes back what was done to a value, where that ends with an error."""
+    """Restores a value when a change of it raises."""
     holder = at_path(copy, path[:-1])
     before = at_path(copy, path)
     holder[path[-1]] = copy_of(before)
@@ -188,15 +188,15 @@ def _checked(copy: Any) -> Any:
 
 
 def edits_of(copy: Any) -> list[Edit]:
-    """The edits that do to the text of a value what was done to its copy; none for what is no copy."""
+    """The edits that apply the changes of a copy to its original; empty for a value that is no copy."""
     is_copy = isinstance(copy, ObjectCopy | ListCopy)
     return list(edits_between(copy.origin, copy)) if is_copy else []
 
 
 def edits_between(before: Any, after: Any, path: JsonPath = ()) -> Iterator[Edit]:
-    """The edits that make one value, which is at a path, another.
+    """The edits that turn one value into another, both at a path.
 
-    What is the same in both is in none of them. What a copy has moved or duplicated keeps its text.
+    Equal parts need no edit; an element that a copy moved or duplicated keeps its text.
     """
     waiting = deque([(before, after, path)])
     while waiting:
@@ -231,7 +231,7 @@ def _members(before: dict[str, Any], after: dict[str, Any], path: JsonPath) -> _
 
 
 def _renamed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
-    """New keys in the place of old ones; at the end only with the same value."""
+    """New keys by the old keys in the same places; the last key counts only with an equal value."""
     if len(before) != len(after):
         return {}
     last = next(reversed(before), None)
@@ -269,7 +269,7 @@ def _elements(before: list[Any], after: list[Any], path: JsonPath) -> _Work:
 
 
 def _items(items: list[Any]) -> Sequence[Any]:
-    """The elements, cases as they are stored."""
+    """The elements of a list; of a list of cases, as they are stored."""
     return items.stored if isinstance(items, CaseList) else list(list.__iter__(items))
 
 
@@ -279,7 +279,7 @@ def _origin(item: Any) -> Any:
 
 
 def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
-    """The index of the old element that each new one is, or replaces; None for one that is new."""
+    """The index of the old element that each new one is or replaces; None for an added element."""
     places: dict[int, list[int]] = {}
     for index in reversed(range(len(old))):
         places.setdefault(id(old[index]), []).append(index)
@@ -310,7 +310,7 @@ def _unmatched(old: Sequence[Any], sources: Sequence[int | None]) -> tuple[list[
 def _same(
     old: Sequence[Any], new: Sequence[Any], free: Sequence[int], rest: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Which of the elements, by their indexes, are the same: at both ends, between them texts and numbers."""
+    """The index pairs of equal elements: at both ends, and scalars between them."""
     head, tail = common_ends([old[index] for index in free], [new[index] for index in rest], alike)
     pairs = list(zip(free[:head], rest[:head], strict=True))
     pairs += zip(free[len(free) - tail :], rest[len(rest) - tail :], strict=True)

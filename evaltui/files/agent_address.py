@@ -1,4 +1,4 @@
-"""Which agent is meant: where it is, and the Python that it runs in."""
+"""The address of an agent: its place, and the Python that it runs in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgentAddress:
-    """An agent, told from every other: what a host needs to find it."""
+    """An agent, as a host needs it to load the agent."""
 
     folder: Path
     """Its folder or file, near which its eval sets, configs and runs are."""
@@ -40,12 +40,12 @@ class AgentAddress:
 
     @property
     def code(self) -> Path:
-        """The folder or file that it is imported from: of a variant with other code, not `folder`."""
+        """The folder or file that is imported; of a variant with other code, not `folder`."""
         return (self.variant and self.variant.code) or self.folder
 
     @property
     def as_arguments(self) -> str:
-        """The words that name it on the command line of a shell."""
+        """The arguments that name it on a command line."""
         words = [self.url] if self.url else ["-m", self.module] if self.module else [str(self.folder)]
         return shlex.join([*words, *(["--agent", self.name] if self.name else [])])
 
@@ -56,7 +56,7 @@ class AgentAddress:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be run in its Python and what to do, as a sentence; "" where it can."""
+        """The sentence why it cannot run in its Python, and what to do; "" where it can."""
         return "" if self.url else self.interpreter.problem
 
 

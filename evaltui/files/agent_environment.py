@@ -1,4 +1,4 @@
-"""The environment that an agent's process has, and how it reaches Gemini with that."""
+"""The environment of an agent's process, and its way to Gemini."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def environment_of(agent_dir: Path) -> Mapping[str, str]:
 
 
 def _has_default_credentials(environment: Mapping[str, str]) -> bool:
-    """Whether Google's own library would find credentials, as far as files and variables tell."""
+    """Whether Google's library would find credentials, judged by files and variables."""
     if key_file := environment.get("GOOGLE_APPLICATION_CREDENTIALS"):
         return Path(key_file).is_file()
     config = environment.get("CLOUDSDK_CONFIG")

@@ -1,4 +1,4 @@
-"""The files that an agent is made of, and which of them have changed."""
+"""The files of an agent, and which of them have changed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 
 class FileReader(Generic[_Name]):
-    """Reads the same files again and again, those that were not written meanwhile only once."""
+    """Reads the same files repeatedly; unchanged files are read once."""
 
     def __init__(self, large: int = _LARGE) -> None:
         self._large = large
@@ -137,7 +137,7 @@ class AgentFiles:
 
     def __init__(self, agent_dir: Path, *, only_env: bool = False, large: int = _LARGE) -> None:
         self.imported: list[Path] = []
-        """The modules outside of the agent's folder, as they were found last."""
+        """The modules outside of the agent's folder, as last collected."""
         self._folder = agent_folder(agent_dir)
         self._real_folder = self._folder.resolve()
         self._only_env = only_env
@@ -145,7 +145,7 @@ class AgentFiles:
         self._imported_files = ImportedFiles(agent_dir)
 
     def paths(self) -> list[Path]:
-        """The files that there are now, those in the agent's folder first."""
+        """The present files, those in the agent's folder first."""
         if self._only_env:
             return [self._folder / ENV_NAME]
         inside = list(islice(_files(self._folder), _MOST_FILES))
@@ -294,7 +294,7 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
 
 
 class FilesNow:
-    """The files that an agent is made of now, to compare those of its runs with."""
+    """The present files of an agent, to compare with those of its runs."""
 
     def __init__(self, agent_dir: Path) -> None:
         self._agent_dir = agent_dir
@@ -307,7 +307,7 @@ class FilesNow:
 
 
 def prints_of(agent_dir: Path, names: Iterable[str]) -> dict[str, str]:
-    """Fingerprints as `files_of` has them of files by their names; none of those that cannot be read."""
+    """Fingerprints of files by their names, as from `files_of`; unreadable files are left out."""
     folder = agent_folder(agent_dir)
     contents = FileReader[str](_LARGE_IN_LOGS).read((name, folder / name) for name in names)
     return {name: _print_of(folder / name, content) for name, content in contents.items()}
@@ -324,5 +324,5 @@ def _print_of(path: Path, content: str) -> str:
 
 @lru_cache(maxsize=16)
 def _slow_print(data: bytes) -> str:
-    """A fingerprint that goes into logs: guessing what it is of takes too long even for short secrets."""
+    """A fingerprint for logs, slow enough that even short secrets cannot be guessed from it."""
     return hashlib.scrypt(data, salt=b"evaltui .env", n=1 << 14, r=8, p=1, dklen=6).hex()

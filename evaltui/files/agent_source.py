@@ -1,4 +1,4 @@
-"""An agent's source, read without importing it: its framework and model, and the places of what is in it."""
+"""An agent's source, read without importing it: its framework, its model and the lines of its parts."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _model(tree: ast.Module) -> str:
 
 
 def root_place(agent_dir: Path) -> SourcePlace | None:
-    """Where the root agent is defined; None where no file of the agent says so."""
+    """The line that defines the root agent; None where no file of the agent does."""
     for path, tree in _trees(_main_files(agent_dir)):
         for node in tree.body:
             if _names(node) & set(_ROOTS):

@@ -1,4 +1,4 @@
-"""Which files of an agent and of its project are sent to other machines."""
+"""The files of an agent and its project that are sent to other machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_to_send(path: Path, root: Path, imported: Collection[Path]) -> tuple[s
     modules = {*imported, *ImportedFiles(path).reached(dict.fromkeys([*imported, *code]), path)} - files
     inside = {file for file in modules if file.is_relative_to(root)}
     places = import_name(path).folders
-    for package in {_whole(module, root, places) for module in inside}:
+    for package in {_top_level_package(module, root, places) for module in inside}:
         parts = package.relative_to(root).parts
         if package.is_dir() and not _is_environment(package) and not any(map(_is_left_out, parts)):
             files |= set(_files_below(package))
@@ -38,7 +38,7 @@ def files_to_send(path: Path, root: Path, imported: Collection[Path]) -> tuple[s
     return files, elsewhere and elsewhere - {file.resolve() for file in files}
 
 
-def _whole(module: Path, root: Path, places: Collection[Path]) -> Path:
+def _top_level_package(module: Path, root: Path, places: Collection[Path]) -> Path:
     """The top-level package of a module, as a folder, or the module itself.
 
     `places` are the folders in which modules are looked for.
@@ -51,7 +51,7 @@ def _whole(module: Path, root: Path, places: Collection[Path]) -> Path:
 
 
 def _files_below(folder: Path, around: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """Links are followed, but for those to folders that they are in: these are `around`."""
+    """The files below a folder; links are followed, but not to the folders around, `around`."""
     within = around | {folder.resolve()}
     children: list[Path] = []
     # What may not be read is as good as not there, for the agent, too.

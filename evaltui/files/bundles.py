@@ -27,7 +27,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files of an agent, and of its project what it imports."""
+    """The files of an agent, and those of its project that it imports."""
 
     archive: bytes
     """A zip."""
@@ -89,7 +89,7 @@ def _notes(root: Path, sent: Mapping[str, int], too_large: list[str], elsewhere:
 
 
 def _fullest_folder(sizes: Mapping[str, int]) -> PurePosixPath:
-    """The innermost folder that has more than half of it all."""
+    """The innermost folder that holds more than half of the bytes."""
     below: Counter[PurePosixPath] = Counter()
     for name, size in sizes.items():
         for folder in PurePosixPath(name).parents:

@@ -1,4 +1,4 @@
-"""Names in the `evaltui` block of a config that stand for nothing in the eval sets it scores."""
+"""References of a config's `evaltui` block that name nothing in the eval sets it scores."""
 
 from __future__ import annotations
 

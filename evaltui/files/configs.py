@@ -1,4 +1,4 @@
-"""Which config applies to an eval set, by names and by what is in the files, and that config as a model."""
+"""The config of an eval set: its file, chosen by names and content, and its model."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def configs_near(set_path: Path) -> list[Path]:
 
 
 def is_eval_config_file(path: Path) -> bool:
-    """Whether a file is a config of agents-cli, by what it holds; with a mistake in it by its name."""
+    """Whether a file is a config of agents-cli by its content, or, with a mistake in it, by its name."""
     try:
         data = _data(path, read_text(path))
     except OSError:
@@ -152,7 +152,7 @@ def _has_criteria(path: Path, modified: int, size: int) -> bool:
 
 
 class UnreadableConfig(dict[str, Any]):
-    """Stands for a config that cannot be read: looking into it raises why. Edits that need it fail so."""
+    """A placeholder for a config that cannot be read: each access raises the reason."""
 
     def __init__(self, error: EvalSetError) -> None:
         super().__init__()
@@ -169,14 +169,14 @@ class ConfigInUse:
     """A config, and where it came from."""
 
     path: Path | None
-    """None where ADK's defaults apply, and where Python code gave it."""
+    """The file; None for ADK's defaults, and for a config from Python code."""
     config: EvalConfig
     problems: tuple[Problem, ...] = ()
     """Its warnings."""
     passed_over: Path | None = None
-    """A config that is not used for the set although it is near; None where there is none."""
+    """A config near the set that is not used; None where there is none."""
     is_given: bool = False
-    """Whether Python code gave it."""
+    """Whether it comes from Python code."""
 
     @property
     def defaulted(self) -> bool:
@@ -276,7 +276,7 @@ def choice_problems(set_path: Path) -> list[Problem]:
 
 
 def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
-    """Notes of files that are called configs of a set and that no set is scored by: they are no JSON."""
+    """Warnings for unused files beside a set: they are named like configs but are no JSON."""
     is_dataset = set_kind(set_path) == "dataset"
     try:
         names = sorted(path.name for path in set_path.parent.iterdir())
@@ -291,7 +291,7 @@ def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config of a file, None where there are errors, and every problem it has; never raises."""
+    """The config of a file, None where there are errors, and all its problems; never raises."""
     try:
         text = read_text(path)
     except OSError as error:

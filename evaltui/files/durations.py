@@ -1,4 +1,4 @@
-"""How long cases take: a file that is kept with the project, by which shards are divided evenly."""
+"""Recorded durations of cases: a file in the project by which shards are balanced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaltui.text.values import in_words
 
 
 class DurationsError(ValueError):
-    """A file that holds something else, as a sentence."""
+    """A file of durations with other content, as a sentence."""
 
 
 def read_durations(path: Path) -> dict[CaseId, float]:

@@ -1,4 +1,4 @@
-"""An eval set file: found and listed without models; validated where its cases are shown, run or scored."""
+"""An eval set file, listed without models and validated where its cases are shown, run or scored."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from evaltui.files.configs import ConfigInUse
 
 Stamp = tuple[int, int] | None
-"""Another one when a file was written; None where there is none."""
+"""A value that changes with each write of a file; None without a file."""
 
 
 @dataclass(frozen=True)
 class EvalSetFile:
-    """An eval set as its file has it, or as it is being edited."""
+    """An eval set from its file, or as it is being edited."""
 
     path: Path
     case_path: str
@@ -40,15 +40,15 @@ class EvalSetFile:
     eval_set_id: str
     name: str
     origin: str
-    """The folder it was found in, as seen from the agent directory."""
+    """The folder of the file, as seen from the agent's folder."""
     format: Format | None
-    """None where it cannot be read as any; there are no cases then."""
+    """None where the file has no known format; there are no cases then."""
     cases: tuple[StoredCase, ...]
     problems: tuple[Problem, ...] = ()
     """Before it is validated those that are seen without models: syntax and missing ids. Then all of the set,
     and those of its config."""
     document: CaseFile | None = None
-    """The text, to be edited; None where it is not in chunks of a case: no eval set, or another format."""
+    """The text, to be edited; None where it is not cut into cases: no eval set, or another format."""
     stamp: Stamp = None
     """Stamp of the file before it was read; None without a file, and after an edit."""
     fingerprint: Fingerprint | None = None
@@ -78,7 +78,7 @@ class EvalSetFile:
         return {"eval_set_id": self.eval_set_id, "eval_cases": CaseList(self.cases)}
 
     def number(self, eval_id: str) -> int | None:
-        """Which case it is, from 0, the first one of several with one id; None where there is none."""
+        """The index of a case, the first one for a duplicate id; None without such a case."""
         return self._numbers.get(eval_id)
 
     @property
@@ -101,7 +101,7 @@ class EvalSetFile:
         return changed
 
     def scored_by(self, config: ConfigInUse | EvalSetError) -> EvalSetFile:
-        """The set with another config, or with none and what is wrong with it."""
+        """The set with another config, or with the problems of having none."""
         of_file = (problem for problem in self.problems if problem.file == str(self.path))
         of_set = (problem for problem in of_file if problem not in self.unjudged)
         used = None if isinstance(config, EvalSetError) else config
@@ -167,7 +167,7 @@ def _listed(
     stamp: Stamp = None,
     fingerprint: Fingerprint | None = None,
 ) -> EvalSetFile:
-    """The set that a file has become, as a list shows it."""
+    """The eval set of a file that was read again, as a list shows it."""
     path, data, problems = file.path, read.data, list[Problem]()
     if data is None:
         data = {"eval_set_id": set_name(path), "eval_cases": []}
@@ -193,7 +193,7 @@ def _listed(
 
 
 def validated(file: EvalSetFile) -> EvalSetFile:
-    """The set with every problem it has, as `read_eval_set` finds them; one case at a time is a model."""
+    """The set with all its problems, as `read_eval_set` reports them; models are made case by case."""
     path = file.path
     if file.document is None:
         # Old formats, whose sets are small, and what is no set at all.
@@ -210,7 +210,7 @@ def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
 
 
 def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetFile:
-    """The set that its text has become; of its cases, only those that are new in it are looked at."""
+    """The set after an edit of its text; only new cases are looked at."""
     if document.key is None and kind_of(document.value) != "eval set":
         read = set_data(file.path, document.text)
         return _validated_at_once(_listed(replace(file, is_validated=False), read), read)

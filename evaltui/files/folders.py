@@ -1,4 +1,4 @@
-"""The folders of an agent: which they are, where files are looked for in them, how the files are called."""
+"""The folders of an agent: their kinds, the search for files in them, and file names."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def agent_folder(agent_dir: Path) -> Path:
 
 
 def agent_file(agent_dir: str | Path) -> str:
-    """The name of an agent that is a single file, beside which others may be; "" for what its folder
-    holds."""
+    """The name of an agent that is a single file; "" for one that is a folder."""
     path = PurePath(agent_dir)
     return path.name if path.suffix == ".py" and path.name not in _AGENT_FILES else ""
 
@@ -50,7 +49,7 @@ def app_name(agent_dir: Path) -> str:
 
 
 def env_file(agent_dir: Path) -> Path | None:
-    """The `.env` that an agent gets: the nearest one upwards, as google-adk 2.13 looks for it."""
+    """The `.env` of an agent: the nearest one upwards, as in google-adk 2.13."""
     agent_dir = agent_dir.resolve()
     files = (folder / ENV_NAME for folder in (agent_dir, *agent_dir.parents))
     return next((path for path in files if path.is_file()), None)
@@ -154,7 +153,7 @@ def seen_from_here(path: Path) -> str:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file or folder exists; no name is as long as a list of cases may be."""
+    """Whether a file or folder exists; False for a text too long for a name."""
     try:
         return path.exists()
     except OSError:
@@ -234,7 +233,7 @@ def is_entered(folder: Path) -> bool:
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether agents-cli writes what was run there."""
+    """Whether a folder holds the runs of agents-cli."""
     return (folder.parent.name, folder.name) in _RUN_FOLDERS
 
 
@@ -247,7 +246,7 @@ def _entered(folder: Path) -> list[Path]:
 
 
 def case_path(agent_dir: Path, set_path: Path) -> str:
-    """The path of `CaseId`: as seen from the agent's folder, with `/` on every system."""
+    """The path in `CaseId`: as seen from the agent's folder, with `/` on every system."""
     folder = agent_folder(agent_dir)
     if set_path.is_relative_to(folder) and ".." not in set_path.parts:
         # Also once the current folder is gone, of which nothing relative can be made absolute.
@@ -269,7 +268,7 @@ def _from(folder: str, path: str) -> str:
 
 
 def file_of(agent_dir: Path, path: str) -> Path:
-    """The file that a path of `CaseId` stands for."""
+    """The file of a path in `CaseId`."""
     folder = agent_folder(agent_dir).absolute()
     if path.startswith("../"):
         # What is above a link is not what is above the folder.

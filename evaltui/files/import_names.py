@@ -1,4 +1,4 @@
-"""The name that an agent is imported by, and where the modules of its project are found."""
+"""The import name of an agent, and the folders of its project's modules."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class ImportName:
     name: str
     """Its package or module: `desk`, `my_app.agents.desk`."""
     first: tuple[Path, ...]
-    """Folders in which modules are looked for before anything else."""
+    """Folders that are searched for modules first."""
     last: tuple[Path, ...]
-    """Folders in which modules are looked for when they are nowhere else, as those of a project are that is
-    not installed."""
+    """Folders that are searched for modules last, as those of a project that is not installed."""
     project: Path | None
     """The root of the project, whose modules and packages come after all others."""
 

@@ -25,7 +25,7 @@ _MOST_CHARACTERS = 1_000_000
 
 
 class _Import(NamedTuple):
-    """An import: from how many packages up (0 for none), and the parts of the name."""
+    """An import statement: the number of packages up (0 for none), and the parts of the name."""
 
     dots: int
     parts: tuple[str, ...]
@@ -46,8 +46,7 @@ class ImportedFiles:
         return self.reached(inside, agent_folder(self._agent_dir).resolve())
 
     def reached(self, modules: Iterable[Path], known_place: Path) -> list[Path]:
-        """The files that modules import, and those that these import, sorted; none that is in a place, which
-        is a folder or a file."""
+        """The files that modules import, also indirectly, sorted; none in `known_place`."""
         files: dict[Path, None] = {}
         waiting = [path.resolve() for path in islice(modules, _MOST_FILES)]
         unknown: set[str] = set()
@@ -79,7 +78,7 @@ class ImportedFiles:
 
     @cached_property
     def _folders(self) -> Sequence[Path]:
-        """Where the modules of the project are, and those of the other projects in its workspace."""
+        """The folders of the project's modules, and of those of other projects in its workspace."""
         from evaltui.files.import_names import import_name
 
         own = import_name(self._agent_dir).folders
@@ -94,7 +93,7 @@ class ImportedFiles:
         return any((place / name).is_dir() for place in self._folders)
 
     def _files_of(self, module: Path, imported: _Import) -> list[Path]:
-        """The files that an import runs; none of what the project does not have."""
+        """The files that an import runs, as far as the project has them."""
         if imported.dots:
             package = module.parents[min(imported.dots, len(module.parents)) - 1]
             own = [path for path in [package / "__init__.py"] if path.is_file()]

@@ -35,14 +35,14 @@ class InterpreterError(ValueError):
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python, and why it is the one."""
+    """A Python, and the reason why it is used."""
 
     path: Path
     """Its executable, as it was found: of a virtual environment, the link in it."""
     reason: str
     """The setting or folder that names it, such as `.venv` or `--python`; "" for evaltui's own."""
     refusal: str = ""
-    """Why no agent can run in it and what to do, as a sentence; "" where nothing is known to prevent it."""
+    """The sentence why no agent can run in it, and what to do; "" where nothing prevents it."""
 
     @property
     def problem(self) -> str:
@@ -167,7 +167,7 @@ def _executable(environment: Path) -> Path | None:
 
 
 def _is_broken(environment: Path) -> bool:
-    """Whether a folder was made as an environment; what its Python was a link to may be gone."""
+    """Whether a folder is an environment without a Python, such as one with a dangling link."""
     return (environment / "pyvenv.cfg").is_file() or any(map(os.path.lexists, _candidates(environment)))
 
 
@@ -205,7 +205,7 @@ def _environment(executable: Path) -> Path:
 
 
 def _written(path: Path) -> int:
-    """When a file was written, in nanoseconds; 0 where there is none."""
+    """The time of a file's last write, in nanoseconds; 0 without a file."""
     try:
         return path.stat().st_mtime_ns
     except OSError:

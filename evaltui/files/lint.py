@@ -1,4 +1,4 @@
-"""Every problem of eval sets and configs, before anything is run."""
+"""All problems of eval sets and configs, without a run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
     A folder that is an agent is searched as a workspace, any other one to the bottom.
     """
     problems = [*dict.fromkeys(problem for path in map(Path, paths) for problem in _settings_problems(path))]
-    files, empty, skipped = _searched(paths)
+    files, empty, skipped = _search(paths)
     problems += [
         Problem.error((), "has no eval sets", file=str(path), rule=LintRule.NOT_AN_EVAL_SET) for path in empty
     ]
@@ -65,11 +65,11 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
 
 def files_to_lint(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path]]:
     """The eval sets and configs that paths mean, each once, and the folders among them that have none."""
-    files, empty, _ = _searched(paths)
+    files, empty, _ = _search(paths)
     return files, empty
 
 
-def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
+def _search(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
     """The files to lint, the folders without any, and the skipped files that look like eval sets."""
     files: dict[Path, None] = {}
     empty, skipped = list[Path](), dict[Skipped, None]()
@@ -133,7 +133,7 @@ def _with_configs(folder: Path, sets: Sequence[EvalSetFile]) -> list[Path]:
 
 
 def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
-    """By name, else by its text, read where it is None: `--config` takes a file of any name."""
+    """Whether a file is a config, by its name, else by its text, which is read where it is None."""
     if file.name in _CONFIG_NAMES:
         return True
     if has_set_name(file):
@@ -189,7 +189,7 @@ def _lint_set(file: Path, seen: _SetIds) -> list[Problem]:
 
 
 def _not_finite(data: Any, path: JsonPath = ()) -> Iterator[Problem]:
-    """The numbers that Python's reader takes, and other readers of JSON refuse."""
+    """The numbers that Python's reader accepts, and other readers of JSON refuse."""
     if isinstance(data, dict | list):
         for key, value in data.items() if isinstance(data, dict) else enumerate(data):
             yield from _not_finite(value, (*path, key))

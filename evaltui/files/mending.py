@@ -1,4 +1,4 @@
-"""Files with the problems mended that have exactly one right mend."""
+"""Files mended where a problem has exactly one solution."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class MendedFile:
     source: Source
     """The file as it is."""
     text: str
-    """Its text with everything mended."""
+    """The mended text."""
     mends: tuple[Problem, ...]
-    """Each place that was mended, with what was done as the message."""
+    """A problem for each mended place, with the change as its message."""
 
 
 def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:

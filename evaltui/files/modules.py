@@ -1,4 +1,4 @@
-"""Where the module is that an agent is addressed by, found without importing it."""
+"""The file of a module that addresses an agent, located without importing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packages of a Python: where they are, and what installs another one."""
+"""The packages of a Python: their folders, and commands that install others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LIBRARIES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/p
 
 
 def site_packages(executable: Path) -> list[Path]:
-    """Where the libraries of a Python are installed, as far as its folders tell."""
+    """The library folders of a Python, judged by its files."""
     environment = executable.absolute().parent.parent
     if not (environment / "pyvenv.cfg").is_file():
         environment = executable.resolve().parent.parent

@@ -29,7 +29,7 @@ def poetry_environments(root: Path) -> list[Path]:
 
 
 def _base_name(root: Path) -> str:
-    """How the names of a project's environments begin: its name, and a hash of where it is."""
+    """The beginning of the names of a project's environments: its name, and a hash of its path."""
     tables = _toml(root / "pyproject.toml")
     names = (value_at(tables, path) for path in (("project", "name"), ("tool", "poetry", "name")))
     name = next(filter(None, map(text_of, names)), _NO_PACKAGE)

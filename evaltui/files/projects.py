@@ -1,4 +1,4 @@
-"""The agents of a project, of a workspace of projects, or of a folder; found by their files alone."""
+"""The agents of a project, a workspace or a folder, found by their files alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _ends_with(path: str, parts: Sequence[str]) -> bool:
 
 
 class _Search:
-    """One search, which gives up after so many folders."""
+    """A search that gives up after a number of folders."""
 
     def __init__(self) -> None:
         self._left = _MOST_FOLDERS

@@ -39,7 +39,7 @@ _CONFLICT_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
 
 
 def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False, variant: str = "") -> Path:
-    """Where the recordings of a set are. What a file name cannot have is written as `%2F`.
+    """The file of a set's recordings; characters that a file name cannot have are written as `%2F`.
 
     With `scored`, where the judges of recorded traces have theirs: no run of an agent shares it. `variant` is
     the folder of a variant, see `ReadyVariant.recordings`.
@@ -118,12 +118,12 @@ class Recordings:
         return [line for line in lines if isinstance(line, Shared)]
 
     def put(self, eval_id: str, repeat: int, entries: Sequence[Entry], shared: Iterable[Shared] = ()) -> None:
-        """Have these entries in place of those of a run of a case; shared lines come with them."""
+        """Replaces the entries of a repeat of a case, with their shared lines."""
         self.groups[eval_id, repeat] = [_Line(written(entry), entry.shared) for entry in entries]
         self.shared |= {line.id: written(line) for line in shared}
 
     def text(self) -> str:
-        """The whole file. Shared lines that nobody refers to are left out."""
+        """The text of the whole file, without unused shared lines."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _advice(line: str, error: Exception) -> str:
 
 
 def _first(problems: Sequence[Problem]) -> list[Problem]:
-    """The first few, the last of them with how many more there are."""
+    """The first few, the last with the number of further ones."""
     *few, last = problems[:_MOST_LINES_NAMED]
     if (more := len(problems) - _MOST_LINES_NAMED) > 0:
         last = replace(last, message=f"{last.message} ({counted(more, 'more line')} like that)")

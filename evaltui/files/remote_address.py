@@ -24,7 +24,7 @@ def is_url(word: str) -> bool:
     return _URL.match(word) is not None
 
 
-def meant_url(word: str) -> str:
+def url_hint(word: str) -> str:
     """`. Did you mean http://localhost:8000/my_app?` for an address without its scheme, else ""."""
     return f". Did you mean http://{word}?" if _NO_SCHEME.fullmatch(word) else ""
 

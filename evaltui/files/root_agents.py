@@ -1,4 +1,4 @@
-"""Which folders are agents, going by their files and source: nothing is imported."""
+"""Folders that are agents, recognised by their files and source, without importing."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class RunSettings:
     pass_if: PassIf | None = None
     """When a case passes whose runs differ; None: as the config of its set says."""
     confidence: Confidence | None = None
-    """How sure the verdict on each case must be, which says how often it is run; None: as `runs` says."""
+    """How sure the verdict on each case must be, which sets its number of runs; None: as `runs` says."""
     adk_verdicts: bool = False
     """Whether ADK's verdicts are used unchanged."""
     config_choice: ConfigChoice = "nearest"
@@ -98,9 +98,9 @@ class Kind:
     form: str
     """The value in the help of the option, such as `N`."""
     accepts: Callable[[object], bool]
-    """Whether a value, as TOML has it, is one of them."""
+    """Whether a TOML value is valid for the setting."""
     choices: tuple[str, ...] = ()
-    """All of them, where they are few."""
+    """All values, where they are few."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class SettingsError(ValueError):
 
     def __init__(self, problems: list[Problem], others: RunSettings) -> None:
         self.others = others
-        """The settings without those that are wrong."""
+        """The valid settings."""
         super().__init__("\n".join(problem.located() for problem in problems))
 
 

@@ -19,7 +19,7 @@ from evaltui.files.folders import agent_folder, env_file, own_folder
 
 
 def config_file(name: str) -> Path:
-    """Where a file of settings is, or would be."""
+    """The path of a settings file, existing or not."""
     return platformdirs.user_config_path("evaltui") / name
 
 
@@ -58,7 +58,7 @@ _LAYOUT = "layout.toml"
 
 
 def last_sizes(names: Iterable[str]) -> dict[str, int]:
-    """Cells or rows that the user has given to parts of the screen; none where the file is broken."""
+    """Sizes in cells or rows that the user gave to parts of the screen; empty where the file is broken."""
     try:
         sizes = read_toml(config_file(_LAYOUT))
     except ValueError:
@@ -104,7 +104,7 @@ def remembered_config(agent_dir: Path) -> Path | None:
 
 
 def remember_config(agent_dir: Path, config: Path | None) -> None:
-    """Remember a config for all sets of an agent, or that each has its own again. Raises OSError."""
+    """Remembers a config for all sets of an agent; None: each set has its own. Raises OSError."""
     folder = agent_folder(agent_dir)
     # Seen from the agent, so that the project can be moved.
     seen = None if config is None else os.path.relpath(config.resolve(), folder.resolve())
@@ -129,7 +129,7 @@ def last_view(agent_dir: Path) -> Mapping[str, Any]:
 
 
 def remember_view(agent_dir: Path, view: Mapping[str, Any]) -> None:
-    """Remember what is seen of an agent, in a folder that evaltui has there already. Raises OSError."""
+    """Remembers the view of an agent, if its folder has a folder of evaltui. Raises OSError."""
     if own_folder(agent_dir).is_dir():
         _remember(agent_dir, "view", view)
 

@@ -37,7 +37,7 @@ def validated_apart(file: EvalSetFile) -> EvalSetFile:
 
 
 def _in_process(file: EvalSetFile) -> EvalSetFile | None:
-    """None where that fails, and where the file is another one by now."""
+    """The validated set from another process; None where that fails, and where the file has changed."""
     command = [sys.executable, "-P", "-m", __name__, str(file.path)]
     try:
         with subprocess.Popen(

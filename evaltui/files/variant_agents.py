@@ -1,4 +1,4 @@
-"""An agent as a variant has it."""
+"""An agent with the changes of a variant."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from evaltui.core.model.variants import BASE, Change, Variant
 from evaltui.text.values import did_you_mean, show_value
 
 EVERY = "all"
-"""Stands for the agent as it is and every variant of the settings."""
+"""The name for the unchanged agent and every variant of the settings."""
 FORM = "NAME:KEY=VALUE,…"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
 # Where the next change begins; any other comma is part of a value.
@@ -24,7 +24,7 @@ _KINDS = (*_WITH_NAME, *_ALONE)
 
 
 class VariantTextError(ValueError):
-    """Why a text or table is no variant: a sentence."""
+    """The sentence why a text or table is no variant."""
 
 
 def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:

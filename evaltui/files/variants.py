@@ -1,4 +1,4 @@
-"""Variants made ready: the code and the instruction files that they name."""
+"""Variants prepared for a run: the code and instruction files that they name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VariantFileError(ValueError):
 
 @dataclass(frozen=True)
 class ReadyVariant:
-    """A variant that can be run."""
+    """A variant with its files read, ready to run."""
 
     variant: Variant
     code: Path | None = None

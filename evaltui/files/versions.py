@@ -15,7 +15,7 @@ _PYTHON = "Python"
 
 
 def versions_of(modules: Iterable[str], python: Path | None) -> dict[str, str]:
-    """By name, the packages that have any of these modules in a Python, and itself; None for our own."""
+    """Versions by name of the packages that have any of these modules in a Python, and of Python itself."""
     names = {module.partition(".")[0] for module in modules}
     versions = {
         package.name: package.version

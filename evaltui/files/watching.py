@@ -37,7 +37,7 @@ _Folders = frozenset[tuple[Path, int]]
 
 @dataclass(frozen=True)
 class Changed:
-    """Files that are new, gone, or hold something else now."""
+    """Files that are new, removed, or have other content."""
 
     code: tuple[str, ...]
     """Names as seen from the agent's folder."""
@@ -49,7 +49,7 @@ class Changed:
     """When the last of them was written, in seconds since the epoch."""
 
     def saved_again(self) -> bool:
-        """Whether one of them has been written since then, which the system may not have told yet."""
+        """Whether a file was written again since, before the system has notified of it."""
         return any(when > self.saved for when in _times_of(self.files))
 
 
@@ -184,7 +184,7 @@ def _identified(folder: Path) -> tuple[Path, int] | None:
 
 
 def _concerns(_: Change, path: str) -> bool:
-    """Whether the files are to be read: not for what editors, caches and evaltui itself leave behind."""
+    """Whether a changed file is to be read; files that editors, caches and evaltui write are not."""
     file = Path(path)
     return may_count(file.name) or is_json(file) or file.suffix in YAML_SUFFIXES or is_entered(file)
 
@@ -195,7 +195,7 @@ def _last_written(paths: Sequence[Path]) -> float:
 
 
 def _times_of(paths: Iterable[Path]) -> Iterator[float]:
-    """When each was written, in seconds since the epoch, of those that are there."""
+    """The write times of existing files, in seconds since the epoch."""
     for path in paths:
         with suppress(OSError):
             yield path.stat().st_mtime

@@ -57,7 +57,7 @@ Selection = tuple[EvalSetFile, tuple[str, ...] | None]
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that might have been expected among the sets, and why it is not there."""
+    """A file that looks like an eval set and is not read, and the reason."""
 
     path: Path
     reason: str
@@ -169,7 +169,7 @@ def _config_data(config: Path) -> Any:
 def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
     """The eval sets anywhere below a folder, sorted by path.
 
-    `named_from` is the folder that their cases are named from, that of the agent where there is one.
+    `named_from` is the folder that their cases are named from: the agent's, where there is one.
     """
     files = {os.path.realpath(file): file for file in json_files_below([folder]) if is_set(file)}
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
@@ -184,7 +184,7 @@ def searched_places(folder: Path) -> str:
 
 
 def set_folders(agent_dir: Path, paths: Sequence[str | Path] = ()) -> Iterator[Path]:
-    """The folders in which, and below which, sets of an agent are looked for, its own folder first."""
+    """The folders in and below which eval sets of an agent are searched, its own folder first."""
     folder = agent_folder(agent_dir)
     yield folder
     # The folders of eval sets beside an agent, and beside each folder that it is in within its project.
@@ -228,7 +228,7 @@ def _is_other(folder: Path) -> bool:
 
 
 def _places(folder: Path, paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
+    """Every JSON file that may be an eval set, with its folder as seen from the agent's."""
     for file in json_files(folder):
         yield file, "agent directory"
     below = [child for child in subfolders(folder, _SETS_BELOW) if not has_agent_file(child)]
@@ -271,13 +271,13 @@ def is_set_for_pytest(file: Path, root: Path) -> bool:
 
 
 def keeps_sets(folder: Path, root: Path) -> bool:
-    """Whether eval sets of any name are looked for in a folder below the root of the tests."""
+    """Whether eval sets of any name are searched in a folder below the root of the tests."""
     below = [level for level in (folder, *folder.parents) if level != root and level.is_relative_to(root)]
     return (is_agent(folder) or any(map(is_of_tests, below))) and all(map(is_entered, below))
 
 
 def may_be_eval_set(path: Path) -> bool:
-    """Whether what is in a file was meant to be an eval set, right or wrong. Raises OSError."""
+    """Whether the content of a file is meant as an eval set, right or wrong. Raises OSError."""
     text = read_text(path)
     if not isinstance(text, str) or not any(word in text for word in _TELLTALES):
         return False
@@ -288,8 +288,7 @@ def may_be_eval_set(path: Path) -> bool:
 
 
 def skipped_file(file: Path) -> Skipped | None:
-    """A file that is not read although it is called an eval set or looks like one, or that cannot be read;
-    None for others."""
+    """A file with the name or look of an eval set that is not read, and the reason; None for others."""
     if file.name == CONFIG_NAME:
         return None
     if not is_json(file):
@@ -317,8 +316,8 @@ def skipped_below(folder: Path) -> list[Skipped]:
     return skipped_in(json_files_below([folder]))
 
 
-def _elsewhere(workspace: Workspace) -> Iterator[Skipped]:
-    """The sets in the agent's folder, by their names, that are in no folder where sets are looked for."""
+def _unsearched_sets(workspace: Workspace) -> Iterator[Skipped]:
+    """The sets in subfolders of the agent's folder that are not searched, recognised by their names."""
     others = [child for child in subfolders(workspace.folder, ("*",)) if not has_agent_file(child)]
     read = {os.path.realpath(eval_set.path) for eval_set in workspace.sets}
     reason = f"not run: it is neither in {workspace.folder} nor in eval*/ or test*/ there; name it to run it"
@@ -330,13 +329,13 @@ def _elsewhere(workspace: Workspace) -> Iterator[Skipped]:
 def passed_over(workspace: Workspace, selectors: Sequence[str]) -> list[Skipped]:
     """The skipped files in the folders that selectors name; without selectors, those of the workspace."""
     if not selectors:
-        return [*workspace.skipped, *_elsewhere(workspace)]
+        return [*workspace.skipped, *_unsearched_sets(workspace)]
     folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
     return [skip for folder in folders for skip in skipped_below(folder)]
 
 
 def skipped_hint(skipped: Iterable[Skipped]) -> str:
-    """The files that only their names keep from being eval sets, and how to use them; "" for none."""
+    """A hint on files that need only another name to be eval sets; "" for none."""
     other_names, no_json = list[str](), list[str]()
     for skip in skipped:
         if skip.is_set:
@@ -369,7 +368,7 @@ def select(
 
 
 def _tagged(selections: Sequence[Selection], choice: TagChoice, config: Path | None) -> list[Selection]:
-    """Sets that cannot be read stay: loading them says why."""
+    """The cases with chosen tags; unreadable sets stay, as loading them says why."""
     sets = list(with_tags([eval_set for eval_set, _ in selections], config))
     picked = [
         (eval_set, _picked(eval_set, eval_ids))
@@ -455,7 +454,7 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
 
 
 def _folders_named(workspace: Workspace, name: str) -> list[Path]:
-    """The folder that a name stands for; none for that of a file or the id of a set."""
+    """The folder that a selector names; None for a file or the id of a set."""
     if any(eval_set.eval_set_id == name for eval_set in workspace.sets):
         return []
     return [
@@ -464,7 +463,7 @@ def _folders_named(workspace: Workspace, name: str) -> list[Path]:
 
 
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
-    """The sets that a file, an id or a folder stands for, in this order of preference."""
+    """The sets that a file, an id or a folder names, in this order of preference."""
     paths = list(filter(is_there, (Path(name), workspace.folder / name)))
     for path in paths:
         if name and path.is_file():
@@ -505,7 +504,7 @@ def _with_cases(sets: Sequence[EvalSetFile], name: str, cases: str) -> list[Sele
 
 
 def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
-    """A set that cannot be read is not empty: loading it says what is wrong."""
+    """The sets with cases or problems: loading an unreadable set says what is wrong."""
     if any(eval_set.cases or eval_set.problems for eval_set in sets):
         return sets
     raise SelectionError(f"{name} has no cases; nothing to run")

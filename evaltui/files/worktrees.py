@@ -60,7 +60,7 @@ def checked_out(agent_dir: Path, commit: str) -> Iterator[tuple[Path, str]]:
 
 
 def uncommitted_files(agent_dir: Path) -> tuple[Path, ...]:
-    """Files in the folder of an agent that are not as the last commit has them, or not in it.
+    """Files of an agent that differ from the last commit, or are not in it.
 
     Raises GitError where there is no git or no repository.
     """

@@ -60,7 +60,7 @@ class Accepting:
         self._arguments(self._turn(turn).call(number), [path], actual.args)
 
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
-        """Expect a changed or extra call as it was made, no missing one, a moved one where it was made."""
+        """Accepts the difference of a call: expects it as made, where it was made, or not at all."""
         _require({ARGUMENTS, TURN}, actual)
         numbers = _numbers(rows, self._turn(turn).calls)
         number = numbers[row]
@@ -83,7 +83,7 @@ class Accepting:
                 self._change(turn, number, rows[row], actual_calls(actual)[made_before])
 
     def calls(self, turn: int, rows: Rows, actual: Invocation) -> None:
-        """All calls of a turn, with arguments, in their order. A turn that said nothing of them does now."""
+        """Accepts all calls of a turn, with arguments and order; an unspecified turn gets them, too."""
         _require({ARGUMENTS, TURN}, actual)
         numbers = _numbers(rows, self._turn(turn).calls)
         for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
@@ -99,13 +99,13 @@ class Accepting:
                 self._change(turn, number, diff, made)
 
     def text(self, turn: int, rows: Sequence[IntermediateDiff], row: int, actual: Invocation) -> None:
-        """Expect one text before the answer as it came; one that did not come no more."""
+        """Accepts the difference of one text before the answer."""
         _require({ANSWERS, TURN}, actual)
         self._require_texts(turn, rows)
         self._text(turn, rows, row, sum(diff.expected is not None for diff in rows[:row]), actual)
 
     def texts(self, turn: int, rows: Sequence[IntermediateDiff], actual: Invocation) -> None:
-        """All texts before the answer; `rows` are empty where the turn expects none."""
+        """Accepts all texts before the answer; `rows` are empty where the turn expects none."""
         _require({ANSWERS, TURN}, actual)
         if not rows:
             return
@@ -114,7 +114,7 @@ class Accepting:
             self._text(turn, rows, row, sum(diff.actual is not None for diff in rows[:row]), actual)
 
     def answer(self, turn: int, actual: Invocation) -> None:
-        """The text that was scored. Without one, no answer is expected any more."""
+        """Accepts the scored text as the answer; without one, no answer is expected any more."""
         _require({ANSWERS, TURN}, actual)
         answer, texts = self._turn(turn).answer, answer_texts(actual)
         before = text_as_answer(self._turn(turn), thoughts=self._thoughts)
@@ -132,7 +132,7 @@ class Accepting:
             answer.remove()
 
     def state(self, path: str, final_state: Mapping[str, Any]) -> None:
-        """One difference of the final state, `path` as in `StateDiff`; a key that is gone becomes null."""
+        """Accepts one difference of the final state, `path` as in `StateDiff`; a removed key becomes null."""
         expected, actual = self._states(final_state)
         inside = _steps(path)
         if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
@@ -140,7 +140,7 @@ class Accepting:
         put(self._data, self._case.final_state.path, _with_place(expected, actual, inside))
 
     def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
-        """Calls, texts and answer, as far as they are scored and known; what a mark leaves out stays."""
+        """Accepts calls, texts and answer of a turn, as far as they are known, scored and not excluded."""
         if result.expectation == "context" or TURN in actual.untold:
             return
         if result.expectation not in ("not checked", "unknown") and ARGUMENTS not in actual.untold:
@@ -171,7 +171,7 @@ class Accepting:
     # How
 
     def _arguments(self, call: CallEditor, paths: Iterable[str], actual: dict[str, Any] | None) -> None:
-        """The arguments of a call at these paths as they were; "" means all, where one side has none."""
+        """Replaces the arguments of a call at these paths by the actual ones; "" means all of them."""
         arguments = call.arguments
         for path in paths:
             arguments = _with_argument(arguments, actual, _steps(path))
@@ -202,7 +202,7 @@ class Accepting:
     def _text(
         self, turn: int, rows: Sequence[IntermediateDiff], row: int, at: int, actual: Invocation
     ) -> None:
-        """Make one text, at index `at` of those that are expected by now, what came."""
+        """Replaces, inserts or deletes the text at index `at` of the texts expected so far."""
         editor, diff = self._turn(turn), rows[row]
         if diff.actual is None:
             all_texts(editor)[at].delete()
@@ -218,7 +218,7 @@ class Accepting:
         return any(self._turn(turn).responses for turn in range(self._case.turn_count))
 
     def _change(self, turn: int, number: int, diff: CallDiff, made: ActualCall) -> None:
-        """The arguments that differ, and the response to them where there was one."""
+        """Replaces the arguments that differ, and the response to them where there was one."""
         paths = [arg.path for arg in diff.args if arg.op != "same"]
         call = self._turn(turn).call(number)
         responses = call.responses
@@ -227,7 +227,7 @@ class Accepting:
             responses[0].replace(_spelt_as(responses[0].response, made.response))
 
     def _states(self, final_state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The expected final state, and what the keys that it names have become."""
+        """The expected final state, and the actual values of the keys that it names."""
         expected = field_value(self._data, self._case.path, "final_session_state")
         expected = expected if isinstance(expected, dict) else {}
         return expected, {key: final_state.get(key) for key in expected}
@@ -273,7 +273,7 @@ def _other_calls() -> EditError:
 
 
 def _moves(rows: Rows, numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:
-    """The moves that bring what was made at another place behind the call that was made before it."""
+    """The moves that bring each moved call behind the call that was made before it."""
     matched = [
         (diff.op, number)
         for diff, number in zip(rows, numbers, strict=True)
@@ -312,7 +312,7 @@ def _event_for(turn: TurnEditor, index: int, made: ActualCall) -> int | None:
 def _with_argument(
     expected: dict[str, Any] | None, actual: dict[str, Any] | None, inside: JsonPath
 ) -> dict[str, Any] | None:
-    """Arguments with one of them as it was; no arguments are something else than `{}`."""
+    """Arguments with one argument as the agent gave it; None, no arguments, differs from `{}`."""
     if inside and expected is not None and actual is not None:
         # One before it in the same list may have brought it along.
         is_there = any(value_at(args, inside, ABSENT) is not ABSENT for args in (expected, actual))
@@ -332,7 +332,7 @@ def _steps(path: str) -> JsonPath:
 
 
 def _spelt_as(old: Any, new: Any) -> Any:
-    """The new value with what is equal in the old one as that has it, members in its order."""
+    """The new value, in which parts equal to the old value keep its spelling and order of members."""
     if isinstance(old, dict) and isinstance(new, dict):
         members = {key: _spelt_as(value, new[key]) for key, value in old.items() if key in new}
         return members | {key: value for key, value in new.items() if key not in old}

@@ -23,9 +23,9 @@ class ActualCall:
     call: Call
     author: str
     together: bool
-    """Whether it came with the one before, as one step of the agent."""
+    """Whether the same event holds the call before, as one step of the agent."""
     response: dict[str, Any] | None
-    """None where none is known."""
+    """None where it is unknown."""
 
 
 def actual_calls(actual: Invocation) -> list[ActualCall]:
@@ -41,7 +41,7 @@ def actual_calls(actual: Invocation) -> list[ActualCall]:
 
 
 def _authors(actual: Invocation) -> list[tuple[str, int]]:
-    """Who made each call, and in which event; nothing where the turn has no events."""
+    """The author and the event of each call; empty where the turn has no events."""
     data = actual.intermediate_data
     if not isinstance(data, InvocationEvents):
         return []
@@ -84,7 +84,7 @@ def answer_texts(actual: Invocation) -> list[str]:
 
 
 def calls_before_texts(actual: Invocation) -> list[int]:
-    """How many calls were made before each intermediate response; nothing where the turn has no events."""
+    """The number of calls before each intermediate response; empty where the turn has no events."""
     data = actual.intermediate_data
     if not isinstance(data, InvocationEvents):
         return []

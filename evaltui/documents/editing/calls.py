@@ -52,13 +52,13 @@ class CallEditor:
     """Index among the calls of the turn."""
     name: str
     arguments: dict[str, Any] | None
-    """None where there are none, which is another call than one with `{}`."""
+    """The arguments; None, no arguments, differs from `{}`."""
     id: str
     path: JsonPath
 
     @property
     def arguments_path(self) -> JsonPath:
-        """Where the arguments are, or would be."""
+        """The path of the arguments, also where there are none yet."""
         return (*self.path, "args")
 
     @property
@@ -76,7 +76,7 @@ class CallEditor:
         ]
 
     def duplicate(self) -> None:
-        """The same call once more, right after it. Its id is not copied: a response belongs to one call."""
+        """Inserts a copy of the call right after it. The id is not copied: a response belongs to one call."""
         data, path = self.intermediate.data, self.path
         if self.intermediate.shape == "events":
             part = duplicate(data, path[:-2], int(path[-2]))
@@ -142,11 +142,11 @@ class CallEditor:
         )
 
     def delete(self) -> None:
-        """The call, and the responses that would be left without one."""
+        """Deletes the call, and the responses that belong to it alone."""
         _delete(self.intermediate, [self, *self.responses])
 
     def rename(self, name: str) -> None:
-        """Another tool; the responses that belong to this call alone are its responses from then on."""
+        """Changes the tool of the call and of the responses that belong to it alone."""
         own = [response.path for response in self.responses if response.name == self.name]
         for path in (self.path, *own):
             put(self.intermediate.data, (*path, "name"), name)
@@ -164,11 +164,11 @@ class CallEditor:
         remove(self.intermediate.data, (*self.arguments_path, *path))
 
     def rename_argument(self, path: JsonPath, name: str) -> None:
-        """The argument keeps its value and its place."""
+        """Renames an argument; its value and its place stay."""
         rename(self.intermediate.data, (*self.arguments_path, *path), name)
 
     def replace_arguments(self, arguments: Mapping[str, Any] | None) -> None:
-        """All arguments at once; with None it has none."""
+        """Replaces all arguments; None removes them."""
         if arguments is None:
             discard(self.intermediate.data, self.arguments_path)
         else:

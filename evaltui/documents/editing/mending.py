@@ -63,7 +63,7 @@ def mend_set(data: Any) -> Iterator[Mend]:
 
 
 def mend_config(data: Any) -> Iterator[Mend]:
-    """Mends a copy of a config, as `mend_set`."""
+    """Mends a copy of a config."""
     if not isinstance(data, dict):
         return
     editor = ConfigEditor(data)
@@ -90,7 +90,7 @@ def _mend_case(data: Any, case: dict[str, Any], path: JsonPath) -> Iterator[Mend
 
 
 def _mend_content(data: Any, turn: dict[str, Any], path: JsonPath, name: str, role: str) -> Iterator[Mend]:
-    """A text in the place of a content, and a role that ADK does not know: only one can be in its place."""
+    """Mends a content that is a plain text, and an unknown role."""
     key = spelt(name, turn)
     content, path = turn.get(key), (*path, key)
     if isinstance(content, str):

@@ -42,7 +42,7 @@ class CopiedReferences:
 
 @dataclass(frozen=True)
 class References:
-    """The marks, rules and tags of a config, and what keeps them true."""
+    """The marks, rules and tags of a config, with the methods that keep them true."""
 
     config: Any
     """The parsed JSON of the config, None where there is no file."""
@@ -77,7 +77,7 @@ class References:
         self.remove_entries("turns", [index for index, mark in marks if mark.get("mode") == mode])
 
     def renumber_turns(self, case: CaseRef, now: Renumbering) -> None:
-        """Renumbers the marks of a case whose turns have moved."""
+        """Renumbers the marks of a case after its turns have moved."""
         gone: list[int] = []
         for index, mark in self._marks_of(case):
             if isinstance(turn := mark.get("turn"), int):
@@ -98,7 +98,7 @@ class References:
     # Tags
 
     def change_tags(self, cases: Sequence[CaseRef], added: Sequence[str], removed: Collection[str]) -> None:
-        """Gives these cases some tags and takes others from them."""
+        """Adds and removes tags of cases."""
         of_case: dict[tuple[Any, Any], list[tuple[int, dict[str, Any]]]] = {}
         for index, entry in self.entries("tags"):
             of_case.setdefault((entry.get("set"), entry.get("case")), []).append((index, entry))
@@ -135,7 +135,7 @@ class References:
                 entry["set"] = new
 
     def move_cases(self, pairs: Sequence[tuple[CaseRef, CaseRef]]) -> None:
-        """Cases have another id, or are in another set of this config now: the `(before, after)` pairs."""
+        """Follows cases that got another id or set in this config, given as `(before, after)` pairs."""
         pinned = [
             {**rule, "set": new[0], "case": new[1]}
             for old, new in pairs
@@ -150,7 +150,7 @@ class References:
         self.append_entries("rules", pinned)
 
     def remove_cases(self, set_id: str, eval_ids: Collection[str]) -> None:
-        """Takes out what names these cases of the set."""
+        """Removes the entries that name these cases of the set."""
         gone: dict[BlockList, list[int]] = {name: [] for name in _LISTS}
         for name, index, entry in self._every_entry():
             if entry.get("set") == set_id and entry.get("case") in eval_ids:
@@ -288,7 +288,7 @@ def idle_tools(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
 
 
 def _in_scope(rule: Entry, sets: Mapping[str, Mapping[str, _OfCase]]) -> list[_OfCase]:
-    """The values of the cases that a rule is for."""
+    """The values of the cases in the scope of a rule."""
     return [
         value
         for set_id, cases in sets.items()

@@ -58,7 +58,7 @@ class CaseEditor:
 
     @cached_property
     def reference(self) -> CaseRef:
-        """How the config names it."""
+        """The set id and case id by which the config names it."""
         return set_id(self.data), self.eval_id
 
     def field_path(self, name: str) -> JsonPath:
@@ -126,7 +126,7 @@ class CaseEditor:
         return ScenarioEditor(self.data, self.field_path("conversation_scenario"))
 
     def to_scenario(self) -> None:
-        """A simulated user in place of fixed turns, who begins with what the first turn says.
+        """Replaces fixed turns, and their marks, by a simulated user who starts with the first message.
 
         The turns go, and with them their marks.
         """
@@ -143,7 +143,7 @@ class CaseEditor:
         References(self.config).renumber_turns(self.reference, lambda turn: None)
 
     def to_conversation(self) -> None:
-        """Fixed turns in place of a simulated user: at first one, with the prompt of the scenario."""
+        """Replaces a simulated user by fixed turns: one turn with the prompt of the scenario."""
         scenario = self.scenario.path
         prompt = field_value(self.data, scenario, "starting_prompt")
         content = {"parts": [{"text": prompt if isinstance(prompt, str) else ""}], "role": "user"}
@@ -160,7 +160,7 @@ def new_set_text(eval_set_id: str, created: float) -> str:
 
 
 def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None:
-    """Why a new set should not be called so, as a sentence; the rule for its characters is that of ADK."""
+    """The sentence why a new set cannot have an id; None where it can. The allowed characters are ADK's."""
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
         return "A set id has letters a–z, digits and _"
     return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
@@ -249,7 +249,7 @@ class SetEditor:
             References(self.config).move_cases([(old, (old[0], eval_id))])
 
     def replace_case(self, case: int, eval_id: str, text: str) -> None:
-        """Another JSON text for a case, in which it has this id; the text stays as it is."""
+        """Replaces the JSON text of a case, which has this id in it; the text stays as it is."""
         self.rename_case(case, eval_id)
         list_at(self.data, self.path)[case] = StoredCase(text)
 
@@ -277,7 +277,7 @@ class SetEditor:
         References(self.config).mark_turns((self.eval_set_id, case.get("eval_id", "")), marks or {})
 
     def delete_cases(self, cases: Sequence[int]) -> None:
-        """The cases are deleted with the marks and rules that name them."""
+        """Deletes cases with the marks and rules that name them."""
         gone, ids = set(cases), self.eval_ids
         left = {eval_id for number, eval_id in enumerate(ids) if number not in gone}
         self._remove(gone)
@@ -288,7 +288,7 @@ class SetEditor:
             remove(self.data, (*self.path, case))
 
     def move_cases(self, moves: Iterable[tuple[int, int]]) -> None:
-        """Moves one after the other, each from an index to the index afterwards."""
+        """Moves cases one after the other, each from an index to its index afterwards."""
         for index, to in moves:
             move(self.data, self.path, index, to)
 
@@ -317,7 +317,7 @@ class SetEditor:
         References(self.config).move_cases(pairs)
 
     def _renamings(self, target: SetEditor, cases: Sequence[int]) -> list[tuple[CaseRef, CaseRef]]:
-        """Every case as it is named in its set and as it will be named in the target."""
+        """The pairs of each case's reference in its set and in the target."""
         existing = set(target.eval_ids)
         pairs = []
         for case in sorted(set(cases)):
