@@ -163,9 +163,9 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
             if known is not span:
                 is_twin = known.name != span.name or known.begin != span.begin
                 twins += is_twin
-                if len(span.attributes) > len(known.attributes):
-                    spans[key], known, span = span, span, known
                 # The same span may have been exported before it ended.
+                if (not is_twin and span.end, *_says(span)) > (not is_twin and known.end, *_says(known)):
+                    spans[key], known, span = span, span, known
                 known.has_twin = (
                     known.has_twin or span.has_twin or (is_twin and operation_of(span) is not None)
                 )
@@ -174,6 +174,11 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
             at = event.time or number
             logs.setdefault((log.trace_id, log.span_id, event.name, at), log)
     return list(spans.values()), list(logs.values()), warnings, twins
+
+
+def _says(span: OtelSpan) -> tuple[int, int, bool]:
+    """How much a span says."""
+    return len(span.attributes), len(span.events), span.status != ""
 
 
 def _session(spans: Sequence[OtelSpan]) -> str:
