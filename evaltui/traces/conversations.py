@@ -152,7 +152,7 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
 def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecord], list[str], int]:
     """Every span once: of twins, the one that says more. Also what was warned of, and the count of twins."""
     spans: dict[tuple[str, str], OtelSpan] = {}
-    logs: dict[tuple[str, str, str, int], LogRecord] = {}
+    logs: dict[tuple[object, ...], LogRecord] = {}
     warnings: list[str] = []
     twins = 0
     for one in recorded:
@@ -171,8 +171,9 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
                 )
         for number, log in enumerate(one.logs):
             event = log.event
-            at = event.time or number
-            logs.setdefault((log.trace_id, log.span_id, event.name, at), log)
+            # A record may be sent twice, and others may be logged at the same time.
+            said = event.time or number, event.name, repr(event.body), repr(event.attributes)
+            logs.setdefault((log.trace_id, log.span_id, *said), log)
     return list(spans.values()), list(logs.values()), warnings, twins
 
 
