@@ -14,7 +14,7 @@ from typing import NoReturn
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.options import WORKBENCH
 from evaltui.commands.parser import parser_of
-from evaltui.files.remote_address import is_url, meant_url
+from evaltui.files.remote_address import is_url, url_hint
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 from evaltui.text.figures import counted
 from evaltui.text.values import MAX_VALUE, cut
@@ -85,7 +85,7 @@ def fail(message: str) -> int:
 def _unknown(word: str) -> int:
     from evaltui.text.values import did_you_mean
 
-    hint = meant_url(word) or did_you_mean(word, _COMMANDS) or ". `evaltui --help` lists the commands"
+    hint = url_hint(word) or did_you_mean(word, _COMMANDS) or ". `evaltui --help` lists the commands"
     return fail(f"{word} is not a folder, a file or a command{hint}")
 
 

@@ -6,10 +6,6 @@ Every pytest loads it where evaltui is installed, so it imports nothing but pyte
 from __future__ import annotations
 
 import os
-import platform
-import shutil
-import tempfile
-import uuid
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +23,7 @@ if TYPE_CHECKING:
 
 SET_SUFFIXES = (".evalset.json", ".test.json")
 _PLUGIN = "evaltui-session"
-# Where the workers of pytest-xdist meet; there is one only once they come to eval cases.
-_FOLDER = pytest.StashKey[Path]()
-_MOST_BYTES = 60
+_CONTROLLER = "evaltui-controller"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,24 +94,13 @@ def runs_of(config: pytest.Config) -> CaseRuns:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tells the workers of pytest-xdist where they meet, should they come to eval cases."""
-    config: pytest.Config = node.config
-    base = tempfile.gettempdir()
-    # The path of a socket has a limit of about 100 bytes.
-    base = base if len(os.fsencode(base)) <= _MOST_BYTES else "/tmp"
-    folder = config.stash.setdefault(_FOLDER, Path(base, f"evaltui-{uuid.uuid4().hex[:12]}"))
-    node.workerinput |= {
-        "evaltui_machine": platform.node(),
-        "evaltui_controller": os.getpid(),
-        "evaltui_folder": str(folder),
-    }
+    plugins = node.config.pluginmanager
+    if not plugins.hasplugin(_CONTROLLER):
+        from evaltui.testing.workers import Controller
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Of what controls the workers of pytest-xdist: the runs are over, and told at the end."""
-    folder = session.config.stash.get(_FOLDER, None)
-    if folder is not None and folder.exists():
-        runs_of(session.config).end_shared(folder)
+        controller = Controller(node.config, lambda folder: runs_of(node.config).merge(folder))
+        plugins.register(controller, _CONTROLLER)
+    node.workerinput |= plugins.get_plugin(_CONTROLLER).worker_input()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -130,12 +113,6 @@ def pytest_report_from_serializable(data: dict[str, Any]) -> Generator[None, Any
 
         report.longrepr = FailureLines.from_json(failure)
     return report
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    folder = config.stash.get(_FOLDER, None)
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

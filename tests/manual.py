@@ -188,7 +188,7 @@ def _settings(_: str) -> Iterator[str]:
     yield "| key | value | meaning | default |"
     yield "|---|---|---|---|"
     for name, one in SETTINGS.items():
-        yield f"| `{name}` | {one.kind.wanted} | {one.meaning} | {one.default} |"
+        yield f"| `{name}` | {one.kind.description} | {one.meaning} | {one.default} |"
 
 
 def _topics(folder: str) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""What the command line can do without a screen."""
+"""The commands of the command line."""

@@ -1,4 +1,4 @@
-"""Which agent the words and options of a command name."""
+"""The agent that the words and options of a command name."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _settle_url(options: argparse.Namespace, word: str) -> Path:
 
 
 def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
-    """Where the module is that `-m` names; a `word` in the place of the agent is then the first eval set."""
+    """The path of the module that `-m` names; a `word` in place of the agent becomes the first selector."""
     from evaltui.files.interpreters import find_interpreter
     from evaltui.files.modules import ModuleNotThereError, find_module
 
@@ -76,10 +76,10 @@ def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
     try:
         here = Path.cwd()
         python = find_interpreter(Path(), getattr(options, "python", None)).executable
-        found = find_module(options.module, python, starts=_runs_agent(options))
+        path = find_module(options.module, python, starts=_runs_agent(options))
     except (ModuleNotThereError, OSError) as error:
         raise ValueError(f"-m: {error}") from error
-    return found.relative_to(here) if found.is_relative_to(here) else found
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _runs_agent(options: argparse.Namespace) -> bool:
@@ -89,10 +89,10 @@ def _runs_agent(options: argparse.Namespace) -> bool:
 
 
 def _one_of(agents: list[str], name: str, folder: Path) -> str:
-    found = agents_named(name, agents)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ValueError(f"--agent: {name} may be {' or '.join(found)}. Give more of the path")
-    hint = did_you_mean(name, [*agents, *(one.rpartition("/")[2] for one in agents)])
+    matches = agents_named(name, agents)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ValueError(f"--agent: {name} may be {' or '.join(matches)}. Give more of the path")
+    hint = did_you_mean(name, [*agents, *(path.rpartition("/")[2] for path in agents)])
     raise ValueError(f"--agent: no agent {name} in {folder}, which has {', '.join(agents)}{hint}")

@@ -1,4 +1,4 @@
-"""The run that another one is compared with, and what a regression from it is."""
+"""The baseline of a run, and when a difference is a regression."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ def baseline_of(options: argparse.Namespace, later: LaterRun) -> Baseline | None
 def settled_baseline(
     ref: str, store: RunStore, variants: Sequence[Variant], matrix: str, kind: RunKind
 ) -> str:
-    """What a baseline of several runs stands for before the first of them is run. Raises UsageError,
-    SelectionError."""
+    """The id of the matrix or the path of the log that `--baseline` names; `last` stays.
+
+    Raises UsageError, SelectionError where a variant has no baseline.
+    """
     if ref == "last":
         for variant in variants:
             last_baseline(LaterRun(store, {}, kind, variant, matrix=matrix))
@@ -71,8 +73,10 @@ def settled_baseline(
 
 
 def _path(ref: str, store: RunStore, variant: Variant | None) -> Path:
-    """The log of a run; of a matrix that of the same variant, without one that of the agent as it is. Raises
-    UsageError, SelectionError."""
+    """The log of a run, or of the same variant in a matrix; without a variant, of the unchanged agent.
+
+    Raises UsageError, SelectionError.
+    """
     matrix = find_matrix(store, ref)
     return find_run(store, ref) if matrix is None else _of_variant(matrix, variant)
 
@@ -90,24 +94,24 @@ def _of_variant(matrix: StoredMatrix, variant: Variant | None) -> Path:
 
 
 def alpha_of(options: argparse.Namespace) -> float:
-    """The highest p that is evidence of a regression."""
+    """The highest p value that counts as evidence of a regression."""
     alpha: float | None = options.alpha
     return ALPHA if alpha is None else alpha
 
 
 def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> None:
-    """Raises UsageError where no number of failures could be a regression, for want of repeats."""
+    """Raises UsageError where no number of failures could be a regression, as there are too few repeats."""
     plan = selected.plan
     cases = {
         case: CaseSummary(
-            one.eval_set_id,
+            eval_set.eval_set_id,
             case.eval_id,
             Status.FAILED,
-            plan.repeat_rule(one, case).most,
+            plan.repeat_rule(eval_set, case).most,
             path=case.path,
         )
-        for one in plan.sets
-        for case in one.case_ids
+        for eval_set in plan.sets
+        for case in eval_set.case_ids
     }
     comparison = compare(base, RunSummary("", cases), alpha)
     chances = [change.p for change in comparison.broken_without_evidence if change.p is not None]

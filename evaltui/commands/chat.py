@@ -64,8 +64,8 @@ class _Chat:
         self._lines = ChatLines("chat", secrets_to_hide(settings.agent.folder))
         self._conversation = Conversation(settings, self._lines.printed)
         self._interactive = sys.stdin.isatty()
-        self._kept: list[list[Event]] = []
-        self._begun = 0
+        self._finished_turns: list[list[Event]] = []
+        self._turn_number = 0
         self._is_open = False
         self._had_errors = False
 
@@ -93,9 +93,9 @@ class _Chat:
             self._lines.note(f"this is {info.get('name')}; {_HOW}")
 
     def _open(self) -> bool:
-        """Begin a session at the end of the turns that count; whether there is one."""
+        """Starts a session with the finished turns; returns whether it is open."""
         try:
-            past = past_of_turns(self._kept)
+            past = past_of_turns(self._finished_turns)
             state = self._until_interrupted(self._conversation.open(self._session, past))
         except AgentBrokenError as broken:
             self._failed("Cannot load agent", broken.error)
@@ -111,10 +111,10 @@ class _Chat:
 
     @property
     def _waiting(self) -> list[WaitingCall]:
-        return waiting_calls(self._kept)
+        return waiting_calls(self._finished_turns)
 
     def _send(self, typed: str) -> bool:
-        """A message, or the response to a call that waits; whether to go on."""
+        """Sends a message, or the response to a waiting call; returns whether to go on."""
         try:
             content = content_of(typed, self._waiting)
         except ResponseError as error:
@@ -129,25 +129,25 @@ class _Chat:
         return True
 
     def _turn(self, content: Json) -> None:
-        self._begun += 1
+        self._turn_number += 1
         if not (self._is_open or self._open()):
             return
         # What a turn that did not end leaves in a session is not known: the next one gets a new session.
         self._is_open = False
         try:
             events = self._until_interrupted(
-                send_turn(self._conversation, len(self._kept), content, self._lines)
+                send_turn(self._conversation, len(self._finished_turns), content, self._lines)
             )
         except (RequestFailedError, HostLostError) as failed:
-            self._failed(f"turn {self._begun} failed", failed.error)
+            self._failed(f"turn {self._turn_number} failed", failed.error)
         except KeyboardInterrupt:
             if not self._interactive or self._interrupts.received is not signal.SIGINT:
                 raise
             self._interrupts.listen_again()
             self._lines.echoed()
-            self._lines.note(f"turn {self._begun} cancelled and removed")
+            self._lines.note(f"turn {self._turn_number} cancelled and removed")
         else:
-            self._kept.append(events)
+            self._finished_turns.append(events)
             self._is_open = True
 
     def _until_interrupted(self, work: Coroutine[Any, Any, Result]) -> Result:

@@ -47,7 +47,7 @@ _MAX_PAYLOAD = 400
 
 
 class ChatLines:
-    """Shows one event after the other. `command` is the one that errors are said to be of.
+    """Writes a conversation, event by event. `command` is the one in error messages.
 
     `unread` turns true when nobody reads stdout any more; nothing raises for that. `secrets` are masked; None
     where all is shown.
@@ -83,7 +83,7 @@ class ChatLines:
         return text if self._secrets is None else self._secrets.in_text(text)
 
     def show_user_message(self, message: str) -> None:
-        """For a conversation whose messages are not typed."""
+        """Shows the messages of a conversation that are not typed."""
         first, *more = visible_lines(self._plain(message))
         self._guarded(
             write_lines,
@@ -91,7 +91,7 @@ class ChatLines:
         )
 
     def show_request(self, call: WaitingCall, waiting: Sequence[WaitingCall]) -> None:
-        """What the first of the calls that wait asks of the user."""
+        """Writes the question of the first waiting call."""
         self._guarded(write_lines, list(_request_lines(call, len(waiting))))
 
     def printed(self, source: str, line: str) -> None:
@@ -188,7 +188,7 @@ class ChatLines:
             self._write(word, self._speaker)
 
     def _show_whole(self, texts: list[str], event: Event) -> None:
-        """A text as a whole, some or all of which has been streamed already."""
+        """Writes a text as a whole; a part of it may have been streamed already."""
         whole = "".join(texts)
         if self._streamed.startswith(whole):
             self._streamed = self._streamed[len(whole) :]
@@ -255,8 +255,8 @@ def _tool_rows(event: Event) -> Iterator[Line]:
             if call.get("name") in REQUESTS and not event.data.get("nested"):
                 # It is asked at the end of the turn.
                 continue
-            given: Json = call.get("args") or {}
-            args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in given.items())
+            arguments: Json = call.get("args") or {}
+            args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in arguments.items())
             yield [
                 ("→ ", "muted"),
                 (visible(str(call.get("name"))), "bold"),
@@ -289,13 +289,13 @@ def _file(part: Json) -> str:
 
 
 def host_settings(options: argparse.Namespace) -> HostSettings:
-    """Raises UsageError where there is no Python as it was asked for, or a setting is wrong."""
+    """The settings of the host. Raises UsageError for a wrong setting and for a missing Python."""
     timeout = settings_of(options).timeout
     return HostSettings(agent_to_run(options), timeout)
 
 
 def secrets_to_hide(agent_dir: Path) -> Secrets | None:
-    """What is masked in what is printed: nothing where only a person at a terminal sees it."""
+    """The secrets to mask in the output; None where both streams are terminals."""
     return None if sys.stdout.isatty() and sys.stderr.isatty() else secrets_of(agent_dir)
 
 
@@ -321,7 +321,7 @@ def read_initial_session(path: Path | None) -> Json:
 
 
 async def send_turn(conversation: Conversation, turn: int, content: Json, lines: ChatLines) -> list[Event]:
-    """One turn, shown while it happens; its events. Raises what `Conversation.say` does."""
+    """Runs a turn and shows it while it runs; returns its events. Raises what `Conversation.say` does."""
     events: list[Event] = []
 
     def on_event(event: Event) -> None:
@@ -334,8 +334,8 @@ async def send_turn(conversation: Conversation, turn: int, content: Json, lines:
 
 
 def _error_text(data: Json) -> str:
-    """What an exception says; of one that the agent went on after also where it was raised, and its class."""
-    said = str(data.get("message") or "")
+    """The message of an exception, with its class and place where the agent went on after it."""
+    message = str(data.get("message") or "")
     if not data.get("where"):
-        return said
-    return str(ErrorInfo(str(data.get("type")), said, where=data["where"], kind=None))
+        return message
+    return str(ErrorInfo(str(data.get("type")), message, where=data["where"], kind=None))

@@ -1,4 +1,4 @@
-"""The cases that options of a command mean."""
+"""The cases that the options of a command select."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from evaltui.text.values import visible
 
 
 def chosen_cases(options: argparse.Namespace) -> list[Selection]:
-    """Those of the eval sets, `--tag` and `--not-tag`; names files that are not read on standard error.
+    """The cases that selectors, `--tag` and `--not-tag` choose; names skipped files on standard error.
 
     Raises SelectionError, EvalSetError.
     """
     tags = TagChoice(tuple(options.tag), tuple(options.not_tag))
     workspace = open_workspace(options.agent_dir, config=options.config)
     chosen = select(workspace, options.selectors, tags)
-    for one in passed_over(workspace, options.selectors):
-        if not one.is_set:
-            write_stderr(f"evaltui: {visible(str(one.path))}: {one.reason}")
+    for skipped in passed_over(workspace, options.selectors):
+        if not skipped.is_set:
+            write_stderr(f"evaltui: {visible(str(skipped.path))}: {skipped.reason}")
     return chosen

@@ -1,4 +1,4 @@
-"""Every command: what it does, what it takes, and examples."""
+"""All commands, with their meaning, arguments and examples."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Command:
     """A command, or the workbench, which is opened without one."""
 
     summary: str
-    """For the list of commands."""
+    """The line in the list of commands."""
     description: str
-    """For its help: what it does, in a sentence or a few."""
+    """The description in its help, in a sentence or a few."""
     exit_codes: str = ""
     arguments: tuple[Option, ...] = ()
-    """Those that have no name on the command line, in order."""
+    """Positional arguments, in order."""
     examples: tuple[str, ...] = ()
     """Command lines without `evaltui`."""
     remark: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Parsed values that no option gives."""
+    """Parsed values that no option sets."""
 
 
 def _argument(name: str, form: str, help: str, type: values.Type | None = None, **more: Any) -> Option:

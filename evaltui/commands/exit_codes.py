@@ -36,15 +36,17 @@ def exit_code(verdicts: Iterable[Status]) -> int:
     failure, and where there is no case."""
     from evaltui.core.model.outcome import Status
 
-    found = set(verdicts)
-    if Status.FAILED in found:
+    statuses = set(verdicts)
+    if Status.FAILED in statuses:
         return SOME_FAILED
-    return 0 if found == {Status.PASSED} else HAD_ERRORS
+    return 0 if statuses == {Status.PASSED} else HAD_ERRORS
 
 
 def comparison_exit_code(comparison: Comparison) -> int:
-    """That of `--fail-on-regression`: 1 for regressions, 3 where the candidate is not complete, or a case has
-    no verdict in either run."""
+    """The exit code of `--fail-on-regression`.
+
+    1 for regressions, 3 where the candidate is incomplete or a case has no verdict in either run.
+    """
     if comparison.regressions:
         return SOME_FAILED
     return HAD_ERRORS if comparison.candidate.unfinished or comparison.lacks_verdicts else 0

@@ -80,7 +80,7 @@ def _write(groups: Iterator[ConversationTraces], output: Path) -> int:
 
 
 def _write_to(file: TextIO, groups: Iterator[ConversationTraces]) -> int:
-    """One request with all of them; only one is in memory at a time."""
+    """Writes one request with all conversations; only one is in memory at a time."""
     file.write('{"resourceSpans": [')
     count = 0
     for group in groups:
@@ -103,10 +103,10 @@ def _url(text: str) -> str:
 
 
 def _headers(environment: Mapping[str, str]) -> dict[str, str]:
-    """As OpenTelemetry's exporters read them: `name=value` with commas between, percent-encoded."""
-    given = next((environment[name] for name in _HEADERS if environment.get(name)), "")
+    """The headers in OpenTelemetry's variables: `name=value` pairs with commas between, percent-encoded."""
+    text = next((environment[name] for name in _HEADERS if environment.get(name)), "")
     headers: dict[str, str] = {}
-    for number, pair in enumerate(filter(str.strip, given.split(",")), 1):
+    for number, pair in enumerate(filter(str.strip, text.split(",")), 1):
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             # The value may be a secret.

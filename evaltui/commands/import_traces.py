@@ -44,9 +44,9 @@ class _Imported:
     draft: CaseDraft
     conversation: FoundConversation
     turns: Sequence[int]
-    """Places of its turns in the conversation."""
+    """Indexes of its turns in the conversation."""
     notes: Sequence[str]
-    """What of the conversation is not in the case."""
+    """Remarks on parts of the conversation that are not in the case."""
 
     @property
     def case(self) -> Json:
@@ -58,62 +58,64 @@ def import_traces(options: argparse.Namespace) -> int:
     try:
         path = find_set(options.agent_dir, options.into)
         with some_conversations(options.traces) as read:
-            imported, already = _cases(options, _chosen(options, read), path)
-        if not imported:
+            cases, already = _cases(options, _chosen(options, read), path)
+        if not cases:
             raise UsageError("\n".join(already))
         if path.exists():
-            require_free(path, [one.case["eval_id"] for one in imported])
-        marked = None if options.dry_run else add_to_set(path, [one.draft for one in imported])
+            require_free(path, [case.case["eval_id"] for case in cases])
+        marked = None if options.dry_run else add_to_set(path, [case.draft for case in cases])
     except (UsageError, EvalSetError) as error:
         return complain("import", error)
-    write_stderr(*(f"evaltui import: {visible(one)}" for one in (*read.warnings, *already)))
-    write_lines(_lines(path, imported, marked, written=not options.dry_run))
+    write_stderr(*(f"evaltui import: {visible(warning)}" for warning in (*read.warnings, *already)))
+    write_lines(_lines(path, cases, marked, written=not options.dry_run))
     if not options.dry_run:
-        for one in imported:
-            if reason := never_passes_in(path, one.draft):
-                write_stderr(f"evaltui import: case {visible(one.case['eval_id'])} {reason}")
+        for case in cases:
+            if reason := never_passes_in(path, case.draft):
+                write_stderr(f"evaltui import: case {visible(case.case['eval_id'])} {reason}")
     return 0
 
 
 def _chosen(options: argparse.Namespace, read: FoundConversations) -> Sequence[FoundConversation]:
-    known = {one.id: one for one in read.conversations}
-    for wanted in options.conversation:
-        if wanted not in known:
-            hint = did_you_mean(wanted, known) or f"; there are {some_of(list(known))}"
-            raise UsageError(f"--conversation: no conversation {wanted!r}{hint}")
-    found = [known[one] for one in dict.fromkeys(options.conversation)] or list(read.conversations)
+    by_id = {conversation.id: conversation for conversation in read.conversations}
+    for conversation_id in options.conversation:
+        if conversation_id not in by_id:
+            hint = did_you_mean(conversation_id, by_id) or f"; there are {some_of(list(by_id))}"
+            raise UsageError(f"--conversation: no conversation {conversation_id!r}{hint}")
+    ids = dict.fromkeys(options.conversation)
+    chosen = [by_id[conversation_id] for conversation_id in ids] or list(read.conversations)
     for option, value in (("--case", options.case), ("--turns", options.turns)):
-        if value is not None and len(found) > 1:
+        if value is not None and len(chosen) > 1:
             raise UsageError(
-                f"{option} is for one conversation, there are {len(found)}; choose one with --conversation ID"
+                f"{option} is for one conversation, there are {len(chosen)}; choose one with "
+                "--conversation ID"
             )
-    return found
+    return chosen
 
 
 def _cases(
     options: argparse.Namespace, chosen: Sequence[FoundConversation], path: Path
 ) -> tuple[list[_Imported], list[str]]:
-    """The cases to add, and of each conversation that the set has already a sentence."""
+    """The cases to add, and a sentence for each conversation that is in the set already."""
     secrets = secrets_of(options.agent_dir)
-    known = list(read_eval_set_file(path, "given", path.parent).cases) if path.exists() else []
+    stored = list(read_eval_set_file(path, "given", path.parent).cases) if path.exists() else []
     imported: list[_Imported] = []
     already: list[str] = []
-    for one in chosen:
-        conversation = one.read()
+    for unread in chosen:
+        conversation = unread.read()
         turns, notes = _turns(conversation, options.turns)
         named = options.case or conversation.named_case
-        taken = [case.eval_id for case in known]
+        stored_ids = [case.eval_id for case in stored]
         # The same case may be held several times.
         fresh = {other.case["eval_id"] for other in imported}
         eval_id = named if named and named not in fresh else ""
-        eval_id = eval_id or propose_eval_id(named or conversation.turns[turns[0]].user, taken)
+        eval_id = eval_id or propose_eval_id(named or conversation.turns[turns[0]].user, stored_ids)
         draft = _draft(conversation, turns, eval_id, secrets, outputs=scores_outputs(path))
-        twin = twin_of(draft.case, known)
+        twin = twin_of(draft.case, stored)
         if twin is not None and twin.is_same and (eval_id != named or twin.eval_id == named):
             already.append(_already(conversation, twin, path))
             continue
-        known.append(StoredCase.of_data(draft.case))
-        imported.append(_Imported(draft, one, turns, [*notes, *_alike(twin)]))
+        stored.append(StoredCase.of_data(draft.case))
+        imported.append(_Imported(draft, unread, turns, [*notes, *_alike(twin)]))
     return imported, already
 
 
@@ -130,17 +132,17 @@ def _alike(twin: Twin | None) -> Iterator[str]:
         yield f"case {twin.eval_id} has {same}: `evaltui score` tells them apart only by the id of the case"
 
 
-def _turns(conversation: RecordedConversation, wanted: str | None) -> tuple[Sequence[int], list[str]]:
-    """The places of the turns that become the case, and what is left out. Raises UsageError."""
+def _turns(conversation: RecordedConversation, text: str | None) -> tuple[Sequence[int], list[str]]:
+    """The indexes of the turns that become the case, and notes on what is left out. Raises UsageError."""
     every = range(len(conversation.turns))
     try:
-        asked = every if wanted is None else chosen_turns(wanted, len(every))
+        numbers = every if text is None else chosen_turns(text, len(every))
     except ValueError as error:
         raise UsageError(f"--turns: {error}") from error
-    why = {number: unusable(conversation.turns[number]) for number in asked}
+    why = {number: unusable(conversation.turns[number]) for number in numbers}
     notes = [f"turn {number + 1} left out: {reason}" for number, reason in why.items() if reason]
-    turns = [number for number in asked if not why[number]]
-    if notes and (wanted is not None or not turns):
+    turns = [number for number in numbers if not why[number]]
+    if notes and (text is not None or not turns):
         raise UsageError(f"conversation {visible(conversation.id)}: {notes[0].replace(' left out', '', 1)}")
     notes += [
         f"turn {number + 1}: {gap}"
@@ -168,20 +170,18 @@ def _draft(
     return draft
 
 
-def _lines(
-    path: Path, imported: Sequence[_Imported], marked: Path | None, *, written: bool
-) -> Iterator[Line]:
+def _lines(path: Path, cases: Sequence[_Imported], marked: Path | None, *, written: bool) -> Iterator[Line]:
     done = "added" if written else "would be added; no file changed"
-    yield [(f"{visible(str(path))}: {counted(len(imported), 'case')} {done}", "bold")]
-    for one in imported:
-        about = f"  {counted(len(one.turns), 'turn')} of conversation {visible(one.conversation.id)}"
-        yield [("  ", ""), (visible(one.case["eval_id"]), "bold"), (about, "muted")]
-        for number, turn in zip(one.turns, one.case["conversation"], strict=True):
-            user = visible(cut(" ".join(one.conversation.messages[number].split()), _LONGEST_USER))
+    yield [(f"{visible(str(path))}: {counted(len(cases), 'case')} {done}", "bold")]
+    for case in cases:
+        about = f"  {counted(len(case.turns), 'turn')} of conversation {visible(case.conversation.id)}"
+        yield [("  ", ""), (visible(case.case["eval_id"]), "bold"), (about, "muted")]
+        for number, turn in zip(case.turns, case.case["conversation"], strict=True):
+            user = visible(cut(" ".join(case.conversation.messages[number].split()), _LONGEST_USER))
             yield [(f"    {number + 1}  ", "muted"), (user, ""), *_calls(turn)]
-        yield from ([("    note  ", "warning"), (visible(note), "")] for note in one.notes)
+        yield from ([("    note  ", "warning"), (visible(note), "")] for note in case.notes)
     if marked is not None:
-        turns = counted(sum(len(one.draft.marks) for one in imported), "turn")
+        turns = counted(sum(len(case.draft.marks) for case in cases), "turn")
         yield [(f"{visible(str(marked))}: calls of {turns} not checked", "bold")]
 
 

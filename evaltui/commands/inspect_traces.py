@@ -1,4 +1,4 @@
-"""`evaltui inspect`: what is in recorded traces, and what is missing."""
+"""`evaltui inspect`: the content of recorded traces, and missing parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_TEXT = 70
 
 @dataclass
 class _File:
-    """What was found in one file."""
+    """The formats, spans and log records of a file."""
 
     path: Path
     formats: dict[str, None] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class _File:
 
 
 def inspect_traces(options: argparse.Namespace) -> int:
-    """Print what is in the files."""
+    """Prints the content of the files."""
     files: list[_File] = []
     try:
         with conversations_of(_recorded(options.traces, files)) as read:
@@ -54,22 +54,22 @@ def inspect_traces(options: argparse.Namespace) -> int:
 def _document(files: Sequence[_File], read: FoundConversations) -> Json:
     return {
         "version": VERSION,
-        "files": [_file_json(one) for one in files],
-        "conversations": [_conversation_json(one.read()) for one in read.conversations],
+        "files": [_file_json(file) for file in files],
+        "conversations": [_conversation_json(conversation.read()) for conversation in read.conversations],
         "warnings": list(read.warnings),
     }
 
 
 def _recorded(paths: Sequence[Path], files: list[_File]) -> Iterator[Recorded]:
-    """What is in the files, of which each is added to `files`."""
+    """Reads the files, and adds an entry for each to `files`."""
     for path in files_in(paths):
         file = _File(path)
         files.append(file)
-        for one in read_file(path):
-            file.formats |= one.formats
-            file.spans += len(one.spans)
-            file.logs += len(one.logs)
-            yield one
+        for recorded in read_file(path):
+            file.formats |= recorded.formats
+            file.spans += len(recorded.spans)
+            file.logs += len(recorded.logs)
+            yield recorded
 
 
 def _file_json(file: _File) -> Json:
@@ -81,13 +81,13 @@ def _file_json(file: _File) -> Json:
     }
 
 
-def _conversation_json(one: RecordedConversation) -> Json:
+def _conversation_json(conversation: RecordedConversation) -> Json:
     return {
-        "id": one.id,
-        "began": datetime.fromtimestamp(one.began, UTC).isoformat() if one.began else None,
-        "case": one.named_case or None,
-        "traces": list(one.traces),
-        "turns": [_turn_json(turn) for turn in one.turns],
+        "id": conversation.id,
+        "began": datetime.fromtimestamp(conversation.began, UTC).isoformat() if conversation.began else None,
+        "case": conversation.named_case or None,
+        "traces": list(conversation.traces),
+        "turns": [_turn_json(turn) for turn in conversation.turns],
     }
 
 
@@ -106,7 +106,7 @@ def _turn_json(turn: RecordedTurn) -> Json:
 
 
 def _calls(events: Sequence[Event]) -> list[Json]:
-    """The calls of the agents, without those in calls of tools; one of unknown arguments has no `args`."""
+    """The calls of agents, without those inside tool calls; a call with unknown arguments has no `args`."""
     made = (event for event in events if event.kind == "tool_call" and not event.data.get("nested"))
     calls = (part["function_call"] for event in made for part in (event.content or {}).get("parts", ()))
     return [{name: call[name] for name in ("name", "args") if name in call} for call in calls]
@@ -114,8 +114,8 @@ def _calls(events: Sequence[Event]) -> list[Json]:
 
 def _response(events: Sequence[Event]) -> str | None:
     """The last text of the agents; None where there is none."""
-    said = [event for event in events if event.kind == "text" and not event.data.get("nested")]
-    parts = (said[-1].content or {}).get("parts", ()) if said else ()
+    text_events = [event for event in events if event.kind == "text" and not event.data.get("nested")]
+    parts = (text_events[-1].content or {}).get("parts", ()) if text_events else ()
     texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
     return "\n".join(texts) if texts else None
 
@@ -129,18 +129,20 @@ def _lines(files: Sequence[_File], read: FoundConversations) -> Iterator[Line]:
         yield [("note  ", "warning"), (visible(warning), "")]
     if not read.conversations:
         yield [("No conversation of an agent", "warning")]
-    for one in read.conversations:
+    for conversation in read.conversations:
         yield []
-        yield from _conversation(one.read())
+        yield from _conversation(conversation.read())
 
 
-def _conversation(one: RecordedConversation) -> Iterator[Line]:
-    calls = sum(len(_calls(turn.events)) for turn in one.turns)
-    facts = [counted(len(one.turns), "turn"), counted(calls, "call")]
-    facts += [f"began {show_local(datetime.fromtimestamp(one.began, UTC))}"] if one.began else []
-    facts += [f"case {visible(one.named_case)}"] if one.named_case else []
-    yield [("conversation ", ""), (visible(one.id), "bold"), ("   " + "   ".join(facts), "muted")]
-    for number, turn in enumerate(one.turns, 1):
+def _conversation(conversation: RecordedConversation) -> Iterator[Line]:
+    calls = sum(len(_calls(turn.events)) for turn in conversation.turns)
+    facts = [counted(len(conversation.turns), "turn"), counted(calls, "call")]
+    facts += (
+        [f"began {show_local(datetime.fromtimestamp(conversation.began, UTC))}"] if conversation.began else []
+    )
+    facts += [f"case {visible(conversation.named_case)}"] if conversation.named_case else []
+    yield [("conversation ", ""), (visible(conversation.id), "bold"), ("   " + "   ".join(facts), "muted")]
+    for number, turn in enumerate(conversation.turns, 1):
         user = _short(turn.user) if turn.user else UNKNOWN
         seconds = show_duration(turn.seconds) if turn.seconds else UNKNOWN
         yield [(f"  {number}  ", "muted"), (user, "bold"), (f"   {seconds}", "muted")]
@@ -153,7 +155,7 @@ def _conversation(one: RecordedConversation) -> Iterator[Line]:
         if turn.error is not None:
             yield [("     ! ", "error"), (_short(f"{turn.error.type}: {turn.error.message}"), "error")]
         yield from ([("     ", ""), (visible(remark), "warning")] for remark in turn.remarks)
-    for what, remedy in missing_content(one.turns):
+    for what, remedy in missing_content(conversation.turns):
         yield [("  missing  ", "warning"), (f"{what}: ", ""), (visible(remedy), "")]
 
 

@@ -1,4 +1,4 @@
-"""What one `evaltui run` runs, shows while it runs, and reports."""
+"""A run from the command line: its request, its progress and its reports."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _GARBAGE = 10_000
 
 @dataclass(frozen=True)
 class Ending:
-    """What a run is reported as, and what its exit code says."""
+    """The reports of a run and the rules for its exit code."""
 
     targets: Sequence[ReportTarget]
     exit_zero: bool
@@ -59,17 +59,17 @@ class Ending:
     alpha: float = ALPHA
 
 
-def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], asked: RunRequest) -> Job:
-    """What the options select, or what an earlier run was begun with.
+def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], request: RunRequest) -> Job:
+    """The job that the options select, or the rest of an earlier run.
 
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
-    return job_of(options, targets, *meant_by(options, asked))
+    return job_of(options, targets, *completed_request(options, request))
 
 
-def read_for_matrix(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
-    """The request that all variants have, with its sets and configs read. Raises what `prepare` raises."""
-    request, sets = meant_by(options, asked)
+def read_for_matrix(options: argparse.Namespace, request: RunRequest) -> tuple[RunRequest, FileSets]:
+    """The request that all variants share, with its sets and configs read. Raises what `prepare` raises."""
+    request, sets = completed_request(options, request)
     for path in request.cases:
         sets.open(path)
     return request, sets
@@ -78,7 +78,7 @@ def read_for_matrix(options: argparse.Namespace, asked: RunRequest) -> tuple[Run
 def job_of(
     options: argparse.Namespace, targets: Sequence[ReportTarget], request: RunRequest, sets: FileSets
 ) -> Job:
-    """The run of a request. Raises SelectionError or UsageError for what it cannot be compared with."""
+    """The job of a request. Raises SelectionError or UsageError for a baseline that does not fit it."""
     variant = request.agent.variant
     resumed_log = [request.resumes.path] if request.resumes else []
     later = LaterRun(
@@ -103,23 +103,23 @@ def job_of(
     return Job(request, sets, ending, options.require, [baseline.note] if baseline and baseline.note else [])
 
 
-def meant_by(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
-    """The request that options make of one, and the sets of its cases. Raises what `prepare` raises."""
+def completed_request(options: argparse.Namespace, request: RunRequest) -> tuple[RunRequest, FileSets]:
+    """The request completed with the options, and the sets of its cases. Raises what `prepare` raises."""
     if options.resume or options.retry_errors:
-        path = run_to_resume(options, asked.store, of_traces=asked.traces is not None)
-        return resumed(options, asked, path)
-    return _requested(options, asked)
+        path = run_to_resume(options, request.store, of_traces=request.traces is not None)
+        return resumed(options, request, path)
+    return _requested(options, request)
 
 
-def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
+def _requested(options: argparse.Namespace, request: RunRequest) -> tuple[RunRequest, FileSets]:
     choice = _config_choice(options)
     sets = FileSets(options.agent_dir, options.config, options.initial_session, choice)
     chosen = chosen_cases(options)
     request = replace(
-        asked,
+        request,
         cases={eval_set.path: eval_ids for eval_set, eval_ids in chosen},
         only_failed=options.failed,
-        settings=replace(asked.settings, confidence=confidence_of(options), config_choice=choice),
+        settings=replace(request.settings, confidence=confidence_of(options), config_choice=choice),
         shard=options.shard,
         seconds=_durations(options),
         ship_env=options.ship_env,
@@ -154,17 +154,19 @@ def _durations(options: argparse.Namespace) -> dict[CaseId, float]:
 
 def resumed(
     options: argparse.Namespace,
-    asked: RunRequest,
+    request: RunRequest,
     path: Path,
     *,
     of_other_variant: bool = False,
     sets: FileSets | None = None,
 ) -> tuple[RunRequest, FileSets]:
-    """The rest of a run, or of the run of another variant all of its cases. Raises what `prepare` raises.
+    """The request for the rest of a run, or for all of its cases in another variant.
+
+    Raises what `prepare` raises.
 
     `sets` are those of another run of the same matrix, which were read before any of its agents started.
     """
-    of_traces = asked.traces is not None
+    of_traces = request.traces is not None
     with refusing(options, path):
         header = begun_with(path, of_traces=of_traces)
         if sets is None:
@@ -173,25 +175,25 @@ def resumed(
             )
             sets = FileSets(options.agent_dir, config, session, header.settings.config_choice)
         if of_other_variant:
-            resumption = read_selection(asked.agent, path, sets)
+            resumption = read_selection(request.agent, path, sets)
         else:
-            resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
-    asked = resuming(asked, resumption)
-    return replace(asked, ship_env=options.ship_env), sets
+            resumption = read_resumption(request.agent, path, sets, options.retry_errors, of_traces=of_traces)
+    request = resuming(request, resumption)
+    return replace(request, ship_env=options.ship_env), sets
 
 
 @dataclass(frozen=True)
 class FinishedVariant:
-    """What the report of a matrix says of one of its runs."""
+    """A finished run of a matrix, as the report of the matrix shows it."""
 
     summary: RunSummary
     agent: str
     log: str | None
     changes: tuple[Mapping[str, str], ...]
-    """What its host has changed: `what`, `old` and `new`."""
+    """Changes that the host made to the agent: `what`, `old` and `new`."""
     comparison: Comparison | None
     stopped: str = ""
-    """Why some of its cases have no result, a sentence; "" where it was not stopped."""
+    """The sentence why some of its cases have no result; "" where it was not stopped."""
 
 
 class Job:
@@ -215,15 +217,17 @@ class Job:
         self._notes = tuple(notes)
         self._progress: Progress | None = None
         self.finished: FinishedVariant | None = None
-        """Of a run of a matrix that is over what the report of the matrix says of it."""
+        """The entry in the report of a matrix; None while the run is going on."""
 
     @property
     def agent(self) -> AgentAddress:
         return self._request.agent
 
     async def run(self, start_host: Callable[[], StartedHost] | None) -> int:
-        """The exit code; interrupted, what is finished by then is reported. Without `start_host` no agent is
-        run."""
+        """Runs the job and returns the exit code; after an interrupt the finished cases are reported.
+
+        Without `start_host` no agent is run.
+        """
         painting = asyncio.create_task(self._paint())
         try:
             with refusing_variant(self.agent):
@@ -259,14 +263,14 @@ class Job:
         return code if all_written else code or HAD_ERRORS
 
     async def _paint(self) -> None:
-        """Keeps the clock of the progress going while nothing happens."""
+        """Repaints the progress while nothing happens, so that its clock goes on."""
         while True:
             await asyncio.sleep(1.0)
             if self._progress is not None:
                 self._progress.tick()
 
     def _store_durations(self, report: RunReport) -> bool:
-        """Returns whether they are written, or need not be."""
+        """Writes the durations; returns False where that fails."""
         file = self._ending.store_durations
         return file is None or stored_durations(file, report.summaries, self._command)
 
@@ -276,7 +280,7 @@ class Job:
         elif self._request.shard is not None and not report.summaries:
             code = 0
         else:
-            code = exit_code(one.verdict for one in report.summaries)
+            code = exit_code(summary.verdict for summary in report.summaries)
         return code or (HAD_ERRORS if self._unpaired else 0)
 
     def _on_update(self, update: RunUpdate) -> None:
@@ -299,7 +303,7 @@ class Job:
         gc.set_threshold(_GARBAGE)
         gc.enable()
         self._unpaired = selected.header.unpaired
-        configs = (one.config_in_use for one in selected.plan.sets)
+        configs = (eval_set.config_in_use for eval_set in selected.plan.sets)
         for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
         announce(selected.plan.checks, self._required)

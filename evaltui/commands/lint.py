@@ -23,7 +23,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def lint(options: argparse.Namespace) -> int:
-    """Print the problems; 1 where one of them is an error. With `--fix` those that are left."""
+    """Prints the problems; 1 where there is an error. With `--fix`, the problems that remain."""
     paths: Sequence[Path] = options.paths
     for path in paths:
         if not path.exists():
@@ -47,7 +47,7 @@ def lint(options: argparse.Namespace) -> int:
 
 
 def _mend(paths: Sequence[Path]) -> str:
-    """Mends files, each at once, and says what was done; why one could not be written, else ""."""
+    """Mends files one by one and prints the changes; returns the reason of a failed write, else ""."""
     for file in mended_files(paths):
         try:
             save(file.source.path, file.text, file.source.fingerprint)
@@ -59,7 +59,7 @@ def _mend(paths: Sequence[Path]) -> str:
 
 
 def _show_mends(paths: Sequence[Path]) -> int:
-    """Print what would be mended; 1 where something would."""
+    """Prints the possible mends; returns 1 where there are any."""
     files = list(mended_files(paths))
     for file in files:
         sys.stdout.writelines(_diff(file))

@@ -37,7 +37,7 @@ from evaltui.text.values import visible
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 
 _LAST_SECONDS = 8.0
-"""In which sessions are still scored once the listener is to end."""
+"""Seconds in which sessions are still scored at the end."""
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"
 
 
@@ -74,20 +74,20 @@ async def _listen(options: argparse.Namespace, agent: AgentAddress) -> int:
     address = Address(options.host, options.port, options.token or "")
     is_json = options.format == "json"
     async with listening(request, address) as listener:
-        told = _Told(secrets_of(agent.folder), is_json=is_json)
+        output = _SessionOutput(secrets_of(agent.folder), is_json=is_json)
         write_lines(_first_lines(listener, request, address), to_stderr=is_json)
         try:
-            await told.follow(listener.sessions())
+            await output.follow(listener.sessions())
         except asyncio.CancelledError:
             # Ctrl-C: what has come is not left for the next time, unless it is very much.
             try:
                 async with asyncio.timeout(_LAST_SECONDS):
-                    await told.follow(listener.last_sessions())
+                    await output.follow(listener.last_sessions())
             except TimeoutError:
                 write_stderr("evaltui listen: not all sessions scored; the next `evaltui listen` goes on")
         except BrokenPipeError:
             return INTERRUPTED
-        told.end(listener)
+        output.end(listener)
     return INTERRUPTED
 
 
@@ -104,8 +104,8 @@ def _first_lines(listener: Listener, request: RunRequest, address: Address) -> l
     return lines
 
 
-class _Told:
-    """Tells of each session, and at the end of all of them."""
+class _SessionOutput:
+    """Writes each session, and a summary of all sessions at the end."""
 
     def __init__(self, secrets: Secrets, *, is_json: bool) -> None:
         self._secrets = secrets
@@ -121,12 +121,14 @@ class _Told:
                 write_stdout(json.dumps(session_json(shown), ensure_ascii=False) + "\n")
             else:
                 # What an agent does not record is so in each of its sessions.
-                fresh = tuple(one for one in shown.remarks if one not in self._remarks)
+                fresh = tuple(remark for remark in shown.remarks if remark not in self._remarks)
                 self._remarks.update(fresh)
                 write_lines(session_lines(replace(shown, remarks=fresh), width()))
 
     def end(self, listener: Listener) -> None:
-        patterns = Counter(one for some in self._sessions.values() for one in some)
+        patterns = Counter(
+            pattern for session_patterns in self._sessions.values() for pattern in session_patterns
+        )
         counts = listener.counts
         parts = [counted(len(self._sessions), "session"), counted(counts.spans, "span")]
         if counts.rejected:

@@ -53,8 +53,8 @@ class _Runs:
     """The variants that were run so far."""
 
     left: list[Variant]
-    not_begun: list[Variant] = field(default_factory=list)
-    """Because the budget is spent."""
+    not_started: list[Variant] = field(default_factory=list)
+    """The variants that the spent budget left out."""
     finished: list[FinishedVariant] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
 
@@ -79,7 +79,7 @@ async def run_matrix(
         kind = RunKind.of(agent, adk_verdicts=options.adk_verdicts)
         options.baseline = settled_baseline(options.baseline, store, variants, matrix, kind)
     shared = SharedByGates()
-    asked = RunRequest(
+    request = RunRequest(
         agent,
         settings=settings,
         matrix=matrix,
@@ -87,12 +87,12 @@ async def run_matrix(
         shared=shared,
     )
     # Once, before an agent is imported: it could change them for the next variant.
-    request, sets = await asyncio.to_thread(read_for_matrix, options, asked)
+    request, sets = await asyncio.to_thread(read_for_matrix, options, request)
     await _check(options, agent, settings, variants)
 
     async def run_one(variant: Variant) -> tuple[FinishedVariant | None, int]:
         if shared.is_used_up:
-            return not_begun(options)
+            return not_started(options)
         with with_variant(options, agent, variant) as changed:
             job = await asyncio.to_thread(job_of, options, (), replace(request, agent=changed), sets)
             code = await job.run(lambda: _start_host(changed, settings))
@@ -101,13 +101,13 @@ async def run_matrix(
     return await run_variants(variants, run_one, targets, agent, matrix, shared)
 
 
-def not_begun(options: argparse.Namespace) -> tuple[None, int]:
-    """What comes of a variant for which nothing of the budget is left."""
+def not_started(options: argparse.Namespace) -> tuple[None, int]:
+    """No result, and the exit code of a variant for which no budget is left."""
     return None, 0 if options.exit_zero else HAD_ERRORS
 
 
 def targets_of_matrix(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Sequence[ReportTarget]:
-    """Raises UsageError for what is written of one run only."""
+    """The targets of a matrix. Raises UsageError for an output that only single runs have."""
     if options.store_durations:
         raise UsageError("--store-durations: each variant takes its own time. Run one --variant at a time")
     return matrix_targets(targets)
@@ -155,8 +155,8 @@ async def _check(
                     await host.host.kill()
 
     checks = await asyncio.gather(*map(check, variants), return_exceptions=True)
-    wrong = [one for one in checks if one is not None]
-    if other := next((one for one in wrong if not isinstance(one, UsageError)), None):
+    wrong = [error for error in checks if error is not None]
+    if other := next((error for error in wrong if not isinstance(error, UsageError)), None):
         raise other
     if wrong:
         raise UsageError("\n".join(map(str, wrong)))
@@ -169,7 +169,7 @@ async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
         if finished:
             runs.finished.append(finished)
         else:
-            runs.not_begun.append(variant)
+            runs.not_started.append(variant)
         runs.codes.append(code)
         if code == INTERRUPTED:
             return
@@ -180,15 +180,15 @@ def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
 
 
 def _notes(matrix: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:
-    yield from stops((one.summary, one.stopped) for one in runs.finished)
-    if runs.not_begun and shared.ledger is not None:
-        names = some_of([variant.name for variant in runs.not_begun])
+    yield from stops((run.summary, run.stopped) for run in runs.finished)
+    if runs.not_started and shared.ledger is not None:
+        names = some_of([variant.name for variant in runs.not_started])
         yield f"not run: {names}: budget of {shared.ledger.budget} reached, {shared.ledger} spent"
     if runs.left:
         yield f"interrupted: not run: {some_of([variant.name for variant in runs.left])}"
     if INTERRUPTED in runs.codes:
         yield f"`--resume {matrix}` runs the rest"
-    elif shared.is_used_up and (runs.not_begun or any(one.stopped for one in runs.finished)):
+    elif shared.is_used_up and (runs.not_started or any(run.stopped for run in runs.finished)):
         yield f"`--resume {matrix}` with a higher --budget runs the rest"
 
 
@@ -196,17 +196,17 @@ def _report(
     matrix: str, runs: _Runs, started: datetime, seconds: float, shared: SharedByGates
 ) -> MatrixReport:
     done = runs.finished
-    summaries = [one.summary for one in done]
-    not_run = [variant.name for variant in (*runs.not_begun, *runs.left)]
-    comparisons = tuple(one.comparison for one in done)
+    summaries = [run.summary for run in done]
+    not_run = [variant.name for variant in (*runs.not_started, *runs.left)]
+    comparisons = tuple(run.comparison for run in done)
     return MatrixReport(
         matrix,
         matrix_of(summaries, usual_base(summaries), not_run),
-        next(one.agent for one in done),
+        next(run.agent for run in done),
         started,
         seconds,
-        tuple(one.log for one in done),
-        tuple(one.changes for one in done),
+        tuple(run.log for run in done),
+        tuple(run.changes for run in done),
         comparisons if any(comparisons) else (),
         tuple(_notes(matrix, runs, shared)),
     )

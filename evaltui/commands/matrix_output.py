@@ -1,4 +1,4 @@
-"""The reports of a matrix in their places."""
+"""The output of the reports of a matrix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def matrix_targets(targets: Sequence[ReportTarget]) -> Sequence[ReportTarget]:
 
 
 def write_matrix(report: MatrixReport, targets: Sequence[ReportTarget], command: str) -> bool:
-    """Whether all reports are written; of others the reason is told."""
+    """Writes the reports, and reasons of failures to stderr; returns whether all are written."""
     return write_rendered(lambda target: _render(report, target), targets, command)
 
 

@@ -1,4 +1,4 @@
-"""`evaltui run --resume` of a matrix: what is left of each of its variants, and those that were not begun."""
+"""`evaltui run --resume` of a matrix: the rest of each started variant, and the variants not started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evaltui.commands.baselines import alpha_of, baseline_of, settled_baseline
 from evaltui.commands.exit_codes import comparison_exit_code, exit_code
 from evaltui.commands.job import FinishedVariant, job_of, resumed
-from evaltui.commands.matrix import not_begun, run_variants, targets_of_matrix
+from evaltui.commands.matrix import not_started, run_variants, targets_of_matrix
 from evaltui.commands.output import UsageError
 from evaltui.commands.resumed import NothingLeftError, require_own_options
 from evaltui.commands.variants import with_variant
@@ -41,7 +41,7 @@ async def resume_matrix(
     settings: RunSettings,
     stored: StoredMatrix,
 ) -> int:
-    """Run what is left of a matrix and report all of it; the worst of the exit codes.
+    """Runs the rest of a matrix and reports all of it; returns the worst exit code.
 
     Raises UsageError, also where nothing is left.
     """
@@ -65,7 +65,7 @@ async def resume_matrix(
 
 
 class _Rest:
-    """What is left of a matrix."""
+    """The variants and cases of a matrix that have not run."""
 
     def __init__(
         self, options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, stored: StoredMatrix
@@ -78,21 +78,21 @@ class _Rest:
         self._sets: FileSets | None = None
         self.store = RunStore.of(agent.folder, settings)
         self.shared = SharedByGates()
-        """What the runs share that go on."""
+        """The state that all resumed runs share."""
 
     @property
     def variants(self) -> list[Variant]:
-        """All of the matrix, those that were begun as they were then. Raises UsageError."""
+        """All variants of the matrix; a started one as its run recorded it. Raises UsageError."""
         first = self._stored.logs[0].header
         try:
-            asked = {one.name: one for one in first.variants}
+            declared = {variant.name: variant for variant in first.variants}
         except ValueError as error:
             raise UsageError(f"--resume: {self._stored.paths[0]}: {error}") from error
-        begun = {name: log.header.variant for name, log in self._logs.items() if log.header.variant}
-        return list({**asked, **begun}.values())
+        started = {name: log.header.variant for name, log in self._logs.items() if log.header.variant}
+        return list({**declared, **started}.values())
 
     def is_left(self, variant: Variant) -> bool:
-        """Whether there is something to run. Raises UsageError, SelectionError, EvalSetError."""
+        """Whether there are cases to run. Raises UsageError, SelectionError, EvalSetError."""
         with with_variant(self._options, self._agent, variant) as changed:
             try:
                 self._request(changed, variant)
@@ -101,7 +101,7 @@ class _Rest:
         return True
 
     def count_spent(self) -> None:
-        """What all of its runs have spent is spent of the budget. Raises UsageError."""
+        """Counts the spending of all earlier runs against the budget. Raises UsageError."""
         if self._settings.budget is None:
             return
         try:
@@ -112,7 +112,7 @@ class _Rest:
 
     async def run(self, variant: Variant) -> tuple[FinishedVariant | None, int]:
         if variant.name not in self._logs and self.shared.is_used_up:
-            return not_begun(self._options)
+            return not_started(self._options)
         with with_variant(self._options, self._agent, variant) as changed:
             try:
                 request, sets = await asyncio.to_thread(self._request, changed, variant)
@@ -124,15 +124,15 @@ class _Rest:
 
     def _request(self, changed: AgentAddress, variant: Variant) -> tuple[RunRequest, FileSets]:
         log = self._logs.get(variant.name)
-        asked = RunRequest(changed, settings=self._settings, shared=self.shared)
+        request = RunRequest(changed, settings=self._settings, shared=self.shared)
         path = log.path if log else self._stored.paths[0]
         request, self._sets = resumed(
-            self._options, asked, path, of_other_variant=log is None, sets=self._sets
+            self._options, request, path, of_other_variant=log is None, sets=self._sets
         )
         return request, self._sets
 
     def _finished(self, variant: Variant) -> tuple[FinishedVariant, int]:
-        """A run that was complete before."""
+        """The entry of a run that was complete before."""
         path = self._logs[variant.name].path
         run = open_run(path).summary
         base = baseline_of(self._options, stored_run(self.store, path))

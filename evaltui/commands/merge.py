@@ -56,7 +56,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         settings = settings_of(options)
         store = RunStore.of(options.agent_dir, settings)
         _check(named, options.output, store)
-        paths = [find_run(store, one) for one in logs]
+        paths = [find_run(store, log) for log in logs]
         baseline = baseline_of(options, stored_run(store, *paths))
         stored = named is not None or options.output is None
         merged = _merge(paths, store if stored else None, options, baseline.run.id if baseline else "")
@@ -78,7 +78,7 @@ def merge_runs(options: argparse.Namespace) -> int:
     else:
         all_written = True
         notes = (*on_baseline, *file.notes, *missing_in_words(run, file))
-        lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
+        lines: list[Line] = [[("note  ", "warning"), (visible(note), "")] for note in notes]
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
         write_lines([*lines, _sum(run, merged, log, len(paths))])
@@ -87,7 +87,7 @@ def merge_runs(options: argparse.Namespace) -> int:
     if comparison and options.fail_on_regression:
         code = comparison_exit_code(comparison)
     else:
-        code = exit_code(one.verdict for one in run.cases.values())
+        code = exit_code(case.verdict for case in run.cases.values())
     code = code or (HAD_ERRORS if file.header.unpaired else 0)
     return code if all_written else code or HAD_ERRORS
 
@@ -113,13 +113,13 @@ def _merge(
     output: Path | None = options.output
     if output is None:
         assert store is not None
-        return merge(paths, partial(_begin, store), baseline)
+        return merge(paths, partial(_start_run, store), baseline)
     # Whoever reads the file meanwhile finds the whole log, or what was there. A link stays one.
     output = output.resolve()
     beside = output.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
     try:
         if store is not None:
-            merged = merge(paths, partial(_begin, store), baseline)
+            merged = merge(paths, partial(_start_run, store), baseline)
             shutil.copyfile(merged.log, beside)
         else:
             secrets = secrets_of(options.agent_dir)
@@ -130,8 +130,8 @@ def _merge(
     return merged
 
 
-def _begin(store: RunStore, header: RunHeader) -> RunWriter:
-    """Raises MergeError where they are of another agent."""
+def _start_run(store: RunStore, header: RunHeader) -> RunWriter:
+    """Starts the merged run. Raises MergeError where the runs are of another agent."""
     if header.kind.file != agent_file(store.agent_dir):
         what = f"of {header.kind.file}: name that file" if header.kind.file else "of a folder: name that"
         raise MergeError(f"the runs are {what} before the logs, or use -o LOG alone")

@@ -1,4 +1,4 @@
-"""`evaltui metrics`, and what cannot be computed here, said before a run: metrics with their requirements."""
+"""`evaltui metrics`, and warnings before a run for metrics that cannot run here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, lis
 
 
 def _python(agent: AgentAddress) -> Iterator[Line]:
-    """The Python of an agent that is imported, and what is missing there."""
+    """The Python of an imported agent, and its missing packages."""
     if agent.url:
         return
     yield from python_lines(check_python(agent))
@@ -133,16 +133,16 @@ _WIDTH = 80
 
 
 def announce(checks: Sequence[MetricCheck], required: Sequence[str]) -> None:
-    """Show on stderr which metrics do not run as they should; all of them where some are required.
+    """Writes to stderr the metrics that do not run as configured; all of them where some are required.
 
-    Raises UsageError where one that is required cannot run, or is asked for by no config.
+    Raises UsageError where a required metric cannot run, or is in no config.
     """
     if required or not all(check.is_fine for check in checks):
         write_lines(check_lines(checks, _WIDTH, every=bool(required)), to_stderr=True)
-    asked = {check.metric for check in checks}
+    configured = {check.metric for check in checks}
     for name in required:
-        if name not in asked:
-            raise UsageError(f"--require: no config has {name}{did_you_mean(name, asked)}")
+        if name not in configured:
+            raise UsageError(f"--require: no config has {name}{did_you_mean(name, configured)}")
     cannot = (check.metric for check in checks if check.readiness is Readiness.CANNOT)
     if missing := ", ".join(dict.fromkeys(name for name in cannot if name in required)):
         raise UsageError(f"--require: nothing run; {missing} cannot run here")

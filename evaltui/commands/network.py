@@ -1,4 +1,4 @@
-"""What commands that others connect to have in common: their token, and an address that cannot be had."""
+"""The token and the address errors of commands that listen for connections."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def token_of(variable: str, agent_dir: Path) -> str:
 
 
 def check_token(token: str) -> None:
-    """Raises UsageError for one that no header can have."""
+    """Raises UsageError for a token that no header can have."""
     if not (token.isascii() and token.isprintable()):
         raise UsageError("the token: letters, digits and punctuation of ASCII only")
 
 
 def address_in_words(error: OSError, host: str, port: int) -> str:
-    """Why nothing can be bound there."""
+    """The sentence why an address cannot be bound."""
     if error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is in use; --port 0 takes a free one"
     if error.errno == errno.EACCES:

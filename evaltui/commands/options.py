@@ -14,7 +14,7 @@ from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
 
 WORKBENCH = "evaltui"
-"""What the command line is called that opens the workbench."""
+"""The name of the command that opens the workbench."""
 # As in core, which is slower to import.
 MAX_RUNS = 50
 
@@ -37,20 +37,20 @@ class Option:
     """An option, or with a name without dashes an argument."""
 
     names: str
-    """Such as `-o --output`."""
+    """Its spellings, such as `-o --output`."""
     commands: str
     """The commands that take it."""
     group: Group
-    """The heading of the help that it stands below."""
+    """The heading in the help."""
     help: str
     form: str = ""
-    """What stands for its value in the help; "" for a flag."""
+    """The placeholder of its value in the help; "" for a flag."""
     type: values.Type | None = None
     """Reads the value; None for a text."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What `add_argument` takes besides."""
+    """Further arguments of `add_argument`."""
     instead: Literal["", "required", "optional"] = ""
-    """Whether only one of the options of the command that say so can be given, and one of them has to."""
+    """Whether it excludes the other options of the command with this value, and one of them is required."""
 
 
 _REPEATED = {"action": "append", "default": []}
@@ -65,7 +65,7 @@ _TYPES: Mapping[str, values.Type] = {
 
 
 def _setting(name: str, group: Group, commands: str, end: str = "") -> Option:
-    """The option of a run-wide setting, which `[tool.evaltui]` has, too."""
+    """The option of a run-wide setting."""
     setting = SETTINGS[name]
     choices, form = setting.kind.choices, setting.kind.form
     meaning = f"{setting.meaning}{end} (default: {setting.default})"

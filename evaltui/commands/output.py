@@ -1,4 +1,4 @@
-"""What commands write: standard output and error, reports in their places, refusals of wrong use."""
+"""The output of commands: standard output and error, report files, messages for wrong use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evaltui.documents.json_text import why_unreadable
 from evaltui.files.folders import may_be_agent
 from evaltui.files.packages import extra_command
 from evaltui.files.projects import agents_in
-from evaltui.files.remote_address import meant_url
+from evaltui.files.remote_address import url_hint
 from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.text.values import did_you_mean, without_commands
 
@@ -35,7 +35,7 @@ def write_stdout(text: str) -> None:
 
 
 def write_stderr(*lines: str) -> None:
-    """Lines beside what is written to standard output; dropped where nobody reads standard error."""
+    """Writes lines to standard error, where anybody reads it."""
     with contextlib.suppress(OSError):
         print(*map(without_commands, lines), sep="\n", file=sys.stderr, flush=True)
 
@@ -71,12 +71,12 @@ def _write(text: str, stream: TextIO) -> None:
 
 
 def colored(stream: TextIO | None = None) -> bool:
-    """Whether a stream, standard output, is a terminal whose user has not asked for no colour."""
+    """Whether a stream, by default standard output, is a terminal with colours."""
     return (stream or sys.stdout).isatty() and not os.environ.get("NO_COLOR")
 
 
 def width() -> int:
-    """The cells of a line: those of the terminal; 80 where there is none."""
+    """The width of a line in cells: the terminal's, or 80 without one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
 
 
@@ -99,7 +99,7 @@ def agent_of(options: argparse.Namespace) -> AgentAddress:
 
 
 def agent_to_run(options: argparse.Namespace) -> AgentAddress:
-    """As `agent_of`, for a command that runs it. Raises UsageError where its Python cannot."""
+    """The agent of a command that runs it. Raises UsageError where its Python cannot run it."""
     agent = agent_of(options)
     if problem := agent.problem:
         raise UsageError(problem)
@@ -115,7 +115,7 @@ def settings_of(options: argparse.Namespace) -> RunSettings:
 
 
 def complain(command: str, problem: object) -> int:
-    """Say what was wrong with the call, line by line; returns the exit code for it."""
+    """Writes the errors of a call, line by line; returns the exit code."""
     for line in str(problem).splitlines():
         write_stderr(f"evaltui {command}: {line}")
     return WRONG_USE
@@ -130,7 +130,7 @@ def require_one_agent(options: argparse.Namespace) -> None:
         return
     agent_dir: Path = options.agent_dir if "agent_dir" in options else options.place
     if not agent_dir.exists():
-        raise UsageError(f"{agent_dir} does not exist{meant_url(str(agent_dir))}")
+        raise UsageError(f"{agent_dir} does not exist{url_hint(str(agent_dir))}")
     agents = [str(agent_dir / name) for name in agents_in(agent_dir)]
     if len(agents) == 1:
         raise UsageError(f"{agent_dir} is the parent of an agent; use {agents[0]}")
@@ -148,19 +148,19 @@ Format = Literal["console", "json", "junit", "csv", "markdown", "html"]
 
 @dataclass(frozen=True)
 class ReportTarget:
-    """A report and where it goes; no path means standard output."""
+    """A report and its file; without a path it goes to standard output."""
 
     format: Format
     path: Path | None
 
 
-def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(Format)) -> list[ReportTarget]:
-    """`["json=-", "junit=out.xml"]` as targets; the console report where none is asked for.
+def parse_targets(texts: Sequence[str], formats: Sequence[Format] = get_args(Format)) -> list[ReportTarget]:
+    """`["json=-", "junit=out.xml"]` as targets; the console report for an empty list.
 
-    Raises UsageError for another format, for two reports in one place, and for one that is asked for on a
-    standard output that is closed.
+    Raises UsageError for another format, for two reports in one place, and for a report on a standard output
+    that is closed.
     """
-    targets = [_parse(text, formats) for text in asked] or [ReportTarget("console", None)]
+    targets = [_parse(text, formats) for text in texts] or [ReportTarget("console", None)]
     to_stdout = [target.format for target in targets if target.path is None]
     if len(to_stdout) > 1:
         raise UsageError(
@@ -168,7 +168,7 @@ def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(For
             f"--report {to_stdout[0]}=PATH"
         )
     # None where the program was started with it closed; `start` opens another in its place.
-    if asked and to_stdout and sys.__stdout__ is None:
+    if texts and to_stdout and sys.__stdout__ is None:
         raise UsageError(f"--report {to_stdout[0]}: stdout is closed; give the report a file")
     paths = [target.path.absolute() for target in targets if target.path is not None]
     if twice := next((path for path in paths if paths.count(path) > 1), None):
@@ -179,30 +179,30 @@ def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(For
     return targets
 
 
-def run_targets(asked: Sequence[str]) -> list[ReportTarget]:
-    """The targets of a run, which also shows what happened where reports go to files alone."""
-    targets = parse_targets(asked)
+def run_targets(texts: Sequence[str]) -> list[ReportTarget]:
+    """The targets of a run, with a console report where all others go to files."""
+    targets = parse_targets(texts)
     shown = any(target.path is None or target.format == "console" for target in targets)
     return targets if shown else [*targets, ReportTarget("console", None)]
 
 
 def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     name, _, path = text.partition("=")
-    for known in formats:
-        if name == known:
-            _require(known)
-            return ReportTarget(known, None if path in ("", "-") else Path(path))
+    for report_format in formats:
+        if name == report_format:
+            _require(report_format)
+            return ReportTarget(report_format, None if path in ("", "-") else Path(path))
     raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}{did_you_mean(name, formats)}")
 
 
 def _require(format: Format) -> None:
-    """Raises UsageError where a report needs what is not installed."""
+    """Raises UsageError where a report needs a package that is not installed."""
     if format == "html" and find_spec("jinja2") is None:
         raise UsageError(f"--report html: Jinja2 is not installed. Run {extra_command('report')}")
 
 
 def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: str = "run") -> bool:
-    """Write each report; standard output carries nothing but the one that belongs there.
+    """Writes each report to its target; returns whether all are written, and names failures on stderr.
 
     Returns whether all are written; of others the reason is told.
     """
@@ -216,10 +216,10 @@ def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: s
 def write_rendered(
     render: Callable[[ReportTarget], str | Iterable[str]], targets: Sequence[ReportTarget], command: str
 ) -> bool:
-    """Write the text of each report to its place; whether all are written. Of others the reason is told."""
+    """Write each report to its place, and the reasons of failures to stderr; whether all are written."""
     complaints: list[str] = []
     # Files first: they are there even where nobody reads standard output any more.
-    for target in sorted(targets, key=lambda one: one.path is None):
+    for target in sorted(targets, key=lambda target: target.path is None):
         try:
             write_text(render(target), target)
         except BrokenPipeError:
@@ -233,7 +233,7 @@ def write_rendered(
 
 
 def stored_durations(file: Path, cases: Iterable[CaseSummary], command: str) -> bool:
-    """Whether the durations could be written; else the reason is told."""
+    """Writes the durations; returns False where that fails, with the reason on stderr."""
     from evaltui.files.durations import DurationsError, store_durations
 
     try:
@@ -278,7 +278,7 @@ def _joined(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def report_width(target: ReportTarget) -> int:
-    """The cells of a line: those of the terminal; 100 where a report does not go to one."""
+    """The width of a line in cells: the terminal's, or 100 for another target."""
     return shutil.get_terminal_size().columns if target.path is None and sys.stdout.isatty() else 100
 
 

@@ -1,4 +1,4 @@
-"""The parser of every command, made of the tables of commands and options."""
+"""The parser of every command, made from the tables of commands and options."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.startswith(_UNKNOWN):
             message = _SECRET_OPTION.sub(r"\1", message)
-        self.exit(WRONG_USE, f"{self.prog}: {message}{self._meant(message)}\n")
+        self.exit(WRONG_USE, f"{self.prog}: {message}{self._suggestion(message)}\n")
 
-    def _meant(self, message: str) -> str:
+    def _suggestion(self, message: str) -> str:
         """`. Did you mean --parallel?` after an unknown option."""
         option = re.match(rf"{_UNKNOWN}: (--[\w-]+)", message)
         if option is None:
@@ -107,20 +107,20 @@ def parser_of(name: str) -> Parser:
 
 
 def _add(place: argparse._ActionsContainer, option: Option) -> None:
-    takes = dict(option.more)
+    keywords = dict(option.more)
     if option.form:
-        takes["metavar"] = option.form
+        keywords["metavar"] = option.form
     if option.type is not None:
-        takes["type"] = option.type
-    if not option.form and not {"action", "choices", "nargs"} & takes.keys():
-        takes["action"] = "store_true"
-    place.add_argument(*option.names.split(), help=option.help, **takes)
+        keywords["type"] = option.type
+    if not option.form and not {"action", "choices", "nargs"} & keywords.keys():
+        keywords["action"] = "store_true"
+    place.add_argument(*option.names.split(), help=option.help, **keywords)
 
 
 def _usage(name: str, command: Command) -> str:
-    """Of a command with too many options to name them all."""
+    """The usage line of a command with too many options to name each."""
     ends = {"?": "", "*": " ...", None: ""}
-    words = [f"[{one.form}{ends[one.more.get('nargs')]}]" for one in command.arguments]
+    words = [f"[{argument.form}{ends[argument.more.get('nargs')]}]" for argument in command.arguments]
     return " ".join([WORKBENCH, name, *words, "[OPTION ...]"])
 
 

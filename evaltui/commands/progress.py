@@ -1,4 +1,4 @@
-"""The line on standard error that says how far a run is."""
+"""The progress of a run as a line on standard error."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Progress:
         self._seconds = dict(seconds or {})
         self._spent = RunningTotal()
         self._rate: Callable[[], CallRate | None] = lambda: None
-        for known in self._seconds.values():
-            self._run.recorded_left.add(known)
+        for recorded in self._seconds.values():
+            self._run.recorded_left.add(recorded)
         self._began = time.monotonic()
         self._working_since: float | None = None
         self._painted = 0.0
@@ -62,7 +62,7 @@ class Progress:
         self._paint_if_older(_EVERY)
 
     def tick(self) -> None:
-        """Time has passed, and nothing may have happened."""
+        """Repaints the line as time passes."""
         if self._shown:
             self._paint_if_older(_TICK)
 
@@ -71,12 +71,12 @@ class Progress:
             self._paint()
 
     def _finished(self, case: CaseId) -> None:
-        if (known := self._seconds.pop(case, None)) is not None:
-            self._run.recorded_left.remove(known)
+        if (recorded := self._seconds.pop(case, None)) is not None:
+            self._run.recorded_left.remove(recorded)
         if self._working_since is None:
             self._run.carried += 1
-        elif known is not None:
-            self._run.recorded_done.add(known)
+        elif recorded is not None:
+            self._run.recorded_done.add(recorded)
 
     def _paint(self) -> None:
         run = self._run
@@ -95,7 +95,7 @@ class Progress:
             return _COLUMNS
 
     def end(self) -> None:
-        """Take the line away."""
+        """Removes the line."""
         if self._shown and self._painted:
             self._write("\r\x1b[2K")
 
@@ -109,8 +109,8 @@ class Progress:
 
 
 def recorded_seconds(plan: RunPlan) -> dict[CaseId, float]:
-    """How long the cases of a plan took before, as far as known."""
+    """The recorded durations of the cases of a plan, as far as known."""
     if not plan.seconds:
         return {}
-    cases = (case for one in plan.sets for case in one.case_ids)
+    cases = (case for eval_set in plan.sets for case in eval_set.case_ids)
     return {case: plan.seconds[case] for case in cases if case in plan.seconds}

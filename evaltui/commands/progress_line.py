@@ -1,4 +1,4 @@
-"""The line that says how far a run is, by what has been told of it."""
+"""The progress of a run in one line, from the events so far."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ENOUGH = 3
 
 @dataclass
 class Recorded:
-    """Cases whose seconds are known from an earlier run."""
+    """Cases with known durations from an earlier run."""
 
     cases: int = 0
     seconds: float = 0.0
-    """Of all of them."""
+    """The sum over all cases."""
 
     def add(self, seconds: float) -> None:
         self.cases += 1
@@ -36,31 +36,31 @@ class Recorded:
 
 @dataclass
 class RunProgress:
-    """How far a run is."""
+    """The progress of a run."""
 
     cases: int
-    """How many there are."""
+    """The number of cases."""
     title: str = ""
     """The variant of a matrix; "" for other runs."""
     done: Counter[Status] = field(default_factory=Counter)
     carried: int = 0
-    """Of the done cases those that an earlier run had finished."""
+    """The number of done cases that an earlier run had finished."""
     recorded_done: Recorded = field(default_factory=Recorded)
-    """Of the cases that this run has finished."""
+    """Recorded durations of the cases that this run has finished."""
     recorded_left: Recorded = field(default_factory=Recorded)
-    """Of the cases that are not done."""
+    """Recorded durations of the cases that are not done."""
     current: str = ""
     """The id of the case that was started last."""
     cost: Cost | None = None
-    """So far; None where nothing of it is known."""
+    """The cost so far; None where it is unknown."""
     rate: CallRate | None = None
-    """Of the limit that is nearest; None without a limit on calls per minute."""
+    """The call rate at the nearest limit; None without a limit on calls per minute."""
     scale: Scaled | None = None
-    """Where it is at work; None for a run on this machine."""
+    """The workers of a distributed run; None for a run on this machine."""
     seconds: float = 0.0
-    """Since it was started."""
+    """Seconds since the start of the run."""
     working: float = 0.0
-    """Seconds since its first case was started."""
+    """Seconds since the start of its first case."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -84,7 +84,7 @@ def progress_line(run: RunProgress, columns: int) -> str:
     short = {run.scale.in_words: run.scale.in_short} if run.scale is not None else {}
     for fact in facts:
         room = columns - cells([(f"{line} · ", "")])
-        fits = next((one for one in (fact, short.get(fact, fact)) if cells([(one, "")]) <= room), None)
+        fits = next((text for text in (fact, short.get(fact, fact)) if cells([(text, "")]) <= room), None)
         if fits is None:
             break
         line = f"{line} · {fits}"

@@ -1,4 +1,4 @@
-"""`evaltui record`: what a user says, from a file, to an agent, and the conversation as a case."""
+"""`evaltui record`: sends messages from a file to an agent, and saves the conversation as a case."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from evaltui.text.values import visible
 
 @dataclass(frozen=True)
 class _Recording:
-    """The messages of a case that is recorded, and where it goes."""
+    """The messages of a new case, and its eval set."""
 
     messages: Sequence[str]
     session: Json
@@ -94,7 +94,7 @@ def _prepare(options: argparse.Namespace) -> _Recording:
 
 
 def _messages(turns: str) -> list[str]:
-    """The blocks of a file that blank lines separate; `-` is standard input."""
+    """The blocks of a file between blank lines; `-` is standard input."""
     try:
         data = sys.stdin.buffer.read() if turns == "-" else Path(turns).read_bytes()
     except OSError as error:
@@ -111,7 +111,7 @@ def _messages(turns: str) -> list[str]:
 
 
 async def _record(options: argparse.Namespace, recording: _Recording) -> CaseDraft | None:
-    """Sends every message to the agent; returns the case, None after a failure, which is shown."""
+    """Sends every message to the agent; returns the case, or None after a failure, which is shown."""
     lines = ChatLines("record", secrets_to_hide(options.agent_dir))
     conversation = Conversation(host_settings(options), lines.printed)
     turns: list[TurnDraft] = []

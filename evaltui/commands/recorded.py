@@ -17,7 +17,7 @@ from evaltui.traces.span import Recorded, UnreadableTraceError
 def conversations_of(
     recorded: Iterable[Recorded], attributes: Sequence[str] = ()
 ) -> Iterator[FoundConversations]:
-    """Raises UsageError for what cannot be read."""
+    """The conversations in recorded spans. Raises UsageError for a file that cannot be read."""
     with ExitStack() as stack:
         try:
             read = stack.enter_context(found_conversations(recorded, attributes))
@@ -28,13 +28,13 @@ def conversations_of(
 
 @contextmanager
 def some_conversations(paths: Sequence[Path], attributes: Sequence[str] = ()) -> Iterator[FoundConversations]:
-    """As `conversations_of`, of files. Raises UsageError also where nothing in them is a conversation."""
+    """The conversations in files. Raises UsageError where there are none, or a file cannot be read."""
     with conversations_of(read_files(paths), attributes) as read:
         require_some(read, [str(path) for path in paths])
         yield read
 
 
 def require_some(read: FoundConversations, named: Sequence[str]) -> None:
-    """Raises UsageError where nothing in the places of these names is a conversation."""
+    """Raises UsageError where there is no conversation; `named` are the searched places."""
     if not read.conversations:
         raise UsageError("\n".join((f"no conversation of an agent in {some_of(named)}", *read.warnings)))

@@ -1,4 +1,4 @@
-"""How often each case is run, by the options."""
+"""The number of runs of each case, from the options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def confidence_of(options: argparse.Namespace) -> Confidence | None:
-    """How sure verdicts must be; None where the number of runs is fixed. Raises UsageError."""
+    """The confidence that verdicts must have; None for a fixed number of runs. Raises UsageError."""
     if options.confidence is None:
         if options.max_runs is not None:
             raise UsageError("--max-runs needs --confidence P")

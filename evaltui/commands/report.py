@@ -92,7 +92,7 @@ def _report_matrix(
 
 
 def _merged(paths: Sequence[Path], folder: Path, secrets: Secrets) -> Path:
-    """The log of all of them as one run."""
+    """A merged log of all runs."""
     log = folder / f"merged{SUFFIX}"
     merge(paths, lambda header: RunWriter(log, header, secrets))
     return log

@@ -1,4 +1,4 @@
-"""The run that a command resumes, and why it cannot."""
+"""The run that a command resumes, and the reasons why it cannot be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evaltui.runs.store import RunStore
 
 
 class NothingLeftError(UsageError):
-    """The run that is to be resumed is complete."""
+    """The run to resume is complete."""
 
 
 # Options that a run was begun with, and the flag of each.
@@ -49,7 +49,7 @@ _SCORE = {
 
 
 def run_to_resume(options: argparse.Namespace, store: RunStore, *, of_traces: bool) -> Path:
-    """Raises UsageError for options that the run has already, SelectionError where there is no such run."""
+    """The log to resume. Raises SelectionError without a run, UsageError for options that it has stored."""
     path = find_run(store, options.resume or "last")
     require_own_options(options, of_traces=of_traces)
     return path
@@ -69,15 +69,17 @@ def variant_of_resumed(options: argparse.Namespace, store: RunStore) -> Variant 
 
 
 def require_own_options(options: argparse.Namespace, *, of_traces: bool) -> None:
-    """Raises UsageError for options that the run has already."""
+    """Raises UsageError for options that the run has stored."""
     flags = _SCORE if of_traces else _RUN
-    if given := [flag for name, flag in flags.items() if getattr(options, name)]:
-        raise UsageError(f"{_option(options)}: the run keeps its own options; leave out {', '.join(given)}")
+    if conflicting := [flag for name, flag in flags.items() if getattr(options, name)]:
+        raise UsageError(
+            f"{_option(options)}: the run keeps its own options; leave out {', '.join(conflicting)}"
+        )
 
 
 @contextmanager
 def refusing(options: argparse.Namespace, path: Path) -> Iterator[None]:
-    """Makes a UsageError of each reason why a run cannot be resumed."""
+    """Turns each reason why a run cannot be resumed into a UsageError."""
     option = _option(options)
     try:
         yield

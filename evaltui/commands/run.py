@@ -17,7 +17,7 @@ from evaltui.commands.output import (
     run_targets,
     settings_of,
 )
-from evaltui.commands.variants import asked_variants, with_variant
+from evaltui.commands.variants import variants_of_options, with_variant
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
@@ -59,7 +59,7 @@ async def _run(
     if settings.scheduler in (None, OFF) and any(of_workers.values()):
         name = next(name for name, value in of_workers.items() if value)
         raise UsageError(f"{name} needs --scheduler")
-    variants = asked_variants(options, settings)
+    variants = variants_of_options(options, settings)
     if len(variants) > 1:
         from evaltui.commands.matrix import run_matrix
 

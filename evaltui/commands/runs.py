@@ -1,4 +1,4 @@
-"""`evaltui runs` and `evaltui compare`: the runs of an agent that were kept, and two of them compared."""
+"""`evaltui runs` and `evaltui compare`: the stored runs of an agent, and the comparison of two."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def runs(options: argparse.Namespace) -> int:
 
 
 def _not_listed(store: RunStore, keep: int) -> Iterator[Line]:
-    """The runs that are gone, going by their numbers, and the logs that are too old to be read."""
+    """Lines for deleted runs, by the gaps in their numbers, and for logs that are too old to read."""
     deleted = next_number(store) - 1 - len(store.files())
     if deleted > 0:
         gone = counted(deleted, "run")
@@ -130,7 +130,7 @@ def _counts(row: RunRow) -> Line:
 
 
 def _variant(row: RunRow) -> str:
-    """` · variant pro of matrix 20261122T140501Z-3fb2c1`; "" where none was asked for."""
+    """` · variant pro of matrix 20261122T140501Z-3fb2c1`; "" for a run without a variant."""
     matrix = f" of matrix {row.matrix}" if row.matrix else ""
     return visible(f" · variant {row.variant.name}{matrix}") if row.variant else ""
 

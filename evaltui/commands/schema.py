@@ -28,7 +28,7 @@ _WITH_TOOLS = ("evalset", "config")
 
 
 def schema(options: argparse.Namespace) -> int:
-    """Print a schema; 3 where the agent, whose tools it is to have, cannot be loaded."""
+    """Prints a schema; 3 where the agent for its tools cannot be loaded."""
     try:
         tools = [] if options.agent_dir is None else _tools(options)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""`evaltui score`: conversations in recorded traces are scored; no agent is run, and none is needed."""
+"""`evaltui score`: scores conversations in recorded traces, without running an agent."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _TraceOptions:
     """The files to score, and how."""
 
     files: Sequence[Path]
     named: tuple[str, ...]
-    """The same as the user named them."""
+    """The files as the user named them."""
     digests: Mapping[str, str]
     """See `trace_files`."""
     case_from: str
@@ -42,7 +42,7 @@ class _Asked:
 
 
 def score(options: argparse.Namespace) -> int:
-    """Score what the options name and report; returns the exit code."""
+    """Scores the traces of the options and reports; returns the exit code."""
     try:
         targets = run_targets(options.report)
         if not (options.traces or _resumes(options)):
@@ -65,12 +65,17 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     from evaltui.traces.reading import read_files
 
     agent, settings = agent_of(options), settings_of(options)
-    asked = _resumed(options, settings) if _resumes(options) else _named(options)
-    attributes = (asked.case_from,) if asked.case_from else ()
-    with conversations_of(read_files(asked.files), attributes) as read:
-        require_some(read, asked.named)
+    trace_options = _resumed(options, settings) if _resumes(options) else _named(options)
+    attributes = (trace_options.case_from,) if trace_options.case_from else ()
+    with conversations_of(read_files(trace_options.files), attributes) as read:
+        require_some(read, trace_options.named)
         traces = TracesToScore(
-            read.conversations, asked.named, asked.case_from, asked.only_paired, read.warnings, asked.digests
+            read.conversations,
+            trace_options.named,
+            trace_options.case_from,
+            trace_options.only_paired,
+            read.warnings,
+            trace_options.digests,
         )
         job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
         return await job.run(None)
@@ -80,18 +85,18 @@ def _resumes(options: argparse.Namespace) -> bool:
     return bool(options.resume or options.retry_errors)
 
 
-def _named(options: argparse.Namespace) -> _Asked:
+def _named(options: argparse.Namespace) -> _TraceOptions:
     from evaltui.runs.trace_files import trace_files
     from evaltui.traces.reading import files_in
 
     files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
     # Before they are read: what is added to them meanwhile makes them others.
     digests = trace_files(options.agent_dir, files)
-    return _Asked(files, named, digests, options.case_from or "", options.only_paired)
+    return _TraceOptions(files, named, digests, options.case_from or "", options.only_paired)
 
 
-def _resumed(options: argparse.Namespace, settings: RunSettings) -> _Asked:
-    """What the run to resume was begun with. Raises UsageError where its files are others now."""
+def _resumed(options: argparse.Namespace, settings: RunSettings) -> _TraceOptions:
+    """The files and options of the run to resume. Raises UsageError where its files have changed."""
     from evaltui.commands.resumed import refusing, run_to_resume
     from evaltui.runs.resuming import begun_with
     from evaltui.runs.trace_files import files_to_resume
@@ -100,7 +105,7 @@ def _resumed(options: argparse.Namespace, settings: RunSettings) -> _Asked:
     with refusing(options, path):
         header = begun_with(path, of_traces=True)
         files = files_to_resume(options.agent_dir, header)
-    return _Asked(
+    return _TraceOptions(
         files,
         header.traces,
         header.trace_files,
@@ -110,8 +115,7 @@ def _resumed(options: argparse.Namespace, settings: RunSettings) -> _Asked:
 
 
 def _home(options: argparse.Namespace) -> Path:
-    """Where runs are kept: with the agent of the log to resume, or of the first eval set, else in the current
-    folder."""
+    """The agent folder of the run: of the log to resume, of the first eval set, or the current one."""
     log = Path(options.resume or "").absolute()
     file = agent_file(log.parent)
     runs = log.parents[1] if file else log.parent

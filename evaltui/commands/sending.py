@@ -1,4 +1,4 @@
-"""Conversations as traces to an OTLP/HTTP endpoint, a request each."""
+"""Sending conversations as traces to an OTLP/HTTP endpoint, one request each."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LONGEST_ANSWER = 300
 
 
 class NotAcceptedError(Exception):
-    """The endpoint accepts nothing more; the message says why."""
+    """The endpoint accepts nothing more; the message gives the reason."""
 
 
 @dataclass
 class Sending:
-    """What an endpoint accepted so far, and what it refused.
+    """Sends spans to an endpoint, and counts the accepted and the refused ones.
 
     A request that it has no time for (429, 502, 503, 504) is sent again, after the time that it asks for.
     """
@@ -40,13 +40,13 @@ class Sending:
     url: str
     headers: Mapping[str, str]
     version: str
-    """Of evaltui."""
+    """The version of evaltui."""
     conversations: int = 0
-    """Those of which no span was refused."""
+    """Number of conversations of which no span was refused."""
     spans: int = 0
-    """Those that were accepted."""
+    """Number of accepted spans."""
     refused: list[str] = field(default_factory=list)
-    """What was refused, a sentence for each conversation."""
+    """A sentence for each conversation with refused spans."""
 
     @property
     def in_words(self) -> str:
@@ -70,7 +70,7 @@ class Sending:
             retry=retry_if_exception(self._may_pass),
             stop=stop_after_attempt(_ATTEMPTS),
             wait=_wait,
-            before_sleep=self._tell,
+            before_sleep=self._report_retry,
             reraise=True,
         )
         named = str(resource["agentevals.session_name"])
@@ -97,7 +97,7 @@ class Sending:
         # An endpoint that was there will be there again; spans that it has are known by their ids.
         return self.spans > 0 and isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
 
-    def _tell(self, state: RetryCallState) -> None:
+    def _report_retry(self, state: RetryCallState) -> None:
         assert state.outcome is not None
         error, wait = state.outcome.exception(), show_duration(state.upcoming_sleep)
         write_stderr(f"evaltui export: {visible(self.url)}: {_in_words(error)}; sent again in {wait}")
@@ -110,20 +110,20 @@ def _post(client: httpx.Client, url: str, content: str) -> httpx.Response:
 def _wait(state: RetryCallState) -> float:
     assert state.outcome is not None
     error = state.outcome.exception()
-    asked = asked_wait(error) if error else None
-    return wait_exponential_jitter(1.0, _LONGEST_WAIT)(state) if asked is None else asked
+    requested = asked_wait(error) if error else None
+    return wait_exponential_jitter(1.0, _LONGEST_WAIT)(state) if requested is None else requested
 
 
 def _in_words(error: BaseException | None) -> str:
     if not isinstance(error, httpx.HTTPStatusError):
         return visible(str(error) or type(error).__name__)
     answer = error.response
-    said = cut(" ".join(answer.text.split()), _LONGEST_ANSWER)
-    return visible(f"{answer.status_code} {answer.reason_phrase} {said}".rstrip())
+    body = cut(" ".join(answer.text.split()), _LONGEST_ANSWER)
+    return visible(f"{answer.status_code} {answer.reason_phrase} {body}".rstrip())
 
 
 def _rejected(answer: httpx.Response) -> tuple[int, str]:
-    """How many spans the endpoint left out, and what it says of that."""
+    """The number of rejected spans in a response, and the endpoint's message."""
     try:
         partial = answer.json().get("partialSuccess") or {}
         rejected, why = int(partial.get("rejectedSpans") or 0), str(partial.get("errorMessage") or "")

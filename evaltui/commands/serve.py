@@ -1,4 +1,4 @@
-"""`evaltui serve`: the workbench in a browser, for whoever has its token."""
+"""`evaltui serve`: the workbench in a browser, behind a token."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContex
     served = Served(words, name, [options.token_env] if options.token_env else [])
     # At a screen on a wall nobody types.
     limits = Limits(idle=math.inf) if options.read_only else Limits()
-    async with serving(served, access, options.port, tls, limits, _Told()) as url:
+    async with serving(served, access, options.port, tls, limits, _Refusals()) as url:
         query = "TOKEN" if options.token_env else quote(access.token)
         what = f"{name}, to look at only," if options.read_only else name
         people = "see all of it" if options.read_only else "run the agent"
@@ -101,8 +101,8 @@ async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContex
     return INTERRUPTED
 
 
-class _Told:
-    """Tells each reason once."""
+class _Refusals:
+    """Writes each reason for a refusal once."""
 
     def __init__(self) -> None:
         self._reasons: set[str] = set()

@@ -1,4 +1,4 @@
-"""The eval set that a command adds cases to: one that is there, or a new one."""
+"""The eval set to which a command adds cases: an existing or a new one."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ _NEW_SET = SET_SUFFIXES[0]
 
 
 def find_set(agent_dir: Path, name: str) -> Path:
-    """The file of a set that is there, or of a new one, which goes to the agent's folder if it names none."""
+    """The file of an existing set, or of a new one; a new one without a folder goes to the agent's."""
     folder = agent_folder(agent_dir)
     for path in (Path(name), folder / name):
         if path.is_file():
             return path
     sets = open_workspace(agent_dir).sets
-    found = [eval_set.path for eval_set in sets if eval_set.eval_set_id == name]
-    if len(found) > 1:
+    matches = [eval_set.path for eval_set in sets if eval_set.eval_set_id == name]
+    if len(matches) > 1:
         raise UsageError(
-            f"{name!r} is the id of several sets, {' and '.join(map(str, found))}; name the file instead"
+            f"{name!r} is the id of several sets, {' and '.join(map(str, matches))}; name the file instead"
         )
-    if found:
-        return found[0]
-    known = [eval_set.eval_set_id for eval_set in sets]
+    if matches:
+        return matches[0]
+    set_ids = [eval_set.eval_set_id for eval_set in sets]
     if not name.endswith(_NEW_SET):
-        hint = did_you_mean(name, known) or f". For a new set, name its file: NAME{_NEW_SET}"
+        hint = did_you_mean(name, set_ids) or f". For a new set, name its file: NAME{_NEW_SET}"
         raise UsageError(f"no eval set {name!r} in {folder}{hint}")
     new = folder / name if Path(name).name == name else Path(name)
     if not new.parent.is_dir():
         raise UsageError(f"the folder {new.parent} does not exist")
-    if problem := set_id_problem(set_name(new), known):
+    if problem := set_id_problem(set_name(new), set_ids):
         raise UsageError(f"{new} cannot be a new set: {problem}")
     return new
 
@@ -61,16 +61,20 @@ def require_free(path: Path, eval_ids: Sequence[str]) -> None:
     if eval_set.format not in (None, "eval set"):
         raise UsageError(f"{path} is {FORMATS[eval_set.format]}; convert it with `evaltui migrate`")
     # What is wrong with a case of it need not keep the set from getting another.
-    errors = [one for one in eval_set.problems if one.severity is Severity.ERROR and len(one.path) < 2]
+    errors = [
+        problem
+        for problem in eval_set.problems
+        if problem.severity is Severity.ERROR and len(problem.path) < 2
+    ]
     if errors:
         raise EvalSetError(errors)
-    known = {case.eval_id for case in eval_set.cases}
-    if taken := next((one for one in eval_ids if one in known), None):
-        raise UsageError(f"{path} already has a case {taken!r}; choose another id")
+    existing_ids = {case.eval_id for case in eval_set.cases}
+    if taken_id := next((eval_id for eval_id in eval_ids if eval_id in existing_ids), None):
+        raise UsageError(f"{path} already has a case {taken_id!r}; choose another id")
 
 
 def never_passes_in(path: Path, draft: CaseDraft) -> str:
-    """Why a case can never pass by the config of its set, "" where it can or that is not known."""
+    """The reason why a case can never pass with the config of its set; "" where none is known."""
     try:
         config = find_config(path).config
     except EvalSetError:
@@ -79,13 +83,12 @@ def never_passes_in(path: Path, draft: CaseDraft) -> str:
 
 
 def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
-    """To the set, or to a new one; all of them or none. Returns the config that has the marks of their turns,
-    None where they have none.
+    """Adds cases to a set, or to a new set; all of them or none.
 
-    Raises UsageError where it cannot be written, EvalSetError where it has got a case of an id meanwhile, or
-    the config cannot be read.
+    Returns the config that has the marks of their turns, None where they have none. Raises UsageError where a
+    file cannot be written, EvalSetError where an id is in the set meanwhile or the config cannot be read.
     """
-    cases = [one.case for one in drafts]
+    cases = [draft.case for draft in drafts]
     marked = _marked_config(path, drafts)
     document = JsonDocument(new_set_text(set_name(path), time.time()))
     eval_set = SetEditor.copied(document.value)
@@ -111,7 +114,7 @@ def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
 
 def _marked_config(path: Path, drafts: Sequence[CaseDraft]) -> Write | None:
     """The config of a set with the marks of new cases. Raises EvalSetError, UsageError."""
-    if not any(one.marks for one in drafts):
+    if not any(draft.marks for draft in drafts):
         return None
     eval_set_id = read_eval_set_file(path, "given", path.parent).eval_set_id if path.exists() else ""
     config = config_file(path)
@@ -119,8 +122,8 @@ def _marked_config(path: Path, drafts: Sequence[CaseDraft]) -> Write | None:
         source = read_source(config) if config.exists() else None
         document = JsonDocument(source.text if source else new_config_text())
         references = References(copy_of(document.value))
-        for one in drafts:
-            references.mark_turns((eval_set_id or set_name(path), one.case["eval_id"]), one.marks)
+        for draft in drafts:
+            references.mark_turns((eval_set_id or set_name(path), draft.case["eval_id"]), draft.marks)
         document = document.edited(edits_of(references.config))
     except (OSError, ValueError) as error:
         raise UsageError(f"{config} cannot get the marks of the cases: {error}") from error

@@ -1,4 +1,4 @@
-"""The certificate of a server and its key: why they cannot be used, and why browsers would refuse them."""
+"""The certificate and key of a server, with the reasons why they are unusable or browsers refuse them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REFUSALS = {9: "is not valid yet", 10: "has expired", 62: "is not for {}", 64: 
 
 
 def load_tls(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """What a server speaks HTTPS with. Raises UsageError with the file that cannot be used."""
+    """The TLS context of a server. Raises UsageError with the file that cannot be used."""
     cert_text = _read(certificate)
     key_file, key_text = (certificate, cert_text) if key is None else (key, _read(key))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

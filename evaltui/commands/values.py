@@ -1,4 +1,4 @@
-"""The kinds of values that options take; each raises ArgumentTypeError for a text that is none."""
+"""The types of option values; each raises ArgumentTypeError for a wrong text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _HIGHEST_PORT = 65_535
 
 
 def agent_word(text: str) -> str | Path:
-    """The agent that a word names: its URL, or its folder or file."""
+    """The address of an agent in a word: its URL, or its folder or file."""
     return text if is_url(text) else Path(text)
 
 
 def _float(text: str) -> float:
-    """The number that a text is; 0 for none, which no option takes."""
+    """The number in a text; 0 for no number, which no option accepts."""
     try:
         return float(text)
     except ValueError:
@@ -79,7 +79,7 @@ def limit(text: str) -> Limit:
 
 def budget(text: str) -> str:
     if not BUDGET.accepts(text):
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {BUDGET.wanted}")
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {BUDGET.description}")
     return text
 
 
@@ -87,43 +87,43 @@ def shard(text: str) -> Shard:
     from evaltui.runs.shards import Shard
 
     number, slash, count = text.partition("/")
-    if slash and all(one.isdecimal() and len(one) < _MOST_DIGITS for one in (number, count)):
-        found = Shard(int(number), int(count))
-        if 1 <= found.number <= found.count:
-            return found
+    if slash and all(digits.isdecimal() and len(digits) < _MOST_DIGITS for digits in (number, count)):
+        value = Shard(int(number), int(count))
+        if 1 <= value.number <= value.count:
+            return value
     raise argparse.ArgumentTypeError(
         f"{cut(text, MAX_VALUE)!r} is not a shard I/N with I from 1 to N, e.g. 3/8"
     )
 
 
 def names(text: str) -> tuple[str, ...]:
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(found):
+    metrics = tuple(name.strip() for name in text.split(","))
+    if not all(metrics):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a list of metrics, e.g. safety_v1,hallucinations_v1"
         )
-    return found
+    return metrics
 
 
 def count(text: str) -> int:
     number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
     if not COUNT.accepts(number):
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.wanted}")
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.description}")
     return number
 
 
 def variables(text: str) -> tuple[str, ...]:
-    found = tuple(name.strip() for name in text.split(","))
-    if not all(name.isidentifier() for name in found):
+    variable_names = tuple(name.strip() for name in text.split(","))
+    if not all(name.isidentifier() for name in variable_names):
         raise argparse.ArgumentTypeError(
             f"{cut(text, MAX_VALUE)!r} is not a list of names, e.g. GOOGLE_API_KEY"
         )
-    return found
+    return variable_names
 
 
 def scheduler(text: str) -> str:
     if not SCHEDULER.accepts(text):
-        why = refusal_of(text) or f"{cut(text, MAX_VALUE)!r} is not {SCHEDULER.wanted}"
+        why = refusal_of(text) or f"{cut(text, MAX_VALUE)!r} is not {SCHEDULER.description}"
         raise argparse.ArgumentTypeError(why)
     return text
 
@@ -136,7 +136,7 @@ def port(text: str) -> int:
 
 
 def host(text: str) -> str:
-    """As browsers write it, which is what they send."""
+    """A host name or address in the spelling that browsers send."""
     if not text.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not an address or a name, e.g. 127.0.0.1")
     return canonical(text.strip())
@@ -145,13 +145,13 @@ def host(text: str) -> str:
 def seconds(text: str) -> float:
     number = _float(text)
     if not SECONDS.accepts(number):
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SECONDS.wanted}")
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SECONDS.description}")
     return number
 
 
 def folder(text: str) -> Path:
     if not FOLDER.accepts(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not {FOLDER.wanted}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {FOLDER.description}")
     return Path(text)
 
 

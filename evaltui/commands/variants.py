@@ -1,4 +1,4 @@
-"""Which variants of an agent a command runs, and the agent as each of them has it."""
+"""The variants that a command runs, and the agent with each of them."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.parent.starting import VariantError
 
 
-def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
-    """The variants of the options, in their order; none where none is asked for. Raises UsageError."""
-    found: dict[str, Variant] = {}
+def variants_of_options(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
+    """The variants that the options name, in their order; empty without `--variant`. Raises UsageError."""
+    by_name: dict[str, Variant] = {}
     for variant in _variants(options, settings):
-        if found.setdefault(variant.name, variant) != variant:
+        if by_name.setdefault(variant.name, variant) != variant:
             raise UsageError(f"--variant: two different variants are named {variant.name}")
-    if found and (options.url or options.watch):
+    if by_name and (options.url or options.watch):
         what = "an agent behind a network cannot be changed from here" if options.url else "not with --watch"
         raise UsageError(f"--variant: {what}")
-    if found and (options.resume or options.retry_errors):
+    if by_name and (options.resume or options.retry_errors):
         raise UsageError("--variant: a run that is resumed keeps its own; leave out --variant")
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
 def _variants(options: argparse.Namespace, settings: RunSettings) -> Iterator[Variant]:
     folder = settings.file.parent if settings.file else Path()
-    known = {
+    defined = {
         name: with_places(variant, options.agent_dir, folder) for name, variant in settings.variants.items()
     }
     for text in options.variant:
         if text == EVERY:
-            if not known:
+            if not defined:
                 raise UsageError(f"--variant {EVERY}: [tool.evaltui.variants] of pyproject.toml has none")
-            yield known.get(BASE, Variant(BASE))
-            yield from known.values()
+            yield defined.get(BASE, Variant(BASE))
+            yield from defined.values()
             continue
         try:
-            variant = variant_of_text(text, known)
+            variant = variant_of_text(text, defined)
         except VariantTextError as error:
             raise UsageError(f"--variant: {error}") from error
-        yield variant if known.get(text) == variant else with_places(variant, options.agent_dir, Path())
+        yield variant if defined.get(text) == variant else with_places(variant, options.agent_dir, Path())
 
 
 @contextmanager
 def with_variant(
     options: argparse.Namespace, agent: AgentAddress, variant: Variant | None
 ) -> Iterator[AgentAddress]:
-    """The agent as the variant has it, while it is run. Raises UsageError."""
+    """The agent with the variant, while it is run. Raises UsageError."""
     if variant is None:
         yield agent
         return
@@ -72,7 +72,7 @@ def _refused(variant: Variant, why: object) -> str:
 
 @contextmanager
 def refusing_variant(agent: AgentAddress) -> Iterator[None]:
-    """Makes a UsageError of a variant that does not fit its agent."""
+    """Turns the error of a variant that does not fit its agent into a UsageError."""
     try:
         yield
     except VariantError as error:

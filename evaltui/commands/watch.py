@@ -1,4 +1,4 @@
-"""`evaltui run --watch`: every save is followed by what it changes, line by line, until Ctrl-C."""
+"""`evaltui run --watch`: runs the affected cases after each save, until ctrl+c."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
 
 
 async def watch(options: argparse.Namespace) -> int:
-    """Run what is selected, then whatever a save concerns; ends only when it is interrupted.
+    """Run the selected cases, then after each save the cases that it affects, until interrupted.
 
     Raises UsageError and SelectionError. The exit code is for where the system cannot watch the files.
     """
@@ -59,12 +59,12 @@ async def watch(options: argparse.Namespace) -> int:
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
     chosen = chosen_cases(options)
-    given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
-    # Wrong ones are told of before anything begins.
+    paths = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
+    # Wrong settings are reported before the run starts.
     settings_of(options)
     agent = agent_to_run(options)
     find_python = partial(look_for_interpreter, agent.folder, options.python)
-    workbench = Workbench(agent, given, vars(options), options.config, find_python=find_python)
+    workbench = Workbench(agent, paths, vars(options), options.config, find_python=find_python)
     if options.runs is not None:
         workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
     try:
@@ -121,7 +121,7 @@ class _Lines:
         return case.path in self._chosen and (ids is None or case.eval_id in ids)
 
     def _entered(self) -> None:
-        """The enter key, or the end of what can be typed."""
+        """Waits for the enter key, or for the end of the input."""
         if not _typed_line():
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._end(INTERRUPTED)
@@ -198,7 +198,7 @@ class _Lines:
                 yield from self._sum(took)
 
     def _verdicts(self) -> Iterator[Line]:
-        """What was run, or comes out otherwise, since this was asked last."""
+        """Lines for the cases that ran, or whose outcome changed, since the last call."""
         new = []
         for path in self._workbench.outcomes.results.paths():
             for case, scored in self._workbench.outcomes.results.of(path):
@@ -218,7 +218,7 @@ class _Lines:
         yield from self._stale()
 
     def _stale(self) -> Iterator[Line]:
-        """How many results are of an earlier state, and not renewed by themselves."""
+        """The number of stale results that are not renewed by themselves."""
         waiting = self._workbench.watch.waiting()
         if waiting.cases:
             many = f"{show_number(len(waiting.cases))} stale"

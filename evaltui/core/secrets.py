@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import re
@@ -86,6 +87,8 @@ class Secrets:
     stays as it is.
     """
 
+    _masks_shapes = True
+
     def __init__(self, *environments: Mapping[str, str], named: Collection[str] = ()) -> None:
         self._names_by_value = {
             value: name
@@ -123,6 +126,13 @@ class Secrets:
     def _letters(self) -> frozenset[str]:
         return frozenset(chain.from_iterable(self._spellings))
 
+    @cached_property
+    def named(self) -> Secrets:
+        """Masks only what `masked` replaces by a name of its own: one `<key>` is like another."""
+        named = copy.copy(self)
+        named._masks_shapes = False
+        return named
+
     def has_marks(self, text: str) -> bool:
         """Whether something may have been masked in a text."""
         return "<" in text and self._marks.search(text) is not None
@@ -131,7 +141,7 @@ class Secrets:
         """The text itself where it holds no secret."""
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
-        if _has_sign(text):
+        if self._masks_shapes and _has_sign(text):
             text = _SHAPES.sub(_instead, text)
         return text
 

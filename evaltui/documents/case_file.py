@@ -49,7 +49,7 @@ class CaseFile(Protocol):
 
     @property
     def cases(self) -> tuple[StoredCase, ...]:
-        """None where it is no eval set."""
+        """The cases; empty for a file that is no eval set."""
         ...
 
     def read(self, text: str) -> CaseFile:
@@ -84,7 +84,7 @@ class CaseFile(Protocol):
 
 @dataclass(frozen=True)
 class Hunk:
-    """Chunks from an index on that were replaced by others."""
+    """A run of chunks, from an index on, that others replace."""
 
     index: int
     before: tuple[Chunk, ...]
@@ -93,9 +93,9 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Change:
-    """The chunks that one document has in place of those of another.
+    """The difference between two documents, as replaced chunks.
 
-    Of documents that are not cut alike, `whole` has both, and `hunks` is empty.
+    Where the documents are not cut alike, `whole` holds both, and `hunks` is empty.
     """
 
     frames: tuple[CaseFile, CaseFile]
@@ -140,7 +140,7 @@ def _texts(chunks: Iterable[Chunk]) -> list[tuple[str, str]]:
 
 
 def _hunks(before: Sequence[Chunk], after: Sequence[Chunk]) -> Iterator[Hunk]:
-    """One for each chunk that differs; where there are more or fewer now, one for all from the first on."""
+    """The hunks: one for each chunk that differs; after additions or removals one for the whole stretch."""
     if len(before) == len(after):
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             if not is_same(old, new):
@@ -150,5 +150,5 @@ def _hunks(before: Sequence[Chunk], after: Sequence[Chunk]) -> Iterator[Hunk]:
     yield Hunk(head, tuple(before[head : len(before) - tail]), tuple(after[head : len(after) - tail]))
 
 
-def is_same(one: Chunk, other: Chunk) -> bool:
-    return one is other or (one.lead == other.lead and one.case.text == other.case.text)
+def is_same(first: Chunk, second: Chunk) -> bool:
+    return first is second or (first.lead == second.lead and first.case.text == second.case.text)

@@ -55,11 +55,11 @@ class JsonDocument:
 
     @property
     def text(self) -> str:
-        """Put together anew each time; of a big document, in some milliseconds."""
+        """The whole text, joined anew each time; some milliseconds for a big document."""
         return "".join(self.parts())
 
     def parts(self) -> Iterator[str]:
-        """The texts that make this one."""
+        """The pieces of the text, in order."""
         yield self.head
         for chunk in self.chunks:
             yield chunk.lead
@@ -156,14 +156,14 @@ class JsonDocument:
         number = self._case_at(path)
         if number is None:
             text = self.frame
-            position = parse_nodes(text).deepest_way(path)[-1].begin
+            position = parse_nodes(text).deepest_way(path)[-1].item_start
             lines = text.count("\n", 0, position) + 1
             if self.key is not None and position >= len(self.head):
                 lines += sum(lead.count("\n") + case.lines for lead, case in self.chunks)
             return lines
         text = self.chunks[number].case.text
-        begin = parse_nodes(text).deepest_way(path[2:])[-1].begin
-        return self.lines_of_cases[number] + text.count("\n", 0, begin)
+        start = parse_nodes(text).deepest_way(path[2:])[-1].item_start
+        return self.lines_of_cases[number] + text.count("\n", 0, start)
 
     def text_at(self, path: JsonPath) -> str:
         """The text of a value. Raises EditError where there is nothing at the path."""
@@ -177,7 +177,7 @@ class JsonDocument:
             raise EditError(error.message, (*path[:2], *error.path)) from None
 
     def _case_at(self, path: JsonPath) -> int | None:
-        """Which case a path leads into; None where into none of them."""
+        """The index of the case that a path leads into; None for any other path."""
         if self.key is None or len(path) < 2 or path[0] != self.key:
             return None
         number = path[1]
@@ -188,12 +188,12 @@ _Parts = tuple[str, tuple[Chunk, ...], str, str, Any]
 
 
 def _cut(text: str, like: Sequence[Chunk]) -> _Parts | None:
-    """None where the text has no list of cases, or several. Raises ValueError where it is not JSON."""
+    """The parts of a text with one list of cases; None for other JSON. Raises ValueError for no JSON."""
     opening = _list_of_cases(text)
     if opening is None:
         return None
     key, start = opening
-    known = _Known(like)
+    reusable = _ReusableChunks(like)
     chunks: list[Chunk] = []
     # Ten thousand leads are two texts.
     shared: dict[str, str] = {}
@@ -204,7 +204,7 @@ def _cut(text: str, like: Sequence[Chunk]) -> _Parts | None:
                 raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
             position = skip_space(text, position + 1)
         lead = text[end:position]
-        chunk = known.at(shared.setdefault(lead, lead), text, position)
+        chunk = reusable.at(shared.setdefault(lead, lead), text, position)
         end = position + len(chunk.case.text)
         chunks.append(chunk)
         position = skip_space(text, end)
@@ -238,7 +238,7 @@ def _list_of_cases(text: str) -> tuple[str, int] | None:
     return None
 
 
-class _Known:
+class _ReusableChunks:
     """Chunks that a text may have again, most often in the same order."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
@@ -275,7 +275,7 @@ class _Editor:
         self._chunks = list(document.chunks)
 
     def document(self) -> JsonDocument:
-        """The document as it is now."""
+        """The document with all edits so far."""
         return self._frame.with_chunks(self._chunks)
 
     def perform(self, edit: Edit) -> None:

@@ -36,7 +36,7 @@ class Put:
 
 @dataclass(frozen=True)
 class PutText:
-    """As Put, with JSON text that is taken over verbatim, without the white space around it."""
+    """Puts a value as JSON text, which is inserted verbatim without the white space around it."""
 
     path: JsonPath
     text: str
@@ -87,7 +87,7 @@ Edit = Put | PutText | Insert | Remove | Move | Duplicate | Rename
 
 
 def at_path(data: Any, path: JsonPath) -> Any:
-    """What JSON data has at a path. Raises EditError where it has nothing there."""
+    """The value at a path of JSON data. Raises EditError where there is none."""
     for depth, step in enumerate(path):
         if not has_step(data, step):
             raise missing(path[: depth + 1])
@@ -194,10 +194,10 @@ def _are_equal(value: Any, other: Any, keys: Callable[[dict[str, Any]], Any]) ->
 
 
 def common_ends(
-    one: Sequence[Any], other: Sequence[Any], equal: Callable[[Any, Any], bool] = operator.eq
+    first: Sequence[Any], second: Sequence[Any], equal: Callable[[Any, Any], bool] = operator.eq
 ) -> tuple[int, int]:
     """How many items two sequences begin with in common, and how many of the rest they end with."""
-    shorter = min(len(one), len(other))
-    head = next((at for at in range(shorter) if not equal(one[at], other[at])), shorter)
+    shorter = min(len(first), len(second))
+    head = next((at for at in range(shorter) if not equal(first[at], second[at])), shorter)
     rest = range(1, shorter - head + 1)
-    return head, next((at - 1 for at in rest if not equal(one[-at], other[-at])), shorter - head)
+    return head, next((at - 1 for at in rest if not equal(first[-at], second[-at])), shorter - head)

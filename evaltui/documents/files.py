@@ -1,4 +1,4 @@
-"""Files that get all of their new content or none of it."""
+"""Atomic writing of files: all of the new content or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OLD = 3600.0
 
 @contextmanager
 def locked(paths: Sequence[Path]) -> Iterator[None]:
-    """Keeps other processes of this user from saving files meanwhile. Raises OSError.
+    """Locks files against saving by other processes of this user. Raises OSError.
 
     The locks are in the user's cache, so that nothing is left beside the files.
     """
@@ -61,7 +61,7 @@ def _lock_folder() -> Path:
 
 
 def target_of(path: Path) -> Path:
-    """Of a symbolic link the file that it leads to."""
+    """The file that a path means, behind symbolic links."""
     return Path(os.path.realpath(path))
 
 
@@ -123,7 +123,7 @@ def replace_all(contents: dict[Path, bytes], compare: Callable[[Path], None] = l
     replaced: dict[Path, bytes | None] = {}
     try:
         for path, data in contents.items():
-            temporaries[target_of(path)] = _written_beside(target_of(path), data)
+            temporaries[target_of(path)] = _temporary_copy(target_of(path), data)
         for path, (target, temporary) in zip(contents, temporaries.items(), strict=True):
             before = read_regular(target) if target.exists() else None
             compare(path)
@@ -131,7 +131,7 @@ def replace_all(contents: dict[Path, bytes], compare: Callable[[Path], None] = l
             replaced[path] = before
     except BaseException:
         for path, before in replaced.items():
-            _take_back(target_of(path), contents[path], before)
+            _restore(target_of(path), contents[path], before)
         raise
     finally:
         for temporary in temporaries.values():
@@ -160,21 +160,21 @@ def _replace(temporary: Path, target: Path) -> None:
         raise OSError(error.errno, message) from error
 
 
-def _take_back(target: Path, written: bytes, before: bytes | None) -> None:
-    """As it was before, unless others have changed it since."""
+def _restore(target: Path, written: bytes, before: bytes | None) -> None:
+    """Restores the earlier content of a file, unless it was changed since."""
     with suppress(OSError):
         if read_regular(target) != written:
             return
         if before is None:
             target.unlink()
         else:
-            _written_beside(target, before).replace(target)
+            _temporary_copy(target, before).replace(target)
 
 
-def _written_beside(target: Path, data: bytes) -> Path:
-    """A file with this content, on the disk, in the folder of another one: from there a move is one step.
+def _temporary_copy(target: Path, data: bytes) -> Path:
+    """A temporary file with this content beside another file, synced, so that one move replaces it.
 
-    Raises OSError where the other cannot be replaced, with a sentence about it.
+    Raises OSError where the other file cannot be replaced, with a sentence about it.
     """
     temporary = target.with_name(f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}")
     like = target.stat() if target.exists() else None
@@ -202,7 +202,7 @@ def _written_beside(target: Path, data: bytes) -> Path:
 
 
 def make_alike(descriptor: int, like: os.stat_result) -> None:
-    """Owner and group as far as one may give them, and the mode."""
+    """Copies owner and group, as far as permitted, and the mode."""
     own = os.fstat(descriptor)
     if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
         try:
@@ -214,7 +214,7 @@ def make_alike(descriptor: int, like: os.stat_result) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring to the disk that a file in it was replaced; not every file system can do that to a folder."""
+    """Syncs the folder of a replaced file; not every file system supports that."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -8,10 +8,10 @@ from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
 
 ADAPTERS: list[Callable[[str, CaseFile | None], CaseFile | None]] = []
-"""Each gives a text as a file of its format, None for any other; chunks of the second file are shared."""
+"""Readers of other formats: None for a text of another one; chunks of the second file are shared."""
 
 
 def read_case_file(text: str, like: CaseFile | None = None) -> CaseFile:
-    """A text in the first format that reads it. Raises ValueError where it is no JSON either."""
+    """A text in the first format that reads it. Raises ValueError for a text in no format."""
     files = (adapter(text, like) for adapter in ADAPTERS)
     return next((file for file in files if file is not None), None) or JsonDocument(text, like)

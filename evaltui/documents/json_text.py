@@ -51,7 +51,7 @@ def decode(data: bytes) -> str | Problem:
 
 
 def parse(text: str) -> Any | Problem:
-    """The data of a JSON text, or what is wrong with its syntax. Of a key given twice the last one counts."""
+    """The data of a JSON text, or its syntax error. Of a duplicate key the last value counts."""
     try:
         return json.loads(text.removeprefix(BOM))
     except json.JSONDecodeError as error:
@@ -67,7 +67,7 @@ def parse(text: str) -> Any | Problem:
 
 def _syntax_problem(error: json.JSONDecodeError) -> Problem:
     text = error.doc
-    what, position = _what_is_wrong(text, error.pos, error.msg)
+    what, position = _syntax_error(text, error.pos, error.msg)
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return Problem.error((), f"not valid JSON: {what} (column {column})", line=line, rule=LintRule.NOT_JSON)
@@ -80,8 +80,8 @@ _LINT_FIX = "`evaltui lint --fix FILE`"
 _COMMA = f"a comma before the closing bracket; {_LINT_FIX} removes it"
 
 
-def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
-    """A sentence, and where the mistake is: not always where the parser stumbled over it."""
+def _syntax_error(text: str, position: int, message: str) -> tuple[str, int]:
+    """A sentence on a syntax error, and its position, which may be before the parser's."""
     if not text.strip():
         return "the file is empty", 0
     if message.startswith("Unterminated string"):
@@ -203,10 +203,10 @@ def lines_of(text: str, paths: Iterable[JsonPath]) -> dict[JsonPath, int]:
     if not paths:
         return {}
     root = parse_nodes(text)
-    positions = dict.fromkeys(paths, root.begin)
+    positions = dict.fromkeys(paths, root.item_start)
     # Near Python's recursion limit a text may parse and yet be too deep a few calls further down.
     with suppress(RecursionError):
-        positions = {path: root.deepest_way(path)[-1].begin for path in paths}
+        positions = {path: root.deepest_way(path)[-1].item_start for path in paths}
     lines: dict[int, int] = {}
     line, counted = 1, 0
     for position in sorted(set(positions.values())):

@@ -17,7 +17,7 @@ _MOST_COMPARISONS = 1_000_000
 
 @dataclass(frozen=True)
 class LineChange:
-    """A line that goes (`-`, its number as it was), or comes (`+`, its number as it will be), from 1 on."""
+    """A removed line (`-`, with its old number) or an added line (`+`, with its new number), from 1."""
 
     op: Literal["-", "+"]
     number: int
@@ -25,14 +25,14 @@ class LineChange:
 
 
 class _Region(NamedTuple):
-    """A stretch of characters of the old text, and the one of the new text in its place."""
+    """A stretch of characters of the old text, and its replacement in the new text."""
 
     old: tuple[int, int]
     new: tuple[int, int]
 
 
 def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
-    """The lines that differ, from the first on; of each place those that go come first."""
+    """The lines that differ, in order; in each place the removed lines come first."""
     old, new = before.text, after.text
     if old == new:
         return ()
@@ -42,11 +42,11 @@ def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
         old_line += old.count("\n", old_at, region.old[0])
         new_line += new.count("\n", new_at, region.new[0])
         old_at, new_at = region.old[0], region.new[0]
-        gone, come = _lines(old, region.old), _lines(new, region.new)
-        head, tail = common_ends(gone, come)
-        gone, come = gone[head : len(gone) - tail], come[head : len(come) - tail]
-        changes += [LineChange("-", old_line + head + at, line) for at, line in enumerate(gone)]
-        changes += [LineChange("+", new_line + head + at, line) for at, line in enumerate(come)]
+        removed, added = _lines(old, region.old), _lines(new, region.new)
+        head, tail = common_ends(removed, added)
+        removed, added = removed[head : len(removed) - tail], added[head : len(added) - tail]
+        changes += [LineChange("-", old_line + head + at, line) for at, line in enumerate(removed)]
+        changes += [LineChange("+", new_line + head + at, line) for at, line in enumerate(added)]
     return tuple(changes)
 
 
@@ -63,23 +63,23 @@ def _regions_of_texts(before: str, after: str) -> Iterator[_Region]:
 
 
 def _regions(old: Node, new: Node) -> Iterator[_Region]:
-    """The stretches of two values that may differ, in order: between items that both have, and in these."""
+    """The stretches of two values that may differ, in order: between their common items and inside them."""
     if old.own_text == new.own_text:
         return
     if old.text[old.start] != new.text[new.start] or not (old.children and new.children):
         yield _Region((old.start, old.end), (new.start, new.end))
         return
     ends = old.start + 1, new.start + 1
-    for one, other in _pairs(old.children, new.children):
-        yield _Region((ends[0], one.begin), (ends[1], other.begin))
-        yield _Region((one.begin, one.start), (other.begin, other.start))
-        yield from _regions(one, other)
-        ends = one.end, other.end
+    for old_child, new_child in _pairs(old.children, new.children):
+        yield _Region((ends[0], old_child.item_start), (ends[1], new_child.item_start))
+        yield _Region((old_child.item_start, old_child.start), (new_child.item_start, new_child.start))
+        yield from _regions(old_child, new_child)
+        ends = old_child.end, new_child.end
     yield _Region((ends[0], old.end), (ends[1], new.end))
 
 
 def _pairs(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
-    """The items that are the same on both sides, members by key, elements by text or else by place."""
+    """The pairs of items on both sides, members by key, elements by text or else by index."""
     labels = [[node.own_text if node.key is None else node.key for node in nodes] for nodes in (old, new)]
     for tag, i, i_end, j, j_end in _opcodes(*labels):
         if tag == "equal" or (tag == "replace" and old[0].key is None and i_end - i == j_end - j):
@@ -87,7 +87,7 @@ def _pairs(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Nod
 
 
 def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """As those of difflib, which is asked of the items between those that both begin and end with alone."""
+    """The opcodes of difflib, which compares only the items between the common start and the common end."""
     head, tail = common_ends(old, new)
     old_end, new_end = len(old) - tail, len(new) - tail
     yield "equal", 0, head, 0, head

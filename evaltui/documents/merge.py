@@ -22,12 +22,12 @@ _MERGED_INSIDE = frozenset(
 
 
 class UnmergeableError(Exception):
-    """Why a version can only be taken as a whole."""
+    """Why two versions cannot be merged in parts."""
 
 
 @dataclass(frozen=True)
 class Clash:
-    """What both sides changed differently: a case by its eval_id, a member by its path, an order by its list.
+    """A conflict: a case, a member or an order that both sides changed differently.
 
     The texts are JSON; None where a side does not have it.
     """
@@ -40,7 +40,7 @@ class Clash:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Changes that cannot be merged without a choice. With a `reason` the files can only be chosen whole."""
+    """Changes that cannot be merged without a choice; with a `reason` only a whole file can be chosen."""
 
     cases: tuple[Clash, ...] = ()
     members: tuple[Clash, ...] = ()
@@ -50,7 +50,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Choices:
-    """The side that is kept of what both changed, by the names of the clashes."""
+    """The side to keep for each clash, by its name."""
 
     cases: Mapping[str, Side] = field(default_factory=dict)
     members: Mapping[str, Side] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class _Merging:
     def _side(
         self, name: str, versions: Sequence[_Version], choices: Mapping[str, Side], clashes: list[Clash]
     ) -> Side:
-        """The side that changed something, or is chosen; where that is to be asked, there is a clash."""
+        """The side that changed something, or that was chosen; a change on both sides adds a clash."""
         base, mine, theirs = versions
         if theirs.text == base.text:
             return "mine"
@@ -201,11 +201,11 @@ class _Merging:
 
     def _merged_cases(self) -> CaseFile:
         """Theirs with the cases of mine that were changed, added, removed and moved."""
-        found = [{case.eval_id: case for case in document.cases} for document in self._documents]
+        cases_by_id = [{case.eval_id: case for case in document.cases} for document in self._documents]
         changed: dict[str, list[_Version]] = {}
         gone: set[str] = set()
-        for name in dict.fromkeys(name for cases in found for name in cases):
-            cases = [of_version.get(name) for of_version in found]
+        for name in dict.fromkeys(name for cases in cases_by_id for name in cases):
+            cases = [of_version.get(name) for of_version in cases_by_id]
             if cases[0] is cases[1] is cases[2]:
                 # As most of ten thousand cases.
                 continue
@@ -215,7 +215,7 @@ class _Merging:
                 gone.add(name)
             if side == "mine":
                 changed[name] = versions
-        key, names = self._documents[2].key or CASES, list(found[2])
+        key, names = self._documents[2].key or CASES, list(cases_by_id[2])
         edits: list[Edit] = [
             Put((key, number), changed[name][1].value)
             for number, name in enumerate(names)
@@ -224,7 +224,7 @@ class _Merging:
         edits += [Remove((key, number)) for number in reversed(range(len(names))) if names[number] in gone]
         document = self._documents[2].edited(edits)
         left = dict(zip([name for name in names if name not in gone], document.cases, strict=True))
-        order = self._order([[name for name in of_version if name not in gone] for of_version in found])
+        order = self._order([[name for name in of_version if name not in gone] for of_version in cases_by_id])
         document = document.edited(
             Insert((key,), number, changed[name][1].value)
             for number, name in enumerate(order)
@@ -232,13 +232,13 @@ class _Merging:
         )
         # Cases of mine as they are written there.
         mine = (name for name in changed if name not in gone and not _is_respelt(changed[name]))
-        left |= {name: found[1][name] for name in mine}
+        left |= {name: cases_by_id[1][name] for name in mine}
         return document.with_chunks(
             Chunk(chunk.lead, left[name]) for chunk, name in zip(document.chunks, order, strict=True)
         )
 
     def _order(self, sides: Sequence[Sequence[str]]) -> list[str]:
-        """The names of the cases that are left, in the order of the side that moved some."""
+        """The order of the remaining cases, from the side that moved some."""
         common = set.intersection(*map(set, sides))
         base, mine, theirs = ([name for name in side if name in common] for side in sides)
         order = theirs
@@ -255,7 +255,7 @@ class _Merging:
 
 
 def _edits(path: JsonPath, versions: Sequence[_Version]) -> list[Edit]:
-    """The edits that put mine in the place of theirs.
+    """The edits that put mine in place of theirs: its text, or its value where theirs is respelt only.
 
     Where theirs only looks different from the base, the text of mine would not fit there, its value does.
     """
@@ -268,12 +268,12 @@ def _edits(path: JsonPath, versions: Sequence[_Version]) -> list[Edit]:
 
 
 def _is_respelt(versions: Sequence[_Version]) -> bool:
-    """Whether theirs only looks different from the base."""
+    """Whether theirs differs from the base in spelling only."""
     base, _, theirs = versions
     return theirs.text is not None and theirs.text != base.text and theirs.is_same(base)
 
 
-def _with_added(order: Sequence[str], side: Sequence[str], wanted: Collection[str]) -> list[str]:
+def _with_added(order: Sequence[str], side: Sequence[str], names: Collection[str]) -> list[str]:
     """An order with further names of one side, each after the one that it follows there."""
     present = set(order)
     after: dict[str | None, list[str]] = {}
@@ -281,7 +281,7 @@ def _with_added(order: Sequence[str], side: Sequence[str], wanted: Collection[st
     for name in side:
         if name in present:
             before = name
-        elif name in wanted:
+        elif name in names:
             after.setdefault(before, []).append(name)
     added = list(after.get(None, ()))
     for name in order:

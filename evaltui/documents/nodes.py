@@ -19,7 +19,7 @@ decode_at = json.JSONDecoder().raw_decode
 
 
 def skip_space(text: str, position: int) -> int:
-    """The next position that has no white space of JSON."""
+    """The position of the next character that is no white space of JSON."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
@@ -27,14 +27,14 @@ def skip_space(text: str, position: int) -> int:
 class Node:
     """A value in a text, from `start` to before `end`."""
 
-    def __init__(self, text: str, start: int, end: int, key: str | None = None, begin: int = -1) -> None:
+    def __init__(self, text: str, start: int, end: int, key: str | None = None, item_start: int = -1) -> None:
         self.text = text
         self.start = start
         self.end = end
         self.key = key
         """None for an element and for the document."""
-        self.begin = start if begin < 0 else begin
-        """Of a member where its key begins, else `start`."""
+        self.item_start = start if item_start < 0 else item_start
+        """Start of the key of a member; for an element and the document the same as `start`."""
 
     @cached_property
     def value(self) -> Any:
@@ -61,23 +61,23 @@ class Node:
         while position < closing:
             if children:
                 position = skip_space(text, position + 1)
-            begin, key = position, None
+            item_start, key = position, None
             if text[self.start] == "{":
-                key, position = decode_at(text, begin)
+                key, position = decode_at(text, item_start)
                 position = skip_space(text, skip_space(text, position) + 1)
             end = decode_at(text, position)[1]
-            children.append(Node(text, position, end, key, begin))
+            children.append(Node(text, position, end, key, item_start))
             position = skip_space(text, end)
         return children
 
     def index_of(self, step: str | int) -> int | None:
-        """Which of the children a step of a path leads to, of a repeated key the last; None: to none."""
+        """The index of the child at a step of a path, the last one of a repeated key; None without one."""
         if isinstance(step, int):
             return step if self.text[self.start] == "[" and 0 <= step < len(self.children) else None
         return max((index for index, child in enumerate(self.children) if child.key == step), default=None)
 
     def child(self, step: str | int) -> Node | None:
-        """The value that a step of a path leads to; None: to none."""
+        """The child at a step of a path; None without such a child."""
         index = self.index_of(step)
         return None if index is None else self.children[index]
 

@@ -35,9 +35,9 @@ class Outside:
     fingerprint: Fingerprint | None
     """None where it was deleted."""
     document: CaseFile | None
-    """None where the text is no JSON, and where there is none."""
+    """The document on disk; None where the text is no JSON, and where there is none."""
     not_json: str | None = None
-    """The text where it is no JSON."""
+    """The text on disk where it is no JSON."""
 
     @property
     def text(self) -> str | None:
@@ -46,13 +46,13 @@ class Outside:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is an object; a text that is none may be half of one."""
+        """Whether its JSON is an object; a text that is no JSON may be half of one."""
         return self.document is not None and isinstance(self.document.value, dict)
 
 
 @dataclass(frozen=True, eq=False)
 class FileConflict:
-    """A file that was changed here and outside in ways that only the user can decide between."""
+    """A file whose changes here and outside only the user can decide between."""
 
     path: Path
     conflict: Conflict
@@ -61,7 +61,7 @@ class FileConflict:
 
     @property
     def was_deleted(self) -> bool:
-        """Whether there is no such file any more."""
+        """Whether the file was deleted."""
         return self.outside.fingerprint is None
 
     @property
@@ -87,15 +87,15 @@ class OpenFile:
         """`on_disk` is None for a new file. `folder` is the agent's."""
         self.path = path
         self.document = document
-        """The file as it is here."""
+        """The document with the edits."""
         self.fingerprint = on_disk
-        """Of the file on disk as far as is known; None for a new file."""
+        """Fingerprint of the file on disk when it was last read or written; None for a new file."""
         self.saved = document if on_disk is not None else None
-        """The file on disk as far as is known; None for a new file, and where it is no JSON."""
+        """The file on disk when it was last read or written; None for a new file, and where it is no JSON."""
         self.is_being_written = False
         """Whether the file on disk is about to be another text, so that nothing counts as saved."""
         self.deleted = False
-        """Whether it is gone or unreadable on disk, with nothing unsaved in it."""
+        """Whether it is gone or unreadable on disk, without unsaved changes."""
         self.is_config = _is_config(path, document.value)
         """Whether it is a config and no eval set."""
         self.recovery: RecoveryFile | None = None
@@ -114,12 +114,12 @@ class OpenFile:
 
     @property
     def dirty(self) -> bool:
-        """Whether it was edited since it was saved, and that was not undone."""
+        """Whether it has edits that are neither saved nor undone."""
         return not self.deleted and (self.is_being_written or self.document is not self._clean)
 
     @property
     def base(self) -> CaseFile:
-        """The document that this one and the one on disk both come from."""
+        """The document that the edited one and the one on disk have in common."""
         return self.saved or JsonDocument("{}" if self.is_config else f'{{"{CASES}": []}}')
 
     @property
@@ -128,7 +128,7 @@ class OpenFile:
         return self._recovery_problem if self.dirty or self._draft else ""
 
     def dirty_cases(self) -> frozenset[str]:
-        """The ids of the cases that are not on disk as they are here."""
+        """The ids of the cases with unsaved changes."""
         if not self.dirty:
             return frozenset()
         before = self.saved.cases if self.saved else ()
@@ -138,7 +138,7 @@ class OpenFile:
         return frozenset(case.eval_id for case in changed if _differs(saved.get(case.eval_id), case))
 
     def snapshot(self) -> OpenFile:
-        """The file as it is now, to be looked at in a thread."""
+        """The file as it is now, to be read in a thread."""
         return copy(self)
 
     # Changes
@@ -148,13 +148,13 @@ class OpenFile:
         return self._clean if self._clean and document.has_text_of(self._clean) else document
 
     def change(self, document: CaseFile, label: str) -> None:
-        """Make the document another one by an edit, and write it to the recovery file."""
+        """Applies an edit, and writes the new document to the recovery file."""
         self.document = document
         self._labels.append(label)
         self._write_recovery()
 
     def rebase(self, new: CaseFile, outside: Outside) -> None:
-        """Go on with a document that was merged with the one on disk. It is no step: undo leaves it alone."""
+        """Replaces the document by a merged one, without an undo step."""
         self.deleted = False
         self.fingerprint = outside.fingerprint
         self.saved = self._clean = outside.document
@@ -162,7 +162,7 @@ class OpenFile:
         self._renew_recovery()
 
     def was_saved(self, written: OpenFile, on_disk: Fingerprint) -> None:
-        """The file as it was when it was `written` is on disk; later changes are unsaved."""
+        """Records the `written` document as the one on disk; later changes are unsaved."""
         self.fingerprint = on_disk
         self.saved = self._clean = written.document
         self._labels = [_EARLIER]
@@ -171,28 +171,28 @@ class OpenFile:
             self._labels = []
 
     def keep_deleted_outside(self) -> None:
-        """It is a new file from now on."""
+        """Makes it a new file."""
         self.fingerprint, self.saved, self._clean = None, None, None
 
     def leave_deleted(self) -> None:
-        """It stays deleted, with its unsaved changes."""
+        """Leaves the file deleted, with its unsaved changes."""
         self.end_recovery()
         self.leave_unreadable()
 
     def leave_unreadable(self) -> None:
-        """Its content counts no more until it can be read again; a typed text stays in the recovery file."""
+        """Ignores the content until it can be read again; a typed text stays in the recovery file."""
         self.fingerprint, self.saved, self.deleted = None, None, True
 
     # The recovery file
 
     def write_draft(self, draft: Draft | None) -> None:
-        """Writes what is typed and not in the file to the recovery file; None for nothing."""
+        """Writes a typed text that is not in the file to the recovery file; None removes it."""
         if draft != self._draft:
             self._draft = draft
             self._write_recovery()
 
     def _write_recovery(self) -> None:
-        """An error must not stop anybody's work: it is in `recovery_problem`."""
+        """Writes the recovery file; an error goes to `recovery_problem`, so that work can go on."""
         if not self.dirty and not self._draft:
             self.end_recovery()
             return
@@ -207,7 +207,7 @@ class OpenFile:
             self._recovery_problem = ""
 
     def _renew_recovery(self) -> None:
-        """Begin again after the file on disk has changed. The old one stays until the new one is there."""
+        """Starts a new recovery file after the file on disk has changed; the old one stays until then."""
         old, self.recovery = self.recovery, None
         self._write_recovery()
         if old is not None:
@@ -215,7 +215,7 @@ class OpenFile:
                 old.discard()
 
     def end_recovery(self) -> None:
-        """Nothing is to be recovered."""
+        """Removes the recovery file."""
         self._labels = []
         if self.recovery is not None:
             with suppress(OSError):
@@ -224,8 +224,8 @@ class OpenFile:
 
     # Changes by others. These take time, and may be called in a thread on a snapshot.
 
-    def look(self) -> Outside | None:
-        """The file on disk, None where that is known. Raises OSError, EvalSetError."""
+    def outside_change(self) -> Outside | None:
+        """The file on disk; None where it has not changed since. Raises OSError, EvalSetError."""
         try:
             source = read_source(self.path)
         except FileNotFoundError:
@@ -235,7 +235,7 @@ class OpenFile:
         return self.outside(source.text, source.fingerprint)
 
     def outside(self, text: str | None, on_disk: Fingerprint | None) -> Outside:
-        """A text that is on disk; None for none."""
+        """The version of a file with a text on disk; None for none."""
         if text is None:
             return Outside(None, None)
         try:
@@ -289,7 +289,7 @@ def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
 
 
 def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerprint | None]:
-    """A file to be edited, as a whole where it is no JSON; one that does not exist is `new_text`, if given.
+    """A file to be edited; one that is no JSON is a single chunk; a missing one gets `new_text`, if any.
 
     Raises OSError, and EvalSetError for a file that is no text.
     """
@@ -315,7 +315,7 @@ def unusable(path: Path, text: str) -> EvalSetError:
 
 
 def write_together(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
-    """Writes all of the files or none; their fingerprints, or the version of one that was changed outside."""
+    """Writes all of the files or none; returns their fingerprints, or a version changed outside."""
     try:
         writes = [Write(file.path, file.document.text, file.fingerprint) for file in files]
         return [source.fingerprint for source in save_together(writes)]

@@ -1,4 +1,4 @@
-"""`.evaltui` in an agent's folder: for its user alone, kept out of git, and never where a link leads."""
+"""The folder `.evaltui` of an agent: private to its user, ignored by git, never behind a link."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def refuse_link(path: Path) -> None:
 
 
 def keep_out_of_git(folder: Path) -> None:
-    """Have git pass over a folder, unless it has a `.gitignore`. Raises OSError."""
+    """Makes git ignore a folder, unless it has a `.gitignore`. Raises OSError."""
     ignore = folder / ".gitignore"
     if not os.path.lexists(ignore):
         ignore.write_text("*\n", encoding="utf-8")

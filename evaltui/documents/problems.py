@@ -1,4 +1,4 @@
-"""Problems of the cases in a document: each case is validated once, and again when its text is another."""
+"""Problems of the cases in a document; each case is validated once, and again after a change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_case(case: StoredCase) -> None:
-    """Looks for problems of a case, unless that was done before."""
+    """Validates a case, unless that was done before."""
     if case.problems is None:
         from evaltui.core.model.validation import validate_case
 
@@ -29,7 +29,7 @@ def check_case(case: StoredCase) -> None:
 
 
 def check_new_cases(document: CaseFile, seen: Iterable[StoredCase]) -> None:
-    """Looks at the cases of a document that were not seen before, so that nobody waits for that later."""
+    """Validates the new cases of a document ahead of time."""
     there = set(seen)
     for case in document.cases:
         if case not in there:
@@ -40,7 +40,7 @@ def check_new_cases(document: CaseFile, seen: Iterable[StoredCase]) -> None:
 def validate_document(
     document: CaseFile, cases: Sequence[StoredCase]
 ) -> tuple[EvalSet | None, list[Problem]]:
-    """As `validate_eval_set`, a case at a time and with duplicate keys; the model of the set has no cases."""
+    """Validates an eval set case by case, with duplicate keys; returns a model of the set without cases."""
     from evaltui.core.model.validation import validate_set_level
 
     data = document.value

@@ -39,7 +39,7 @@ _BASE, _LOCK, _CHANGES = ".base", ".lock", ".json"
 
 @dataclass(frozen=True)
 class Draft:
-    """A text typed into a field of a case that the case does not have."""
+    """A typed text of a field that is not applied to the case."""
 
     case: str
     """Id of the case; "" for the text of the whole file."""
@@ -58,7 +58,7 @@ class RecoveryFile:
     def __init__(self, path: Path, header: dict[str, Any], base: CaseFile, lock: BaseFileLock) -> None:
         self.path = path
         self.lock = lock
-        """Held as long as the process lives, which no other sign tells as surely."""
+        """A lock that the process holds until it ends."""
         self._header = header
         self._base = base
 
@@ -107,13 +107,13 @@ class RecoveryFile:
         _write(self.path, json.dumps(stored, separators=(",", ":")))
 
     def discard(self) -> None:
-        """Remove it: the changes were saved or discarded."""
+        """Removes the recovery file of saved or discarded changes."""
         self.lock.release()
         _remove(self.path)
 
 
 def _write(path: Path, text: str) -> None:
-    """A kill leaves the old text or the new one; a power cut may leave neither."""
+    """Writes the changes; a kill leaves the old text or the new one, a power cut may leave neither."""
     new = path.with_suffix(".new")
     try:
         with open(new, "wb", opener=private) as file:
@@ -142,7 +142,7 @@ def _stored(change: Change) -> dict[str, Any]:
 
 
 def _restored(base: CaseFile, stored: dict[str, Any] | None) -> CaseFile:
-    """The document that a stored change makes of its base. Raises ValueError where it is damaged."""
+    """The document after a stored change of its base. Raises ValueError where the change is damaged."""
     if stored is None:
         return base
     if "text" in stored:
@@ -161,14 +161,14 @@ def _user_folder() -> Path:
 def _make_user_folder() -> Path:
     folder = _user_folder()
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
-    for one in (folder.parent, folder):
-        make_private_folder(one)
+    for part in (folder.parent, folder):
+        make_private_folder(part)
     return folder
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """The unsaved changes of a process that is gone. They stay until they are discarded."""
+    """The unsaved changes of a process that has ended; they stay until they are discarded."""
 
     file: Path
     """The recovery file, as JSON."""
@@ -177,13 +177,13 @@ class Recovered:
     name: str
     """The file as seen from the agent's folder, with `/`."""
     labels: tuple[str, ...]
-    """Those of the edits, in order; none where only a draft is left."""
+    """Labels of the edits, in order; empty where only a draft is left."""
     when: datetime
     """Time of the last edit or draft, in UTC."""
     fingerprint: Fingerprint | None
-    """Of the file when it was edited; None for a new one."""
+    """Fingerprint of the file when it was edited; None for a new file."""
     matches: bool
-    """Whether the file still is what was edited; else its present text can be merged with the edits."""
+    """Whether the file is unchanged since; else its present text can be merged with the edits."""
     draft: Draft | None = None
 
     def documents(self) -> tuple[CaseFile, CaseFile]:
@@ -192,12 +192,12 @@ class Recovered:
         return base, _restored(base, json.loads(self.file.read_bytes())["change"])
 
     def discard(self) -> None:
-        """Remove the recovery file: the changes were taken over or are not wanted."""
+        """Removes the recovery file."""
         _remove(self.file)
 
 
 def recoverable(folder: Path) -> list[Recovered]:
-    """The unsaved changes of the agent in a folder that processes left behind which are gone, oldest first.
+    """The unsaved changes in an agent's folder of processes that have ended, oldest first.
 
     Of the agent's own folder only those of files in it, and only recovery files of this user. Those with
     nothing to recover are removed: no draft, and changes that were saved just before the end.
@@ -212,7 +212,7 @@ def recoverable(folder: Path) -> list[Recovered]:
                 recovered = _read(folder, lock.with_suffix(_CHANGES))
                 if recovered is not None:
                     offered.append(recovered)
-    return sorted(offered, key=lambda one: one.file.name)
+    return sorted(offered, key=lambda entry: entry.file.name)
 
 
 def _read(folder: Path, file: Path) -> Recovered | None:

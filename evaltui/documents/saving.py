@@ -1,4 +1,4 @@
-"""Saving files that others may have changed since they were read: never over their work."""
+"""Saving files without overwriting changes from outside."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ChangedOutsideError(Exception):
 
 
 def fingerprint(text: str) -> Fingerprint:
-    """Of a text as a file in UTF-8 has it."""
+    """The fingerprint of a text that is stored in UTF-8."""
     return _fingerprint(text.encode())
 
 
@@ -50,7 +50,7 @@ def _fingerprint(data: bytes) -> Fingerprint:
 
 
 def fingerprint_of(path: Path) -> Fingerprint | None:
-    """Of the content of a file; None where it cannot be read."""
+    """The fingerprint of a file's content; None where it cannot be read."""
     try:
         return _fingerprint(read_regular(path))
     except OSError:
@@ -86,7 +86,7 @@ def save(path: Path, text: str, seen: Fingerprint | None) -> Source:
 
 
 def save_together(writes: Sequence[Write]) -> list[Source]:
-    """As `save`, of several files: all of them are written, or none."""
+    """Saves several files: all of them are written, or none. Raises what `save` raises."""
     with locked([write.path for write in writes]):
         return _saved(writes)
 
@@ -105,7 +105,7 @@ def _saved(writes: Sequence[Write]) -> list[Source]:
 
 
 def _has(write: Write, data: bytes) -> bool:
-    """Whether a file has the new content already. Raises ChangedOutsideError where it is not as seen."""
+    """Whether a file has the new content already. Raises ChangedOutsideError where it was changed since."""
     try:
         theirs = read_regular(write.path)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ from evaltui.documents.values import edits_between
 
 
 class Splice(NamedTuple):
-    """The text from `start` to before `end` becomes `new`."""
+    """The replacement of the text from `start` to before `end` by `new`."""
 
     start: int
     end: int
@@ -112,7 +112,7 @@ class _Splicing:
         )
 
     def _move(self, path: JsonPath, index: int, to: int) -> Iterator[Splice]:
-        """The texts of elements change places; what stands between them stays."""
+        """The splices that exchange the texts of elements; the text between them stays."""
         array = self._root.way_to(path)[-1]
         check_index(array.value, path, index)
         check_index(array.value, path, to)
@@ -132,17 +132,17 @@ class _Splicing:
         text = self._style(way[:-1], key).key(key)
         for node in holder.children:
             if node.key == path[-1]:
-                end = node.text.rindex('"', node.begin, node.start) + 1
-                yield Splice(node.begin, end, text)
+                end = node.text.rindex('"', node.item_start, node.start) + 1
+                yield Splice(node.item_start, end, text)
 
     def _filled(self, way: list[Node], path: JsonPath, value: Any) -> Splice:
-        """All of the value at the end of a way written anew."""
+        """The splice that writes the value at the end of a way anew."""
         node, holders = way[-1], way[:-1]
         model = model_for(holders, path, value)
         if not holders and value and isinstance(value, dict | list) and type(value) is type(node.value):
             model = node if node.value else None
         style = self._style(holders, value, model)
-        margin = margin_at(self._text, node.begin) if style.newline else ""
+        margin = margin_at(self._text, node.item_start) if style.newline else ""
         return Splice(node.start, node.end, style.written(value, margin, model))
 
     def _added(
@@ -167,15 +167,15 @@ class _Splicing:
                 margin = margin_at(separator, len(separator))
             elif style.newline:
                 child = holder.children[index - 1] if index else holder.children[0]
-                margin = margin_at(self._text, child.end if index else child.begin)
+                margin = margin_at(self._text, child.end if index else child.item_start)
             key = style.key(step) + style.colon if isinstance(step, str) else ""
             texts.append(key + style.written(value, margin, model))
         if index:
             end = holder.children[index - 1].end
             yield Splice(end, end, "".join(separator + text for text in texts))
         else:
-            begin = holder.children[0].begin
-            yield Splice(begin, begin, "".join(text + separator for text in texts))
+            start = holder.children[0].item_start
+            yield Splice(start, start, "".join(text + separator for text in texts))
 
     def _style(self, way: Sequence[Node], value: Any, model: Node | None = None) -> Style:
         return Style(self._text, way, value, model, self._beyond)
@@ -187,17 +187,17 @@ def _verbatim(text: str, path: JsonPath) -> Verbatim:
 
 
 def _separator(holder: Node, index: int, style: Style) -> str:
-    """The text between a new item and the one before it, or after it if it is the first: as beside it."""
+    """The separator for a new item, as between its neighbours."""
     children = holder.children
     if len(children) == 1:
-        lead = holder.text[holder.start + 1 : children[0].begin]
+        lead = holder.text[holder.start + 1 : children[0].item_start]
         return "," + lead if "\n" in lead else style.comma
     place = min(max(index, 1), len(children) - 1)
-    return holder.text[children[place - 1].end : children[place].begin]
+    return holder.text[children[place - 1].end : children[place].item_start]
 
 
 def _cut(holder: Node, indexes: Collection[int]) -> Iterator[Splice]:
-    """Items taken out, each run of them with its separators."""
+    """The splices that remove items, each run of them with its separators."""
     children = holder.children
     if indexes and len(indexes) == len(children):
         yield Splice(holder.start + 1, holder.end - 1, "")
@@ -206,6 +206,6 @@ def _cut(holder: Node, indexes: Collection[int]) -> Iterator[Splice]:
         run = [index for _, index in group]
         first, last = run[0], run[-1]
         if last < len(children) - 1:
-            yield Splice(children[first].begin, children[last + 1].begin, "")
+            yield Splice(children[first].item_start, children[last + 1].item_start, "")
         else:
             yield Splice(children[first - 1].end, children[last].end, "")

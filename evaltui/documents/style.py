@@ -1,4 +1,4 @@
-"""How new text is written: like the text around it."""
+"""The style of new JSON text, taken from the text around it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Style:
 
     @cached_property
     def newline(self) -> str:
-        """Empty where everything is in one line."""
+        """The line break; empty where everything is on one line."""
         around = self.way[-1] if self.way else self.model
         first = self.text.find("\n", *((around.start, around.end) if around else (0,)))
         if first < 0 and around:
@@ -63,7 +63,7 @@ class Style:
 
     @cached_property
     def indent(self) -> str:
-        """One level."""
+        """The indentation of one level."""
         units = map(_indent, self._nearest)
         return next((unit for unit in units if unit is not None), "  ")
 
@@ -79,7 +79,7 @@ class Style:
 
     @cached_property
     def ascii(self) -> bool:
-        """Whether all other characters are escaped."""
+        """Whether characters beyond ASCII are escaped everywhere."""
         return _is_beyond_ascii(self.value) and self._escapes()
 
     def _escapes(self) -> bool:
@@ -128,19 +128,19 @@ class Style:
 
 
 def _is_like(node: Node, value: Any) -> bool:
-    """Whether the form of a value may be that of a node: both are objects, or lists, and neither is empty."""
+    """Whether a value may take the form of a node: both are objects, or both lists, and neither is empty."""
     return (
         bool(value and node.value) and isinstance(value, dict | list) and isinstance(node.value, type(value))
     )
 
 
 def _indent(node: Node) -> str | None:
-    """How much further in than itself an object or array has its items; None where they tell nothing."""
+    """The indentation of the items of an object or array; None where they do not tell."""
     if not node.children:
         return None
-    begin = node.children[0].begin
-    line = node.text.rfind("\n", node.start, begin) + 1
-    margin = node.text[line:begin]
+    start = node.children[0].item_start
+    line = node.text.rfind("\n", node.start, start) + 1
+    margin = node.text[line:start]
     if not line or not _BLANK.fullmatch(margin):
         return None
     own = margin_at(node.text, node.start)
@@ -159,7 +159,7 @@ def _colon(node: Node) -> str | None:
     if not isinstance(node.value, dict) or not node.children:
         return None
     last = node.children[-1]
-    between = node.text[last.begin : last.start]
+    between = node.text[last.item_start : last.start]
     # The key has no line break, and ends with a quote.
     between = between[between.rindex('"') + 1 :]
     return None if "\n" in between else between
@@ -168,7 +168,7 @@ def _colon(node: Node) -> str | None:
 def _comma(node: Node) -> str | None:
     if len(node.children) < 2:
         return None
-    between = node.text[node.children[0].end : node.children[1].begin]
+    between = node.text[node.children[0].end : node.children[1].item_start]
     return None if "\n" in between else between
 
 

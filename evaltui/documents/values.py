@@ -1,4 +1,4 @@
-"""JSON values that are changed in place, and the edits that change a text as a value was changed."""
+"""JSON values that are changed in place, and the edits that apply their changes to the text."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class CasesCopy(ListCopy):
 
 
 def copy_of(value: Any) -> Any:
-    """A copy to be changed, which knows what each object and list in it is a copy of.
+    """A copy to be changed, in which each object and list refers to its original.
 
-    That of a copy is another copy of the same.
+    A copy of a copy refers to the same originals.
     """
     copy = _shallow(value)
     waiting = [copy]
@@ -122,7 +122,7 @@ def insert(copy: Any, path: JsonPath, index: int, value: Any) -> None:
 
 
 def append(copy: Any, path: JsonPath, value: Any) -> None:
-    """As `insert`, at the end."""
+    """Inserts an element at the end of a list."""
     insert(copy, path, len(list_at(copy, path)), value)
 
 
@@ -167,7 +167,7 @@ def rename(copy: Any, path: JsonPath, key: str) -> None:
 
 @contextmanager
 def all_or_nothing(copy: Any, path: JsonPath) -> Iterator[None]:
-    """Takes back what was done to a value, where that ends with an error."""
+    """Restores a value when a change of it raises."""
     holder = at_path(copy, path[:-1])
     before = at_path(copy, path)
     holder[path[-1]] = copy_of(before)
@@ -188,15 +188,15 @@ def _checked(copy: Any) -> Any:
 
 
 def edits_of(copy: Any) -> list[Edit]:
-    """The edits that do to the text of a value what was done to its copy; none for what is no copy."""
+    """The edits that apply the changes of a copy to its original; empty for a value that is no copy."""
     is_copy = isinstance(copy, ObjectCopy | ListCopy)
     return list(edits_between(copy.origin, copy)) if is_copy else []
 
 
 def edits_between(before: Any, after: Any, path: JsonPath = ()) -> Iterator[Edit]:
-    """The edits that make one value, which is at a path, another.
+    """The edits that turn one value into another, both at a path.
 
-    What is the same in both is in none of them. What a copy has moved or duplicated keeps its text.
+    Equal parts need no edit; an element that a copy moved or duplicated keeps its text.
     """
     waiting = deque([(before, after, path)])
     while waiting:
@@ -211,7 +211,7 @@ def edits_between(before: Any, after: Any, path: JsonPath = ()) -> Iterator[Edit
         else:
             edits, inner = [] if alike(value, after) else [Put(path, after)], []
         yield from edits
-        waiting += [one for one in inner if one[0] is not one[1]]
+        waiting += [item for item in inner if item[0] is not item[1]]
 
 
 # The edits of an object or a list, and what its items were and are, each with its path.
@@ -231,7 +231,7 @@ def _members(before: dict[str, Any], after: dict[str, Any], path: JsonPath) -> _
 
 
 def _renamed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, str]:
-    """New keys in the place of old ones; at the end only with the same value."""
+    """New keys by the old keys in the same places; the last key counts only with an equal value."""
     if len(before) != len(after):
         return {}
     last = next(reversed(before), None)
@@ -269,24 +269,24 @@ def _elements(before: list[Any], after: list[Any], path: JsonPath) -> _Work:
 
 
 def _items(items: list[Any]) -> Sequence[Any]:
-    """The elements, cases as they are stored."""
+    """The elements of a list; of a list of cases, as they are stored."""
     return items.stored if isinstance(items, CaseList) else list(list.__iter__(items))
 
 
 def _origin(item: Any) -> Any:
-    """What an element is a copy of; None for what is no copy."""
+    """The element that an element is a copy of; None for a new element."""
     return item if isinstance(item, StoredCase) else getattr(item, "origin", None)
 
 
 def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
-    """The index of the old element that each new one is, or replaces; None for one that is new."""
+    """The index of the old element that each new one is or replaces; None for an added element."""
     places: dict[int, list[int]] = {}
     for index in reversed(range(len(old))):
         places.setdefault(id(old[index]), []).append(index)
     sources: list[int | None] = []
     for item in new:
-        known = places.get(id(origin), ()) if (origin := _origin(item)) is not None else ()
-        sources.append(known.pop() if known else None)
+        indexes = places.get(id(origin), ()) if (origin := _origin(item)) is not None else ()
+        sources.append(indexes.pop() if indexes else None)
     has_copies = any(source is not None for source in sources)
     for source, index in _same(old, new, *_unmatched(old, sources)):
         sources[index] = source
@@ -301,7 +301,7 @@ def _sources(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
 
 
 def _unmatched(old: Sequence[Any], sources: Sequence[int | None]) -> tuple[list[int], list[int]]:
-    """The indexes of the old and of the new elements that nothing was found for."""
+    """The indexes of the old and of the new elements that have no partner."""
     matched = set(sources)
     free = [index for index in range(len(old)) if index not in matched]
     return free, [index for index, source in enumerate(sources) if source is None]
@@ -310,27 +310,29 @@ def _unmatched(old: Sequence[Any], sources: Sequence[int | None]) -> tuple[list[
 def _same(
     old: Sequence[Any], new: Sequence[Any], free: Sequence[int], rest: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Which of the elements, by their indexes, are the same: at both ends, between them texts and numbers."""
+    """The index pairs of equal elements: at both ends, and scalars between them."""
     head, tail = common_ends([old[index] for index in free], [new[index] for index in rest], alike)
     pairs = list(zip(free[:head], rest[:head], strict=True))
     pairs += zip(free[len(free) - tail :], rest[len(rest) - tail :], strict=True)
     between = list(free[head : len(free) - tail])
     for index in rest[head : len(rest) - tail]:
         is_scalar = not isinstance(new[index], dict | list | StoredCase)
-        source = next((one for one in between if is_scalar and alike(old[one], new[index])), None)
+        source = next(
+            (candidate for candidate in between if is_scalar and alike(old[candidate], new[index])), None
+        )
         if source is not None:
             between.remove(source)
             pairs.append((source, index))
     return pairs
 
 
-def _moves(wanted: Sequence[int], path: JsonPath) -> Iterator[Move]:
-    """The moves that bring elements, which are in the order of their numbers, into this order."""
-    now = sorted(wanted)
-    for index, source in enumerate(wanted):
+def _moves(order: Sequence[int], path: JsonPath) -> Iterator[Move]:
+    """The moves that bring sorted numbers into an order."""
+    now = sorted(order)
+    for index, source in enumerate(order):
         if now[index] == source:
             continue
         goes_down = now[index + 1] == source
-        start, to = (index, wanted.index(now[index])) if goes_down else (now.index(source), index)
+        start, to = (index, order.index(now[index])) if goes_down else (now.index(source), index)
         now.insert(to, now.pop(start))
         yield Move(path, start, to)

@@ -48,7 +48,7 @@ class WholeText:
 
 
 def read_any_text(text: str, like: CaseFile | None = None) -> CaseFile:
-    """As `read_case_file`; a text in no format is one chunk."""
+    """Reads a case file; a text in no format becomes one chunk."""
     try:
         return read_case_file(text, like)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Files in an agent directory: reading them, finding them, and saying what is wrong with them."""
+"""Files of an agent's folder: searching, reading and their problems."""

@@ -1,4 +1,4 @@
-"""Which agent is meant: where it is, and the Python that it runs in."""
+"""The address of an agent: its place, and the Python that it runs in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgentAddress:
-    """An agent, told from every other: what a host needs to find it."""
+    """An agent, as a host needs it to load the agent."""
 
     folder: Path
     """Its folder or file, near which its eval sets, configs and runs are."""
@@ -28,24 +28,24 @@ class AgentAddress:
     module: str = ""
     """The dotted name that it is imported by, perhaps with `:attribute`; "" for what its folder holds."""
     url: str = ""
-    """Of an agent behind a network: the address as the user gives it; "" for one that is imported."""
+    """The address of a remote agent as the user typed it; "" for an agent that is imported."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that are sent to `url`, each with the environment variable that holds its value."""
 
     variant: ReadyVariant | None = None
-    """What is changed of it before it is run; None for nothing."""
+    """The variant that is applied before a run; None for the agent as it is."""
     in_process: bool = False
     """Whether it is an object of this process, which runs it: no host can find it. Its folder is then the one
     that its eval sets are near."""
 
     @property
     def code(self) -> Path:
-        """The folder or file that it is imported from: of a variant with other code, not `folder`."""
+        """The folder or file that is imported; of a variant with other code, not `folder`."""
         return (self.variant and self.variant.code) or self.folder
 
     @property
     def as_arguments(self) -> str:
-        """The words that name it on the command line of a shell."""
+        """The arguments that name it on a command line."""
         words = [self.url] if self.url else ["-m", self.module] if self.module else [str(self.folder)]
         return shlex.join([*words, *(["--agent", self.name] if self.name else [])])
 
@@ -56,7 +56,7 @@ class AgentAddress:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be run in its Python and what to do, as a sentence; "" where it can."""
+        """The sentence why it cannot run in its Python, and what to do; "" where it can."""
         return "" if self.url else self.interpreter.problem
 
 

@@ -1,4 +1,4 @@
-"""The environment that an agent's process has, and how it reaches Gemini with that."""
+"""The environment of an agent's process, and its way to Gemini."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def gemini_here(environment: Mapping[str, str]) -> GeminiAccess:
 
 
 def environment_of(agent_dir: Path) -> Mapping[str, str]:
-    """What the agent's process has: the environment, and what its .env file adds to that."""
-    found = env_file(agent_dir) if loads_env_file() else None
-    if found is None:
+    """The environment variables of the agent's process, with those of its .env file."""
+    path = env_file(agent_dir) if loads_env_file() else None
+    if path is None:
         return os.environ
     from dotenv import dotenv_values
 
-    added = {name: value for name, value in dotenv_values(found).items() if value is not None}
+    added = {name: value for name, value in dotenv_values(path).items() if value is not None}
     return added | dict(os.environ)
 
 
 def _has_default_credentials(environment: Mapping[str, str]) -> bool:
-    """Whether Google's own library would find credentials, as far as files and variables tell."""
-    if given := environment.get("GOOGLE_APPLICATION_CREDENTIALS"):
-        return Path(given).is_file()
+    """Whether Google's library would find credentials, judged by files and variables."""
+    if key_file := environment.get("GOOGLE_APPLICATION_CREDENTIALS"):
+        return Path(key_file).is_file()
     config = environment.get("CLOUDSDK_CONFIG")
     gcloud = Path(config) if config else Path.home() / ".config" / "gcloud"
     if (gcloud / "application_default_credentials.json").is_file():

@@ -1,4 +1,4 @@
-"""The files that an agent is made of, and which of them have changed."""
+"""The files of an agent, and which of them have changed."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 
 class FileReader(Generic[_Name]):
-    """Reads the same files again and again, those that were not written meanwhile only once."""
+    """Reads the same files repeatedly; unchanged files are read once."""
 
     def __init__(self, large: int = _LARGE) -> None:
         self._large = large
-        self._known: dict[_Name, tuple[_Stamp | None, str]] = {}
+        self._cache: dict[_Name, tuple[_Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
-        """What is in the files now, by name: equal where it is the same.
+        """Digests of the files by name, equal for equal content.
 
-        What cannot be read is left out, what is no regular file, and what evaltui wrote.
+        Files that cannot be read, that are not regular, and that evaltui wrote are left out.
         """
         seen: dict[_Name, tuple[_Stamp | None, str]] = {}
         for name, path in files:
@@ -84,7 +84,7 @@ class FileReader(Generic[_Name]):
                 if not S_ISREG(stat.st_mode):
                     continue
                 stamp = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
-                stamp_before, content = self._known.get(name, (None, ""))
+                stamp_before, content = self._cache.get(name, (None, ""))
                 if stamp_before != stamp:
                     content = _digest(path, stamp, self._large)
             except OSError:
@@ -92,7 +92,7 @@ class FileReader(Generic[_Name]):
                 continue
             settled = time.time_ns() - max(stamp[:2]) > _JUST_NOW
             seen[name] = stamp if settled else None, content
-        self._known |= seen
+        self._cache |= seen
         return {name: content for name, (_, content) in seen.items() if content}
 
 
@@ -137,7 +137,7 @@ class AgentFiles:
 
     def __init__(self, agent_dir: Path, *, only_env: bool = False, large: int = _LARGE) -> None:
         self.imported: list[Path] = []
-        """The modules outside of the agent's folder, as they were found last."""
+        """The modules outside of the agent's folder, as last collected."""
         self._folder = agent_folder(agent_dir)
         self._real_folder = self._folder.resolve()
         self._only_env = only_env
@@ -145,7 +145,7 @@ class AgentFiles:
         self._imported_files = ImportedFiles(agent_dir)
 
     def paths(self) -> list[Path]:
-        """The files that there are now, those in the agent's folder first."""
+        """The present files, those in the agent's folder first."""
         if self._only_env:
             return [self._folder / ENV_NAME]
         inside = list(islice(_files(self._folder), _MOST_FILES))
@@ -155,7 +155,7 @@ class AgentFiles:
         return [*inside, *self.imported, *([env] if env is not None and is_above else [])]
 
     def contents(self, also: Iterable[Path] = ()) -> Contents:
-        """What is in the files now, equal to before where nothing has changed. Reads what is new.
+        """The present content of the files, equal to an earlier one where nothing has changed.
 
         `also` are further files, in other folders.
         """
@@ -163,7 +163,7 @@ class AgentFiles:
         return self.read(files)
 
     def read(self, files: Mapping[str, Path]) -> Contents:
-        """What is in some files, by their names."""
+        """The content of some files, by their names."""
         return self._reader.read(files.items())
 
     def name(self, path: Path) -> str:
@@ -218,9 +218,9 @@ def _walked(folder: Path) -> Iterator[tuple[Path, list[str]]]:
     for place, folders, names in islice(os.walk(folder, followlinks=True), _MOST_FOLDERS):
         here, entered = Path(place), []
         for name in sorted(folders):
-            one, real = here / name, os.path.realpath(here / name)
-            is_of_tools = name in _OF_TOOLS or _is_cache(one)
-            if real not in seen and not is_of_tools and not is_run_folder(one):
+            path, real = here / name, os.path.realpath(here / name)
+            is_of_tools = name in _OF_TOOLS or _is_cache(path)
+            if real not in seen and not is_of_tools and not is_run_folder(path):
                 seen.add(real)
                 entered.append(name)
         folders[:] = entered
@@ -258,8 +258,9 @@ def is_prompt(name: str) -> bool:
 
 
 def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
-    """Of the files that processes have opened those that may decide what an agent does: in its project, and
-    modules wherever they are; by their names as seen from its folder."""
+    """The opened files that an agent's behaviour may depend on, by their names as seen from its folder.
+
+    These are files in its project, and modules anywhere."""
     folder = agent_folder(agent_dir).resolve()
     parent = folder if folder.parent == Path.home() else folder.parent
     root = project_root(folder) or parent
@@ -293,7 +294,7 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
 
 
 class FilesNow:
-    """The files that an agent is made of now, to compare those of its runs with."""
+    """The present files of an agent, to compare with those of its runs."""
 
     def __init__(self, agent_dir: Path) -> None:
         self._agent_dir = agent_dir
@@ -306,7 +307,7 @@ class FilesNow:
 
 
 def prints_of(agent_dir: Path, names: Iterable[str]) -> dict[str, str]:
-    """Fingerprints as `files_of` has them of files by their names; none of those that cannot be read."""
+    """Fingerprints of files by their names, as from `files_of`; unreadable files are left out."""
     folder = agent_folder(agent_dir)
     contents = FileReader[str](_LARGE_IN_LOGS).read((name, folder / name) for name in names)
     return {name: _print_of(folder / name, content) for name, content in contents.items()}
@@ -323,5 +324,5 @@ def _print_of(path: Path, content: str) -> str:
 
 @lru_cache(maxsize=16)
 def _slow_print(data: bytes) -> str:
-    """A fingerprint that goes into logs: guessing what it is of takes too long even for short secrets."""
+    """A fingerprint for logs, slow enough that even short secrets cannot be guessed from it."""
     return hashlib.scrypt(data, salt=b"evaltui .env", n=1 << 14, r=8, p=1, dklen=6).hex()

@@ -1,4 +1,4 @@
-"""An agent's source, read without importing it: its framework and model, and the places of what is in it."""
+"""An agent's source, read without importing it: its framework, its model and the lines of its parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """What is known of an agent that was not imported; "" for what its source does not say."""
+    """Facts from the source of an agent that was not imported; "" where the source does not tell."""
 
     framework: str = ""
     model: str = ""
@@ -55,8 +55,8 @@ def agent_facts(agent_dir: Path) -> AgentFacts:
         if framework := _framework(tree):
             return AgentFacts(framework, _model(tree), sets)
     with suppress(OSError, UnicodeDecodeError):
-        found = _YAML_MODEL.search((agent_dir / "root_agent.yaml").read_text(encoding="utf-8"))
-        return AgentFacts("ADK agent", found[1] if found else "", sets)
+        match = _YAML_MODEL.search((agent_dir / "root_agent.yaml").read_text(encoding="utf-8"))
+        return AgentFacts("ADK agent", match[1] if match else "", sets)
     return AgentFacts(sets=sets, problem=_problem(agent_dir))
 
 
@@ -131,7 +131,7 @@ def _model(tree: ast.Module) -> str:
 
 
 def root_place(agent_dir: Path) -> SourcePlace | None:
-    """Where the root agent is defined; None where no file of the agent says so."""
+    """The line that defines the root agent; None where no file of the agent does."""
     for path, tree in _trees(_main_files(agent_dir)):
         for node in tree.body:
             if _names(node) & set(_ROOTS):

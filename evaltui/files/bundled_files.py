@@ -1,4 +1,4 @@
-"""Which files of an agent and of its project are sent to other machines."""
+"""The files of an agent and its project that are sent to other machines."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ def files_to_send(path: Path, root: Path, imported: Collection[Path]) -> tuple[s
 
     `imported` are those that a host has imported. Raises OSError.
     """
-    found = {path} if path.is_file() else set(_files_below(path))
-    code = sorted(one for one in found if one.suffix == ".py")
+    files = {path} if path.is_file() else set(_files_below(path))
+    code = sorted(file for file in files if file.suffix == ".py")
     # Tools and metrics import some only when they are called.
-    modules = {*imported, *ImportedFiles(path).reached(dict.fromkeys([*imported, *code]), path)} - found
-    inside = {one for one in modules if one.is_relative_to(root)}
+    modules = {*imported, *ImportedFiles(path).reached(dict.fromkeys([*imported, *code]), path)} - files
+    inside = {file for file in modules if file.is_relative_to(root)}
     places = import_name(path).folders
-    for package in {_whole(one, root, places) for one in inside}:
+    for package in {_top_level_package(module, root, places) for module in inside}:
         parts = package.relative_to(root).parts
         if package.is_dir() and not _is_environment(package) and not any(map(_is_left_out, parts)):
-            found |= set(_files_below(package))
+            files |= set(_files_below(package))
     # What makes packages of the folders above the agent.
-    above = (one / "__init__.py" for one in path.parents if one.is_relative_to(root))
-    found |= inside | {one for one in (root / PROJECT_FILE, *above) if one.is_file()}
+    above = (folder / "__init__.py" for folder in path.parents if folder.is_relative_to(root))
+    files |= inside | {file for file in (root / PROJECT_FILE, *above) if file.is_file()}
     elsewhere = modules - inside
     # Links may lead to them.
-    return found, elsewhere and elsewhere - {one.resolve() for one in found}
+    return files, elsewhere and elsewhere - {file.resolve() for file in files}
 
 
-def _whole(module: Path, root: Path, places: Collection[Path]) -> Path:
-    """What has the first part of a module's full name: the folder of a package, or the module itself.
+def _top_level_package(module: Path, root: Path, places: Collection[Path]) -> Path:
+    """The top-level package of a module, as a folder, or the module itself.
 
     `places` are the folders in which modules are looked for.
     """
     top = module
     while top.parent != root and (top.parent / "__init__.py").is_file():
         top = top.parent
-    place = max((one for one in places if one in top.parents), key=lambda one: len(one.parts))
+    place = max((folder for folder in places if folder in top.parents), key=lambda folder: len(folder.parts))
     return place / top.relative_to(place).parts[0]
 
 
 def _files_below(folder: Path, around: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """Links are followed, but for those to folders that they are in: these are `around`."""
+    """The files below a folder; links are followed, but not to the folders around, `around`."""
     within = around | {folder.resolve()}
     children: list[Path] = []
     # What may not be read is as good as not there, for the agent, too.
     with suppress(OSError):
         children = sorted(folder.iterdir())
-    for one in children:
-        if _is_left_out(one.name):
+    for child in children:
+        if _is_left_out(child.name):
             continue
-        if one.is_file():
-            yield one
-        elif one.is_dir() and not _is_environment(one) and one.resolve() not in within:
-            yield from _files_below(one, within)
+        if child.is_file():
+            yield child
+        elif child.is_dir() and not _is_environment(child) and child.resolve() not in within:
+            yield from _files_below(child, within)
 
 
 def _is_left_out(name: str) -> bool:

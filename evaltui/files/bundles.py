@@ -27,7 +27,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files of an agent, and of its project what it imports."""
+    """The files of an agent, and those of its project that it imports."""
 
     archive: bytes
     """A zip."""
@@ -36,7 +36,7 @@ class Bundle:
     folder: str | None = None
     """The folder in it that the run is started in; None for one that is not in it."""
     notes: tuple[str, ...] = ()
-    """What the user is to know of what is in it, and what is not: clauses."""
+    """Remarks for the user on its content, as clauses."""
 
     @property
     def fingerprint(self) -> str:
@@ -59,8 +59,8 @@ def bundle_of(agent_dir: Path, imported: Collection[Path]) -> Bundle:
     environments; `imported` are the modules of the user's that a host has imported. Raises OSError."""
     path = agent_dir.resolve()
     root = project_root(agent_folder(path)) or import_root(path)
-    found, elsewhere = files_to_send(path, root, [one.resolve() for one in sorted(imported)])
-    sizes = {one.relative_to(root).as_posix(): one.stat().st_size for one in sorted(found)}
+    files, elsewhere = files_to_send(path, root, [module.resolve() for module in sorted(imported)])
+    sizes = {file.relative_to(root).as_posix(): file.stat().st_size for file in sorted(files)}
     small = {name: size for name, size in sizes.items() if size <= LARGE}
     notes = _notes(root, small, sorted(sizes.keys() - small.keys()), sorted(map(str, elsewhere)))
     agent = path.relative_to(root).as_posix()
@@ -89,13 +89,13 @@ def _notes(root: Path, sent: Mapping[str, int], too_large: list[str], elsewhere:
 
 
 def _fullest_folder(sizes: Mapping[str, int]) -> PurePosixPath:
-    """The innermost folder that has more than half of it all."""
+    """The innermost folder that holds more than half of the bytes."""
     below: Counter[PurePosixPath] = Counter()
     for name, size in sizes.items():
         for folder in PurePosixPath(name).parents:
             below[folder] += size
     half = sum(sizes.values()) / 2
-    return max((one for one in below if below[one] > half), key=lambda one: len(one.parts))
+    return max((folder for folder in below if below[folder] > half), key=lambda folder: len(folder.parts))
 
 
 def _archive(root: Path, names: Collection[str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Names in the `evaltui` block of a config that stand for nothing in the eval sets it scores."""
+"""References of a config's `evaltui` block that name nothing in the eval sets it scores."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def reference_problems(
             other = read_eval_set_file(file, "", config.parent)
             sets[other.eval_set_id], unread = other.cases, unread or other.format is None
     turns = {name: {case.eval_id: case.outline.turns for case in cases} for name, cases in sets.items()}
-    found = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
+    problems = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
     if not unread and (block.rules or block.tools):
         calls = {
             name: {case.eval_id: expected_calls(case.data()) for case in cases}
             for name, cases in sets.items()
         }
-        found += [*idle_rules(data, calls), *idle_arguments(data, calls), *idle_tools(data, calls)]
-    return locate([*found, *slow_rules(data)], text, str(config))
+        problems += [*idle_rules(data, calls), *idle_arguments(data, calls), *idle_tools(data, calls)]
+    return locate([*problems, *slow_rules(data)], text, str(config))
 
 
 def _neighbours(config: Path) -> list[Path]:

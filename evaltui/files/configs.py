@@ -1,4 +1,4 @@
-"""Which config applies to an eval set, by names and by what is in the files, and that config as a model."""
+"""The config of an eval set: its file, chosen by names and content, and its model."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
         return explicit
     if os.path.lexists(beside):
         return beside
-    found = configs_near(set_path)
-    return found[0] if len(found) == 1 else beside
+    candidates = configs_near(set_path)
+    return candidates[0] if len(candidates) == 1 else beside
 
 
 def config_files(set_paths: Iterable[Path], explicit: Path | None = None) -> dict[Path, Path]:
-    """The config of each of many sets; those of one folder share theirs."""
+    """The config file of each set; the sets of a folder share it."""
     by_folder: dict[tuple[Path, bool], Path] = {}
-    found: dict[Path, Path] = {}
+    configs: dict[Path, Path] = {}
     for path in set_paths:
         group = (path.parent, set_kind(path) == "dataset")
         if group not in by_folder:
             by_folder[group] = config_file(path, explicit)
-        found[path] = by_folder[group]
-    return found
+        configs[path] = by_folder[group]
+    return configs
 
 
 def configs_near(set_path: Path) -> list[Path]:
@@ -65,11 +65,11 @@ def configs_near(set_path: Path) -> list[Path]:
     if set_kind(set_path) == "dataset":
         paths = (folder / name for folder in _folders_of(set_path) for name in EVAL_CONFIG_NAMES)
         return list(islice(filter(is_eval_config_file, paths), 1))
-    return next((found for folder in _folders_of(set_path) if (found := _configs_in(folder))), [])
+    return next((configs for folder in _folders_of(set_path) if (configs := _configs_in(folder))), [])
 
 
 def is_eval_config_file(path: Path) -> bool:
-    """Whether a file is a config of agents-cli, by what it holds; with a mistake in it by its name."""
+    """Whether a file is a config of agents-cli by its content, or, with a mistake in it, by its name."""
     try:
         data = _data(path, read_text(path))
     except OSError:
@@ -130,7 +130,7 @@ def _candidates(folder: Path, modified: int) -> tuple[Path, ...]:
     """The files of a folder that are named like configs. `modified` is when the folder was, so that many sets
     in it cost one look."""
     try:
-        names = sorted(one.name for one in folder.iterdir() if is_json(one))
+        names = sorted(path.name for path in folder.iterdir() if is_json(path))
     except OSError:
         return ()
     return tuple(folder / name for name in names if _is_named_so(name))
@@ -152,7 +152,7 @@ def _has_criteria(path: Path, modified: int, size: int) -> bool:
 
 
 class UnreadableConfig(dict[str, Any]):
-    """Stands for a config that cannot be read: looking into it raises why. Edits that need it fail so."""
+    """A placeholder for a config that cannot be read: each access raises the reason."""
 
     def __init__(self, error: EvalSetError) -> None:
         super().__init__()
@@ -169,14 +169,14 @@ class ConfigInUse:
     """A config, and where it came from."""
 
     path: Path | None
-    """None where ADK's defaults apply, and where Python code gave it."""
+    """The file; None for ADK's defaults, and for a config from Python code."""
     config: EvalConfig
     problems: tuple[Problem, ...] = ()
     """Its warnings."""
     passed_over: Path | None = None
-    """A config that is not used for the set although it is near; None where there is none."""
+    """A config near the set that is not used; None where there is none."""
     is_given: bool = False
-    """Whether Python code gave it."""
+    """Whether it comes from Python code."""
 
     @property
     def defaulted(self) -> bool:
@@ -209,7 +209,7 @@ def find_config(
     path = config_file(set_path, explicit)
     if explicit is None and edited is None and not os.path.lexists(path):
         problems = choice_problems(set_path)
-        if errors := [one for one in problems if one.severity is Severity.ERROR]:
+        if errors := [problem for problem in problems if problem.severity is Severity.ERROR]:
             raise EvalSetError(errors)
         default = EvalConfig.default()
         if set_kind(set_path) == "dataset":
@@ -252,20 +252,20 @@ def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
 
 
 def unclear_config(set_path: Path) -> Problem | None:
-    """What is wrong where several files could be the config of a set; None where it is clear which is."""
-    found = configs_near(set_path)
-    if os.path.lexists(set_path.parent / CONFIG_NAME) or len(found) < 2:
+    """The problem that several files could be the config of a set; None where there is none."""
+    configs = configs_near(set_path)
+    if os.path.lexists(set_path.parent / CONFIG_NAME) or len(configs) < 2:
         return None
-    names = " and ".join(one.name for one in found)
+    names = " and ".join(config.name for config in configs)
     message = (
         f"several configs for {set_path.name}: {names}. Choose one with --config, "
         f"or create {CONFIG_NAME} beside the set"
     )
-    return Problem.error((), message, file=str(found[0].parent), rule=LintRule.UNUSED_CONFIG)
+    return Problem.error((), message, file=str(configs[0].parent), rule=LintRule.UNUSED_CONFIG)
 
 
 def choice_problems(set_path: Path) -> list[Problem]:
-    """What is to be known of how the config of a set is chosen: that it is unclear, or one is passed over."""
+    """Problems with the choice of a set's config: it is unclear, or a config is passed over."""
     if os.path.lexists(config_file(set_path)):
         return []
     if problem := unclear_config(set_path):
@@ -276,10 +276,10 @@ def choice_problems(set_path: Path) -> list[Problem]:
 
 
 def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
-    """Notes of files that are called configs of a set and that no set is scored by: they are no JSON."""
+    """Warnings for unused files beside a set: they are named like configs but are no JSON."""
     is_dataset = set_kind(set_path) == "dataset"
     try:
-        names = sorted(one.name for one in set_path.parent.iterdir())
+        names = sorted(path.name for path in set_path.parent.iterdir())
     except OSError:
         return
     for name in names:
@@ -291,7 +291,7 @@ def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config of a file, None where there are errors, and every problem it has; never raises."""
+    """The config of a file, None where there are errors, and all its problems; never raises."""
     try:
         text = read_text(path)
     except OSError as error:
@@ -302,7 +302,7 @@ def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
 
 
 def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
-    """As `read_config`, of a file with this text."""
+    """The config in the text of a file, and its problems; None where it has errors."""
     from evaltui.core.metrics.config_validation import validate_config
 
     data = _data(path, text)

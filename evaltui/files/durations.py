@@ -1,4 +1,4 @@
-"""How long cases take: a file that is kept with the project, by which shards are divided evenly."""
+"""Recorded durations of cases: a file in the project by which shards are balanced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaltui.text.values import in_words
 
 
 class DurationsError(ValueError):
-    """A file that holds something else, as a sentence."""
+    """A file of durations with other content, as a sentence."""
 
 
 def read_durations(path: Path) -> dict[CaseId, float]:
@@ -22,14 +22,14 @@ def read_durations(path: Path) -> dict[CaseId, float]:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DurationsError(f"{path} is not JSON: {error}") from error
-    found: dict[CaseId, float] = {}
+    durations: dict[CaseId, float] = {}
     for case_path, cases in _members(path, data):
         for eval_id, seconds in _members(path, cases, case_path):
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
                 place = f"{case_path}: {eval_id}"
                 raise DurationsError(f"{path}: {place} is {in_words(seconds)}, not a number of seconds")
-            found[CaseId(case_path, eval_id)] = float(seconds)
-    return found
+            durations[CaseId(case_path, eval_id)] = float(seconds)
+    return durations
 
 
 def _members(path: Path, data: Any, place: str = "") -> list[tuple[str, Any]]:
@@ -40,12 +40,12 @@ def _members(path: Path, data: Any, place: str = "") -> list[tuple[str, Any]]:
 
 
 def store_durations(path: Path, seconds: Mapping[CaseId, float]) -> None:
-    """Puts in what is newly known; other cases stay. Raises OSError, DurationsError."""
+    """Updates a file of durations; other cases in it stay. Raises OSError, DurationsError."""
     try:
-        known = read_durations(path)
+        durations = read_durations(path)
     except FileNotFoundError:
-        known = {}
+        durations = {}
     by_path: dict[str, dict[str, float]] = {}
-    for case, took in sorted((known | dict(seconds)).items()):
+    for case, took in sorted((durations | dict(seconds)).items()):
         by_path.setdefault(case.path, {})[case.eval_id] = round(took, 3)
     write_atomically(path, json.dumps(by_path, indent=2, ensure_ascii=False) + "\n")

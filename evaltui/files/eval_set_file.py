@@ -1,4 +1,4 @@
-"""An eval set file: found and listed without models; validated where its cases are shown, run or scored."""
+"""An eval set file, listed without models and validated where its cases are shown, run or scored."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from evaltui.files.configs import ConfigInUse
 
 Stamp = tuple[int, int] | None
-"""Another one when a file was written; None where there is none."""
+"""A value that changes with each write of a file; None without a file."""
 
 
 @dataclass(frozen=True)
 class EvalSetFile:
-    """An eval set as its file has it, or as it is being edited."""
+    """An eval set from its file, or as it is being edited."""
 
     path: Path
     case_path: str
@@ -40,30 +40,30 @@ class EvalSetFile:
     eval_set_id: str
     name: str
     origin: str
-    """The folder it was found in, as seen from the agent directory."""
+    """The folder of the file, as seen from the agent's folder."""
     format: Format | None
-    """None where it cannot be read as any; there are no cases then."""
+    """None where the file has no known format; there are no cases then."""
     cases: tuple[StoredCase, ...]
     problems: tuple[Problem, ...] = ()
     """Before it is validated those that are seen without models: syntax and missing ids. Then all of the set,
     and those of its config."""
     document: CaseFile | None = None
-    """The text, to be edited; None where it is not in chunks of a case: no eval set, or another format."""
+    """The text, to be edited; None where it is not cut into cases: no eval set, or another format."""
     stamp: Stamp = None
-    """Of the file before it was read; None where there is none, or it has been edited since."""
+    """Stamp of the file before it was read; None without a file, and after an edit."""
     fingerprint: Fingerprint | None = None
-    """Of the text that was read; None where there is no `document`, or it has been edited since."""
+    """Fingerprint of the text that was read; None without a `document`, and after an edit."""
     is_text: bool = True
     """Whether the file can be read as text, and so be edited as one."""
     tags: Tags | None = field(default_factory=dict)
-    """Those that its config gives to its cases; None where the config cannot be read."""
+    """Tags that its config gives to its cases; None where the config cannot be read."""
     is_validated: bool = False
     eval_set: EvalSet | None = None
-    """What the file says of the set as a whole; None before it is validated, and where there are errors."""
+    """The set without its cases; None before it is validated, and where there are errors."""
     config: ConfigInUse | None = None
-    """What scores it; None before it is validated, and where the config has errors."""
+    """The config in use; None before it is validated, and where the config has errors."""
     unjudged: tuple[Problem, ...] = ()
-    """Of its `problems` those that only the config tells: rubrics that no metric judges."""
+    """The `problems` that depend on the config: rubrics that no metric judges."""
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -78,7 +78,7 @@ class EvalSetFile:
         return {"eval_set_id": self.eval_set_id, "eval_cases": CaseList(self.cases)}
 
     def number(self, eval_id: str) -> int | None:
-        """Which case it is, from 0, the first one of several with one id; None where there is none."""
+        """The index of a case, the first one for a duplicate id; None without such a case."""
         return self._numbers.get(eval_id)
 
     @property
@@ -94,14 +94,14 @@ class EvalSetFile:
         return None if number is None or self.eval_set is None else self.cases[number]
 
     def but(self, **changes: Any) -> EvalSetFile:
-        """As `replace`, for what does not change the cases: their numbers are known still."""
+        """A copy with changes that leave the cases as they are, so that their numbers stay cached."""
         changed = replace(self, **changes)
         if "_numbers" in self.__dict__:
             changed.__dict__["_numbers"] = self._numbers
         return changed
 
     def scored_by(self, config: ConfigInUse | EvalSetError) -> EvalSetFile:
-        """The set with another config, or with none and what is wrong with it."""
+        """The set with another config, or with the problems of having none."""
         of_file = (problem for problem in self.problems if problem.file == str(self.path))
         of_set = (problem for problem in of_file if problem not in self.unjudged)
         used = None if isinstance(config, EvalSetError) else config
@@ -118,12 +118,14 @@ class EvalSetFile:
         from evaltui.core.metrics.rubric_problems import rubric_problems
 
         key, document = spelt("eval_cases", self.document.value), self.document
-        found = merge_alike(
+        problems = merge_alike(
             replace(problem, path=(key, number, *problem.path))
             for number in with_rubrics
             for problem in rubric_problems(self.cases[number].data(), config.config)
         )
-        return tuple(replace(one, line=document.line_of(one.path), file=str(self.path)) for one in found)
+        return tuple(
+            replace(problem, line=document.line_of(problem.path), file=str(self.path)) for problem in problems
+        )
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -165,14 +167,14 @@ def _listed(
     stamp: Stamp = None,
     fingerprint: Fingerprint | None = None,
 ) -> EvalSetFile:
-    """The set that a file has become, as a list shows it."""
-    path, data, found = file.path, read.data, list[Problem]()
+    """The eval set of a file that was read again, as a list shows it."""
+    path, data, problems = file.path, read.data, list[Problem]()
     if data is None:
         data = {"eval_set_id": set_name(path), "eval_cases": []}
-    eval_set_id = required_field(data, ("eval_set_id",), str, found)
-    raw_cases = required_field(data, ("eval_cases",), list, found) or []
+    eval_set_id = required_field(data, ("eval_set_id",), str, problems)
+    raw_cases = required_field(data, ("eval_cases",), list, problems) or []
     cases = raw_cases.stored if isinstance(raw_cases, CaseList) else tuple(map(StoredCase.of_data, raw_cases))
-    found += at_cases(data, [case.outline.problems for case in cases])
+    problems += at_cases(data, [case.outline.problems for case in cases])
     name = data.get("name")
     return replace(
         file,
@@ -182,7 +184,7 @@ def _listed(
         cases=cases,
         problems=(
             *read.problems,
-            *(located(found, document, path) if document else locate(found, read.text, str(path))),
+            *(located(problems, document, path) if document else locate(problems, read.text, str(path))),
         ),
         document=document,
         stamp=stamp,
@@ -191,13 +193,13 @@ def _listed(
 
 
 def validated(file: EvalSetFile) -> EvalSetFile:
-    """The set with every problem it has, as `read_eval_set` finds them; one case at a time is a model."""
+    """The set with all its problems, as `read_eval_set` reports them; models are made case by case."""
     path = file.path
     if file.document is None:
         # Old formats, whose sets are small, and what is no set at all.
         return _validated_at_once(file, read_set_data(path))
-    eval_set, found = validate_document(file.document, file.cases)
-    problems = tuple(located(found, file.document, path))
+    eval_set, unlocated = validate_document(file.document, file.cases)
+    problems = tuple(located(unlocated, file.document, path))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 
@@ -208,14 +210,14 @@ def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
 
 
 def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetFile:
-    """The set that its text has become; of its cases, only those that are new in it are looked at."""
+    """The set after an edit of its text; only new cases are looked at."""
     if document.key is None and kind_of(document.value) != "eval set":
         read = set_data(file.path, document.text)
         return _validated_at_once(_listed(replace(file, is_validated=False), read), read)
     data, cases = document.value, document.cases
-    eval_set, found = None, [*at_cases(data, [case.outline.problems for case in cases])]
+    eval_set, unlocated = None, [*at_cases(data, [case.outline.problems for case in cases])]
     if validate:
-        eval_set, found = validate_document(document, cases)
+        eval_set, unlocated = validate_document(document, cases)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
     problems = [
         replace(
@@ -223,7 +225,7 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
             line=document.line_of(problem.path) if problem.severity is Severity.ERROR else None,
             file=str(file.path),
         )
-        for problem in found
+        for problem in unlocated
     ]
     return replace(
         # Whatever has become of the file meanwhile.

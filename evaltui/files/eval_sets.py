@@ -35,7 +35,7 @@ InitialSession = str | Path | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class LoadedSet:
-    """What a file holds. `eval_set` is None where there are errors, `format` where it is none of ours."""
+    """The eval set in a file. `eval_set` is None where there are errors, `format` where it is unknown."""
 
     path: Path
     eval_set: EvalSet | None
@@ -88,12 +88,12 @@ def loaded_set(path: Path, read: SetData, problems: Sequence[Problem] = ()) -> L
     problems = [*problems, *read.problems]
     eval_set = None
     if read.data is not None and not has_error(problems):
-        eval_set, found = validate_eval_set(read.data)
+        eval_set, set_problems = validate_eval_set(read.data)
         if read.format == "eval set":
-            problems += locate(found, read.text, str(path))
+            problems += locate(set_problems, read.text, str(path))
         elif eval_set is None:
             # Paths into converted data are not paths of the file.
-            problems += [_at_file(path, Problem.error((), str(problem))) for problem in found]
+            problems += [_at_file(path, Problem.error((), str(problem))) for problem in set_problems]
     return LoadedSet(path, eval_set, read.format, tuple(problems))
 
 
@@ -114,7 +114,7 @@ def read_set_data(
 def set_data(
     path: Path, text: str | Problem, session: Json | None = None, mend: Callable[[Any], Any] | None = None
 ) -> SetData:
-    """As `read_set_data`, of the text of a file, or of why it has none."""
+    """The data of an eval set from the text of a file, or from the problem of reading it."""
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         other = recognised(path)
@@ -150,21 +150,21 @@ def set_name(path: Path) -> str:
     return path.stem
 
 
-def _read_session(given: InitialSession) -> tuple[Json | None, list[Problem]]:
-    if given is None:
+def _read_session(source: InitialSession) -> tuple[Json | None, list[Problem]]:
+    if source is None:
         return None, []
-    if not isinstance(given, str | Path):
-        session, problems = session_input(dict(given))
+    if not isinstance(source, str | Path):
+        session, problems = session_input(dict(source))
         return session, [_at_file("initial_session", problem) for problem in problems]
     try:
-        text = read_text(Path(given))
+        text = read_text(Path(source))
     except OSError as error:
-        text = Problem.error((), why_unreadable(Path(given), error), rule=LintRule.UNREADABLE_FILE)
+        text = Problem.error((), why_unreadable(Path(source), error), rule=LintRule.UNREADABLE_FILE)
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
-        return None, [_at_file(given, data)]
+        return None, [_at_file(source, data)]
     session, problems = session_input(data)
-    return session, locate([*duplicate_keys(text), *problems], text, str(given))
+    return session, locate([*duplicate_keys(text), *problems], text, str(source))
 
 
 def _misplaced(session: Json | None, format: str) -> list[Problem]:
@@ -178,13 +178,13 @@ def _no_format(data: Any) -> Problem:
     if (other := file_kind(data)) is not None:
         return Problem.error((), f"not an eval set, but {other.sentence}", rule=LintRule.NOT_AN_EVAL_SET)
     if isinstance(data, list):
-        found = "a list of something else" if data else "an empty list"
+        description = "a list of something else" if data else "an empty list"
     else:
-        found = in_words(data)
+        description = in_words(data)
     return Problem.error(
         (),
         "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) "
-        f"a list of turns with query or a list of sessions with name and data; found {found}",
+        f"a list of turns with query or a list of sessions with name and data; found {description}",
         rule=LintRule.NOT_AN_EVAL_SET,
     )
 
@@ -202,8 +202,8 @@ def changes(old: Path) -> list[Problem]:
     data = parse(text) if isinstance(text, str) else text
     if not isinstance(text, str) or isinstance(data, Problem):
         return []
-    found = [*texts_without_author(data), *left_out(data), *datasets.left_out(data)]
-    return locate(found, text, str(old))
+    problems = [*texts_without_author(data), *left_out(data), *datasets.left_out(data)]
+    return locate(problems, text, str(old))
 
 
 def migrated_text(eval_set: EvalSet, new: Path) -> str:

@@ -1,4 +1,4 @@
-"""The folders of an agent: which they are, where files are looked for in them, how the files are called."""
+"""The folders of an agent: their kinds, the search for files in them, and file names."""
 
 from __future__ import annotations
 
@@ -38,22 +38,21 @@ def agent_folder(agent_dir: Path) -> Path:
 
 
 def agent_file(agent_dir: str | Path) -> str:
-    """The name of an agent that is a single file, beside which others may be; "" for what its folder
-    holds."""
+    """The name of an agent that is a single file; "" for one that is a folder."""
     path = PurePath(agent_dir)
     return path.name if path.suffix == ".py" and path.name not in _AGENT_FILES else ""
 
 
 def app_name(agent_dir: Path) -> str:
-    """What `adk web` calls an agent: the name of its folder."""
+    """The name of an agent in `adk web`: the name of its folder."""
     return agent_folder(agent_dir).resolve().name
 
 
 def env_file(agent_dir: Path) -> Path | None:
-    """The `.env` that an agent gets: the nearest one upwards, as google-adk 2.13 looks for it."""
+    """The `.env` of an agent: the nearest one upwards, as in google-adk 2.13."""
     agent_dir = agent_dir.resolve()
-    found = (folder / ENV_NAME for folder in (agent_dir, *agent_dir.parents))
-    return next((path for path in found if path.is_file()), None)
+    files = (folder / ENV_NAME for folder in (agent_dir, *agent_dir.parents))
+    return next((path for path in files if path.is_file()), None)
 
 
 def loads_env_file() -> bool:
@@ -103,8 +102,8 @@ def project_root(folder: Path) -> Path | None:
     A home folder is none, although some keep it in git.
     """
     folder = folder.absolute()
-    found = next((one for one in (folder, *folder.parents) if is_project(one)), None)
-    return None if found == Path.home() else found
+    root = next((level for level in (folder, *folder.parents) if is_project(level)), None)
+    return None if root == Path.home() else root
 
 
 def place_in_repository(folder: Path, seen_from: Path) -> Path:
@@ -112,9 +111,9 @@ def place_in_repository(folder: Path, seen_from: Path) -> Path:
     outermost project; with the root's own name where `seen_from` is outside, and without a repository a
     digest of where the root is."""
     folder = folder.resolve()
-    levels = [one for one in (folder, *folder.parents) if one != Path.home()]
-    repository = next((one for one in levels if (one / ".git").exists()), None)
-    projects = (one for one in reversed(levels) if (one / "pyproject.toml").is_file())
+    levels = [level for level in (folder, *folder.parents) if level != Path.home()]
+    repository = next((level for level in levels if (level / ".git").exists()), None)
+    projects = (level for level in reversed(levels) if (level / "pyproject.toml").is_file())
     root = repository or next(projects, folder)
     inside = folder.relative_to(root)
     if seen_from.resolve().is_relative_to(root):
@@ -154,7 +153,7 @@ def seen_from_here(path: Path) -> str:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file or folder exists; no name is as long as a list of cases may be."""
+    """Whether a file or folder exists; False for a text too long for a name."""
     try:
         return path.exists()
     except OSError:
@@ -164,9 +163,9 @@ def is_there(path: Path) -> bool:
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern in lower case, without hidden ones and
     dependencies."""
-    for one in _entered(folder):
-        if _is_called(one, patterns):
-            yield one
+    for child in _entered(folder):
+        if _is_called(child, patterns):
+            yield child
 
 
 def is_json(path: Path) -> bool:
@@ -222,32 +221,32 @@ def json_files_below(
             continue
         seen.add(real)
         yield from json_files(folder)
-        waiting += [one for one in _entered(folder)[::-1] if not leave_out(one)]
+        waiting += [child for child in _entered(folder)[::-1] if not leave_out(child)]
 
 
-def is_entered(one: Path) -> bool:
+def is_entered(folder: Path) -> bool:
     """Whether files are looked for in a folder: not in hidden ones, dependencies, caches and runs."""
-    if one.name.startswith(".") or one.name in NEVER_ENTERED or is_run_folder(one):
+    if folder.name.startswith(".") or folder.name in NEVER_ENTERED or is_run_folder(folder):
         return False
     # Of a folder that may not be entered, `Path.exists` would raise, and its neighbours be left out with it.
-    return one.is_dir() and not os.path.exists(one / "pyvenv.cfg")  # noqa: PTH110
+    return folder.is_dir() and not os.path.exists(folder / "pyvenv.cfg")  # noqa: PTH110
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether agents-cli writes what was run there."""
+    """Whether a folder holds the runs of agents-cli."""
     return (folder.parent.name, folder.name) in _RUN_FOLDERS
 
 
 def _entered(folder: Path) -> list[Path]:
     try:
-        return [one for one in sorted(folder.iterdir()) if is_entered(one)]
+        return [child for child in sorted(folder.iterdir()) if is_entered(child)]
     except OSError:
         # `json_files` has the folder itself.
         return []
 
 
 def case_path(agent_dir: Path, set_path: Path) -> str:
-    """The path of `CaseId`: as seen from the agent's folder, with `/` on every system."""
+    """The path in `CaseId`: as seen from the agent's folder, with `/` on every system."""
     folder = agent_folder(agent_dir)
     if set_path.is_relative_to(folder) and ".." not in set_path.parts:
         # Also once the current folder is gone, of which nothing relative can be made absolute.
@@ -261,7 +260,7 @@ def _relative(folder: str, path: str) -> str:
     real_folder, (parent, name) = os.path.realpath(folder), os.path.split(path)
     real_path = os.path.join(os.path.realpath(parent), name)  # noqa: PTH118
     seen = [_from(folder, path), _from(real_folder, path), _from(real_folder, real_path)]
-    return next((one for one in seen if not one.startswith("../")), seen[-1])
+    return next((relative for relative in seen if not relative.startswith("../")), seen[-1])
 
 
 def _from(folder: str, path: str) -> str:
@@ -269,7 +268,7 @@ def _from(folder: str, path: str) -> str:
 
 
 def file_of(agent_dir: Path, path: str) -> Path:
-    """The file that a path of `CaseId` stands for."""
+    """The file of a path in `CaseId`."""
     folder = agent_folder(agent_dir).absolute()
     if path.startswith("../"):
         # What is above a link is not what is above the folder.

@@ -55,7 +55,7 @@ class Topic:
     """A page of the guide."""
 
     name: str
-    """What `evaltui help` takes."""
+    """The topic for `evaltui help`."""
     title: str
     summary: str
     """One line."""
@@ -110,14 +110,14 @@ def sections(page: Topic) -> Iterator[Section]:
 
 def search(words: str) -> list[Section]:
     """Sections with all of the words, upper and lower case alike; those with one in the heading first."""
-    wanted = words.casefold().split()
-    found = [
+    terms = words.casefold().split()
+    matches = [
         section
         for page in topics()
         for section in sections(page)
-        if all(word in f"{section.title}\n{section.text}".casefold() for word in wanted)
+        if all(word in f"{section.title}\n{section.text}".casefold() for word in terms)
     ]
-    return sorted(found, key=lambda section: not any(word in section.title.casefold() for word in wanted))
+    return sorted(matches, key=lambda section: not any(word in section.title.casefold() for word in terms))
 
 
 def _for_terminals(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Names of machines in headers of requests and in URLs, and secrets that requests have to have."""
+"""Host names in request headers and URLs, and the comparison of secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HOST = re.compile(r"(?:\[(?P<address>[^\[\]]*)\]|(?P<name>[^\[\]:/?#@\s]+))(?::
 
 
 def canonical(host: str) -> str:
-    """A name or an address as browsers write it: in small letters, an address of IPv6 as short as can be."""
+    """A host name or address in the spelling of browsers: lower case, IPv6 as short as possible."""
     bare = host.removeprefix("[").removesuffix("]")
     try:
         return str(ip_address(bare))
@@ -19,7 +19,7 @@ def canonical(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is of this machine only."""
+    """Whether a name or address means this machine only."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -27,7 +27,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_any(host: str) -> bool:
-    """Whether an address stands for all of this machine's."""
+    """Whether an address means all addresses of this machine."""
     try:
         return ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -36,11 +36,11 @@ def is_any(host: str) -> bool:
 
 def host_name(value: str) -> str:
     """The name or address in a `Host` header, as `canonical` has it; "" for what is no such header."""
-    found = _HOST.fullmatch(value)
-    if found is None:
+    match = _HOST.fullmatch(value)
+    if match is None:
         return ""
-    if (address := found["address"]) is None:
-        return canonical(found["name"])
+    if (address := match["address"]) is None:
+        return canonical(match["name"])
     try:
         return str(IPv6Address(address))
     except ValueError:
@@ -48,10 +48,10 @@ def host_name(value: str) -> str:
 
 
 def in_url(host: str) -> str:
-    """A name or an address as a URL has it."""
+    """A name or address as it stands in a URL."""
     return f"[{host}]" if ":" in host else host
 
 
-def same_secret(given: bytes, secret: str) -> bool:
-    """Compared in a time that tells nobody how much of it is right."""
-    return hmac.compare_digest(given, secret.encode())
+def same_secret(candidate: bytes, secret: str) -> bool:
+    """Whether two secrets are equal, compared in constant time."""
+    return hmac.compare_digest(candidate, secret.encode())

@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 HEAD_SECONDS = 10.0
-"""In which somebody who connects has to have sent a request."""
+"""Seconds within which a connection has to have sent a request."""
 # Which versions there are is nothing for attackers.
 SERVER_HEADER = {"Server": "evaltui"}
 
@@ -64,7 +64,7 @@ class HttpServer:
             self._watching.cancel()
 
     async def shutdown(self, seconds: float) -> None:
-        """Ends the connections; requests that are being answered have some seconds."""
+        """Closes the connections; running requests have some seconds to end."""
         await self._http.shutdown(seconds)
 
     def _connection(self) -> asyncio.BaseProtocol:
@@ -84,7 +84,7 @@ class HttpServer:
         return handler
 
     async def _end_silent(self) -> None:
-        """Closes connections on which nothing is asked: whoever keeps many takes no place from others."""
+        """Closes connections without requests, so that they take no place from others."""
         while True:
             await asyncio.sleep(self._head / 2)
             latest = time.monotonic() - self._head
@@ -98,8 +98,8 @@ class HttpServer:
 
 
 class _Connection(web.RequestHandler):
-    def handle_error(self, *given: Any, **named: Any) -> web.StreamResponse:
-        response = super().handle_error(*given, **named)
+    def handle_error(self, *args: Any, **kwargs: Any) -> web.StreamResponse:
+        response = super().handle_error(*args, **kwargs)
         response.headers.update(SERVER_HEADER)
         return response
 

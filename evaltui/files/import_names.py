@@ -1,4 +1,4 @@
-"""The name that an agent is imported by, and where the modules of its project are found."""
+"""The import name of an agent, and the folders of its project's modules."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class ImportName:
     name: str
     """Its package or module: `desk`, `my_app.agents.desk`."""
     first: tuple[Path, ...]
-    """Folders in which modules are looked for before anything else."""
+    """Folders that are searched for modules first."""
     last: tuple[Path, ...]
-    """Folders in which modules are looked for when they are nowhere else, as those of a project are that is
-    not installed."""
+    """Folders that are searched for modules last, as those of a project that is not installed."""
     project: Path | None
     """The root of the project, whose modules and packages come after all others."""
 
@@ -50,7 +49,7 @@ def import_name(agent_dir: Path, module: str = "") -> ImportName:
         first.append(own)
     last = [own.parent, own, root, *([project / "src"] if project and (project / "src").is_dir() else [])]
     return ImportName(
-        name, tuple(first), tuple(dict.fromkeys(one for one in last if one not in first)), project
+        name, tuple(first), tuple(dict.fromkeys(folder for folder in last if folder not in first)), project
     )
 
 
@@ -67,7 +66,7 @@ def import_root(agent_dir: Path) -> Path:
 def _holder(path: Path, name: str) -> Path | None:
     """The folder that holds the first part of a dotted name; None where the path is called otherwise."""
     parts = name.split(".")
-    above = [_last_name(path), *(one.name for one in path.parents)][: len(parts)]
+    above = [_last_name(path), *(parent.name for parent in path.parents)][: len(parts)]
     return path.parents[len(parts) - 1] if above[::-1] == parts else None
 
 

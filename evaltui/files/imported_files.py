@@ -25,7 +25,7 @@ _MOST_CHARACTERS = 1_000_000
 
 
 class _Import(NamedTuple):
-    """An import: from how many packages up (0 for none), and the parts of the name."""
+    """An import statement: the number of packages up (0 for none), and the parts of the name."""
 
     dots: int
     parts: tuple[str, ...]
@@ -46,23 +46,22 @@ class ImportedFiles:
         return self.reached(inside, agent_folder(self._agent_dir).resolve())
 
     def reached(self, modules: Iterable[Path], known_place: Path) -> list[Path]:
-        """The files that modules import, and those that these import, sorted; none that is in a place, which
-        is a folder or a file."""
-        known: dict[Path, None] = {}
+        """The files that modules import, also indirectly, sorted; none in `known_place`."""
+        files: dict[Path, None] = {}
         waiting = [path.resolve() for path in islice(modules, _MOST_FILES)]
         unknown: set[str] = set()
-        while waiting and len(known) < _MOST_FILES:
+        while waiting and len(files) < _MOST_FILES:
             module = waiting.pop()
-            for one in self._imports_of(module):
-                if not one.dots and one.parts[0] in unknown:
+            for imported in self._imports_of(module):
+                if not imported.dots and imported.parts[0] in unknown:
                     continue
-                found = self._found(module, one)
-                if not found and not one.dots and not self._has_folder(one.parts[0]):
-                    unknown.add(one.parts[0])
-                new = [path for path in found if path not in known and not path.is_relative_to(known_place)]
-                known |= dict.fromkeys(new)
+                paths = self._files_of(module, imported)
+                if not paths and not imported.dots and not self._has_folder(imported.parts[0]):
+                    unknown.add(imported.parts[0])
+                new = [path for path in paths if path not in files and not path.is_relative_to(known_place)]
+                files |= dict.fromkeys(new)
                 waiting += new
-        return sorted(known)
+        return sorted(files)
 
     def _imports_of(self, module: Path) -> list[_Import]:
         try:
@@ -79,54 +78,62 @@ class ImportedFiles:
 
     @cached_property
     def _folders(self) -> Sequence[Path]:
-        """Where the modules of the project are, and those of the other projects in its workspace."""
+        """The folders of the project's modules, and of those of other projects in its workspace."""
         from evaltui.files.import_names import import_name
 
         own = import_name(self._agent_dir).folders
         root = project_root(agent_folder(self._agent_dir)) or Path()
-        members = [one for base in (root, *root.parents) for one in workspace_members(base)]
-        places = (*own, *(place.resolve() for one in members for place in (one / "src", one)))
-        return [one for one in dict.fromkeys(places) if one.is_dir() and "site-packages" not in one.parts]
+        members = [member for base in (root, *root.parents) for member in workspace_members(base)]
+        places = (*own, *(place.resolve() for member in members for place in (member / "src", member)))
+        return [
+            place for place in dict.fromkeys(places) if place.is_dir() and "site-packages" not in place.parts
+        ]
 
     def _has_folder(self, name: str) -> bool:
         return any((place / name).is_dir() for place in self._folders)
 
-    def _found(self, module: Path, one: _Import) -> list[Path]:
-        """The files that an import runs; none of what the project does not have."""
-        if one.dots:
-            package = module.parents[min(one.dots, len(module.parents)) - 1]
+    def _files_of(self, module: Path, imported: _Import) -> list[Path]:
+        """The files that an import runs, as far as the project has them."""
+        if imported.dots:
+            package = module.parents[min(imported.dots, len(module.parents)) - 1]
             own = [path for path in [package / "__init__.py"] if path.is_file()]
-            return [*own, *_files_below(package, one.parts)]
-        return next((found for folder in self._folders if (found := _files_below(folder, one.parts))), [])
+            return [*own, *_files_below(package, imported.parts)]
+        return next(
+            (files for folder in self._folders if (files := _files_below(folder, imported.parts))), []
+        )
 
 
 def _imports_in(text: str) -> Iterator[_Import]:
-    for found in _IMPORT.finditer(text):
-        if found["modules"] is not None:
-            names = [_Import(0, tuple(name.split("."))) for name in _NAME.findall(found["modules"])]
+    for match in _IMPORT.finditer(text):
+        if match["modules"] is not None:
+            names = [_Import(0, tuple(name.split("."))) for name in _NAME.findall(match["modules"])]
         else:
-            source = tuple(filter(None, found["source"].split(".")))
+            source = tuple(filter(None, match["source"].split(".")))
             # A name may be that of a module.
             names = [
-                _Import(len(found["dots"]), source),
-                *(_Import(len(found["dots"]), (*source, name)) for name in _NAME.findall(found["names"])),
+                _Import(len(match["dots"]), source),
+                *(_Import(len(match["dots"]), (*source, name)) for name in _NAME.findall(match["names"])),
             ]
-        yield from (one for one in names if one.parts and all(one.parts) and not _is_of_python(one))
+        yield from (
+            imported
+            for imported in names
+            if imported.parts and all(imported.parts) and not _is_of_python(imported)
+        )
 
 
-def _is_of_python(one: _Import) -> bool:
-    return not one.dots and one.parts[0] in sys.stdlib_module_names
+def _is_of_python(imported: _Import) -> bool:
+    return not imported.dots and imported.parts[0] in sys.stdlib_module_names
 
 
 def _files_below(folder: Path, parts: Sequence[str]) -> list[Path]:
     """The files of the packages on the way to a dotted name, and of the module at its end."""
-    found: list[Path] = []
+    files: list[Path] = []
     for number, part in enumerate(parts):
         here = folder.joinpath(*parts[: number + 1])
         if (here / "__init__.py").is_file():
-            found.append(here / "__init__.py")
+            files.append(here / "__init__.py")
         elif (module := here.with_name(f"{part}.py")).is_file():
-            return [*found, module]
+            return [*files, module]
         elif not is_entered(here):
-            return found
-    return found
+            return files
+    return files

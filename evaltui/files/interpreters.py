@@ -35,14 +35,14 @@ class InterpreterError(ValueError):
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python, and why it is the one."""
+    """A Python, and the reason why it is used."""
 
     path: Path
     """Its executable, as it was found: of a virtual environment, the link in it."""
     reason: str
-    """What it was found by, such as `.venv` or `--python`; "" for the one that evaltui runs in."""
+    """The setting or folder that names it, such as `.venv` or `--python`; "" for evaltui's own."""
     refusal: str = ""
-    """Why no agent can run in it and what to do, as a sentence; "" where nothing is known to prevent it."""
+    """The sentence why no agent can run in it, and what to do; "" where nothing prevents it."""
 
     @property
     def problem(self) -> str:
@@ -57,7 +57,7 @@ class Interpreter:
 
     @property
     def executable(self) -> Path | None:
-        """What hosts are started with; None where evaltui itself runs in this Python."""
+        """The executable for hosts; None where evaltui itself runs in this Python."""
         is_own = not self.reason or _environment(self.path) == _environment(Path(sys.executable))
         return None if is_own else self.path
 
@@ -65,23 +65,23 @@ class Interpreter:
 OWN = Interpreter(Path(sys.executable), "")
 
 
-def find_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
-    """The Python for an agent: the one that was `asked` for, else `python` under `[tool.evaltui]`, else the
-    one remembered for it, else the environment of the project, else the active one, else evaltui's own.
+def find_interpreter(agent_dir: Path, python: str | None = None) -> Interpreter:
+    """The Python for an agent: the parameter `python`, else `python` under `[tool.evaltui]`, else the
+    remembered one, else the environment of the project, else the active one, else evaltui's own.
 
-    Asked for is an executable, the folder of an environment, or a command; `auto` passes over the
+    The parameter is an executable, the folder of an environment, or a command; `auto` passes over the
     remembered one. It is not started, see `Interpreter.problem`. Raises InterpreterError, and SettingsError
     for a table that is wrong.
     """
     folder = agent_folder(agent_dir).resolve()
-    if asked not in (None, AUTO):
-        return _checked(_given(asked, Path(), "--python"), "--python")
+    if python not in (None, AUTO):
+        return _checked(_executable_at(python, Path(), "--python"), "--python")
     settings = run_settings(agent_dir)
-    if (python := settings.python) is not None and (file := settings.file) is not None:
+    if (configured := settings.python) is not None and (file := settings.file) is not None:
         return _checked(
-            _given(python, file.parent, f"{seen_from_here(file)}: tool.evaltui.python"), file.name
+            _executable_at(configured, file.parent, f"{seen_from_here(file)}: tool.evaltui.python"), file.name
         )
-    if asked is None and (remembered := remembered_python(agent_dir)) is not None and remembered.is_file():
+    if python is None and (remembered := remembered_python(agent_dir)) is not None and remembered.is_file():
         return _checked(remembered, "--python")
     for environment, reason in _environments(folder, os.environ):
         if (executable := _executable(environment)) is not None:
@@ -93,25 +93,26 @@ def find_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
     return OWN
 
 
-def choose_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
-    """As `look_for_interpreter`; what was asked for is remembered for the agent if its folder can be written.
+def choose_interpreter(agent_dir: Path, python: str | None = None) -> Interpreter:
+    """The Python for an agent; `python` is remembered for it if its folder can be written.
 
-    Raises InterpreterError for what was asked for.
+    Raises InterpreterError where `python` cannot be used.
     """
-    given = None if asked in (None, AUTO) else find_interpreter(agent_dir, asked)
-    if given is not None and given.problem:
-        raise InterpreterError(given.problem)
-    if asked is not None:
+    chosen = None if python in (None, AUTO) else find_interpreter(agent_dir, python)
+    if chosen is not None and chosen.problem:
+        raise InterpreterError(chosen.problem)
+    if python is not None:
         with suppress(OSError):
-            remember_python(agent_dir, None if given is None else given.path)
-    return given or look_for_interpreter(agent_dir, asked)
+            remember_python(agent_dir, None if chosen is None else chosen.path)
+    return chosen or look_for_interpreter(agent_dir, python)
 
 
-def look_for_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
-    """As `find_interpreter`; where none can be used, one with the `refusal`. Settings that are wrong name
-    none: nothing is run with them."""
+def look_for_interpreter(agent_dir: Path, python: str | None = None) -> Interpreter:
+    """The Python for an agent; where none can be used, evaltui's own with the `refusal`.
+
+    Wrong settings give evaltui's own: no agent runs with them."""
     try:
-        interpreter = find_interpreter(agent_dir, asked)
+        interpreter = find_interpreter(agent_dir, python)
     except InterpreterError as error:
         return Interpreter(OWN.path, "", str(error))
     except SettingsError:
@@ -121,14 +122,14 @@ def look_for_interpreter(agent_dir: Path, asked: str | None = None) -> Interpret
 
 
 def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """The environments that an agent may belong to, and what says so; the nearest first."""
+    """The environments that an agent may belong to, each with its reason; the nearest first."""
     root = project_root(folder)
     if root is not None and (name := environ.get("UV_PROJECT_ENVIRONMENT")):
         yield uv_root(root) / name, "UV_PROJECT_ENVIRONMENT"
-    for one in (folder, *folder.parents):
-        yield one / ".venv", ".venv"
+    for level in (folder, *folder.parents):
+        yield level / ".venv", ".venv"
     if root is not None:
-        yield from ((one, "Poetry") for one in _of_poetry(root))
+        yield from ((environment, "Poetry") for environment in _of_poetry(root))
     if active := environ.get("VIRTUAL_ENV"):
         yield Path(active), "VIRTUAL_ENV"
     # The base environment is active wherever conda is installed, whatever the project.
@@ -138,17 +139,17 @@ def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Pa
 
 def _of_poetry(root: Path) -> list[Path]:
     """Poetry's environment; none where it made none. Raises InterpreterError where it made several."""
-    found = poetry_environments(root) if (root / "poetry.lock").is_file() else []
-    if len(found) > 1:
-        names = " and ".join(map(str, found))
+    environments = poetry_environments(root) if (root / "poetry.lock").is_file() else []
+    if len(environments) > 1:
+        names = " and ".join(map(str, environments))
         raise InterpreterError(
             f"{root} has several environments of Poetry, {names}. Choose with `poetry env use` or --python"
         )
-    return found
+    return environments
 
 
-def _given(text: str, base: Path, place: str) -> Path:
-    """The executable that somebody named. Raises InterpreterError, which begins with the place."""
+def _executable_at(text: str, base: Path, place: str) -> Path:
+    """The executable that a path or command means. Raises InterpreterError, which begins with the place."""
     path = base / Path(text).expanduser()
     if path.is_file():
         return path
@@ -166,7 +167,7 @@ def _executable(environment: Path) -> Path | None:
 
 
 def _is_broken(environment: Path) -> bool:
-    """Whether a folder was made as an environment; what its Python was a link to may be gone."""
+    """Whether a folder is an environment without a Python, such as one with a dangling link."""
     return (environment / "pyvenv.cfg").is_file() or any(map(os.path.lexists, _candidates(environment)))
 
 
@@ -204,7 +205,7 @@ def _environment(executable: Path) -> Path:
 
 
 def _written(path: Path) -> int:
-    """When a file was written, in nanoseconds; 0 where there is none."""
+    """The time of a file's last write, in nanoseconds; 0 without a file."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -212,7 +213,7 @@ def _written(path: Path) -> int:
 
 
 def python_version(executable: Path) -> tuple[int, ...]:
-    """Such as `(3, 12)`; starts the Python where no file has it. Raises InterpreterError if that fails."""
+    """The version, such as `(3, 12)`, from a file or the started Python. Raises InterpreterError."""
     if (version := noted_version(executable)) is not None:
         return version
     return _asked_version(executable, _written(executable))

@@ -1,4 +1,4 @@
-"""Every problem of eval sets and configs, before anything is run."""
+"""All problems of eval sets and configs, without a run."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
 
     A folder that is an agent is searched as a workspace, any other one to the bottom.
     """
-    problems = [*dict.fromkeys(one for path in map(Path, paths) for one in _settings_problems(path))]
-    files, empty, skipped = _searched(paths)
+    problems = [*dict.fromkeys(problem for path in map(Path, paths) for problem in _settings_problems(path))]
+    files, empty, skipped = _search(paths)
     problems += [
         Problem.error((), "has no eval sets", file=str(path), rule=LintRule.NOT_AN_EVAL_SET) for path in empty
     ]
     problems += [
-        (Problem.error if one.is_set else Problem.warning)(
+        (Problem.error if skipped_file.is_set else Problem.warning)(
             (),
-            f"{one.reason}; rename it" if one.is_set else one.reason,
-            file=str(one.path),
+            f"{skipped_file.reason}; rename it" if skipped_file.is_set else skipped_file.reason,
+            file=str(skipped_file.path),
             rule=LintRule.NOT_AN_EVAL_SET,
         )
-        for one in skipped
+        for skipped_file in skipped
     ]
     seen: _SetIds = {}
     for file in files:
@@ -65,23 +65,23 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
 
 def files_to_lint(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path]]:
     """The eval sets and configs that paths mean, each once, and the folders among them that have none."""
-    files, empty, _ = _searched(paths)
+    files, empty, _ = _search(paths)
     return files, empty
 
 
-def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
-    """As `files_to_lint`, and the files in folders that might be expected among the sets, and are none."""
+def _search(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
+    """The files to lint, the folders without any, and the skipped files that look like eval sets."""
     files: dict[Path, None] = {}
     empty, skipped = list[Path](), dict[Skipped, None]()
     for path in map(Path, paths):
         if path.name == PROJECT_FILE:
             continue
         workspace = open_workspace(path) if path.is_dir() and is_agent(path) else None
-        found = [path]
+        lintable = [path]
         if path.is_dir():
-            found = _with_configs(path, sets_below(path, path) if workspace is None else workspace.sets)
-        files |= dict.fromkeys(found)
-        if not found:
+            lintable = _with_configs(path, sets_below(path, path) if workspace is None else workspace.sets)
+        files |= dict.fromkeys(lintable)
+        if not lintable:
             empty.append(path)
         if path.is_dir():
             skipped |= dict.fromkeys(passed_over(workspace, ()) if workspace else skipped_below(path))
@@ -89,11 +89,11 @@ def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list
 
 
 def _settings_problems(path: Path) -> list[Problem]:
-    """Of a pyproject.toml, or of those that apply to a folder and to the agents in it."""
+    """Problems of a pyproject.toml, or of the settings that apply to a folder and to the agents in it."""
     if path.name == PROJECT_FILE:
         return read_table(path)[1]
     agents = [path / name for name in agents_in(path)]
-    return [one for folder in (path, *agents) if folder.is_dir() for one in nearest_table(folder)[1]]
+    return [problem for folder in (path, *agents) if folder.is_dir() for problem in nearest_table(folder)[1]]
 
 
 # The files with each id of a set, with the folders of their agent and project.
@@ -106,7 +106,9 @@ def _same_label(file: Path, eval_set: EvalSet | None, seen: _SetIds) -> Iterator
     if eval_set is None:
         return
     project = project_root(file.parent)
-    folders = [one for one in file.absolute().parents if project is None or one.is_relative_to(project)]
+    folders = [
+        parent for parent in file.absolute().parents if project is None or parent.is_relative_to(project)
+    ]
     agent = next(filter(is_agent, folders), None)
     earlier = seen.setdefault(eval_set.eval_set_id, [])
     for first, other_agent, other_project in earlier:
@@ -126,12 +128,12 @@ def format_problem(problem: Problem) -> str:
 def _with_configs(folder: Path, sets: Sequence[EvalSetFile]) -> list[Path]:
     """The sets of a folder and their configs."""
     used = [config_file(eval_set.path) for eval_set in sets]
-    configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if os.path.lexists(one))
+    configs = dict.fromkeys(config for config in [folder / CONFIG_NAME, *used] if os.path.lexists(config))
     return [*(eval_set.path for eval_set in sets), *configs]
 
 
 def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
-    """By name, else by its text, read where it is None: `--config` takes a file of any name."""
+    """Whether a file is a config, by its name, else by its text, which is read where it is None."""
     if file.name in _CONFIG_NAMES:
         return True
     if has_set_name(file):
@@ -165,9 +167,9 @@ def _lint_set(file: Path, seen: _SetIds) -> list[Problem]:
     if loaded.eval_set is None or loaded.document is None:
         return problems
     text = loaded.document.text.removeprefix("\ufeff")
-    found = list(_not_finite(parse(text))) if "NaN" in text or "Infinity" in text else []
+    unlocated = list(_not_finite(parse(text))) if "NaN" in text or "Infinity" in text else []
     if used is None:
-        return problems + locate(found, text, str(file))
+        return problems + locate(unlocated, text, str(file))
     # Models load slowly, and reading this module must not wait for them.
     from evaltui.core.metrics.response_match import never_passes
 
@@ -182,12 +184,12 @@ def _lint_set(file: Path, seen: _SetIds) -> list[Problem]:
             or (used.defaulted and turn.final_response is None)
         }
         if reason := never_passes(case, used.config, unscored):
-            found.append(Problem.warning((cases_key, index), reason, rule=LintRule.NEVER_PASSES))
-    return problems + locate(found, text, str(file))
+            unlocated.append(Problem.warning((cases_key, index), reason, rule=LintRule.NEVER_PASSES))
+    return problems + locate(unlocated, text, str(file))
 
 
 def _not_finite(data: Any, path: JsonPath = ()) -> Iterator[Problem]:
-    """The numbers that Python's reader takes, and other readers of JSON refuse."""
+    """The numbers that Python's reader accepts, and other readers of JSON refuse."""
     if isinstance(data, dict | list):
         for key, value in data.items() if isinstance(data, dict) else enumerate(data):
             yield from _not_finite(value, (*path, key))

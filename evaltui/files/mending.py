@@ -1,4 +1,4 @@
-"""Files with the problems mended that have exactly one right mend."""
+"""Files mended where a problem has exactly one solution."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class MendedFile:
     source: Source
     """The file as it is."""
     text: str
-    """Its text with everything mended."""
+    """The mended text."""
     mends: tuple[Problem, ...]
-    """Each place that was mended, with what was done as the message."""
+    """A problem for each mended place, with the change as its message."""
 
 
 def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
@@ -56,7 +56,7 @@ def mended_file(path: Path) -> MendedFile | None:
     mend = mend_config if is_config_by_content(path, text) else mend_set
     document = JsonDocument(text)
     data, mends = copy_of(document.value), list[Problem]()
-    while more := [Problem.warning(*one) for one in mend(data)]:
+    while more := [Problem.warning(*mended) for mended in mend(data)]:
         mends += more
     located = (*removed, *locate(mends, text, str(path)))
     return MendedFile(source, document.edited(edits_of(data)).text, located) if located else None

@@ -1,4 +1,4 @@
-"""Where the module is that an agent is addressed by, found without importing it."""
+"""The file of a module that addresses an agent, located without importing it."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
     parts = name.partition(":")[0].split(".")
     roots = list(_roots(here))
     executable = python or Path(sys.executable)
-    # Of this process what it has been told since it began, too.
-    told = map(Path, sys.path) if python is None else ()
-    installed = [*told, *_installed_roots(executable)]
-    found = _found_in(roots, parts) or _found_in(installed, parts)
-    found = found or _found_in_mappings(executable, parts)
-    if found is None and (starts or python is None):
-        found = _asked_for(executable, parts)
-    if found is not None:
-        return found
-    searched = some_of([_shown(one, here) for one in roots], 4)
+    # Paths that this process has added since its start count, too.
+    search_path = map(Path, sys.path) if python is None else ()
+    installed = [*search_path, *_installed_roots(executable)]
+    path = _found_in(roots, parts) or _found_in(installed, parts)
+    path = path or _found_in_mappings(executable, parts)
+    if path is None and (starts or python is None):
+        path = _located_by_python(executable, parts)
+    if path is not None:
+        return path
+    searched = some_of([_shown(root, here) for root in roots], 4)
     module = ".".join(parts)
     hint = did_you_mean(module, _near([*roots, *installed], parts)) or did_you_mean(module, _agents(here))
     raise ModuleNotThereError(
@@ -68,9 +68,9 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
 def _roots(here: Path) -> Iterator[Path]:
     """The folders in which a project may keep its packages, without those that are not there."""
     root = project_root(here)
-    bases = [] if root is None else [root, *(one for one in root.parents if workspace_members(one))]
+    bases = [] if root is None else [root, *(parent for parent in root.parents if workspace_members(parent))]
     projects = [here, *bases, *(member for base in bases for member in workspace_members(base))]
-    places = (place for one in projects for place in (one, one / "src"))
+    places = (place for project in projects for place in (project, project / "src"))
     yield from {place.resolve(): None for place in places if place.is_dir()}
 
 
@@ -88,7 +88,7 @@ def _installed_roots(python: Path) -> list[Path]:
 
 
 def _found_in(roots: Sequence[Path], parts: list[str]) -> Path | None:
-    """What the first of the folders has under the name; a folder without `__init__.py` only after all."""
+    """The package or module in the first folder that has it; a folder without `__init__.py` comes last."""
     plain: list[Path] = []
     for root in roots:
         path = root.joinpath(*parts)
@@ -101,7 +101,7 @@ def _found_in(roots: Sequence[Path], parts: list[str]) -> Path | None:
 
 
 def _found_in_mappings(python: Path, parts: list[str]) -> Path | None:
-    """What setuptools' editable installs have under the name: packages by the folders that they are in."""
+    """The package or module in an editable install of setuptools, which maps packages to folders."""
     for packages in site_packages(python):
         for finder in sorted(packages.glob("__editable__*_finder.py")):
             with suppress(OSError, ValueError, SyntaxError):
@@ -112,8 +112,8 @@ def _found_in_mappings(python: Path, parts: list[str]) -> Path | None:
     return None
 
 
-def _asked_for(python: Path, parts: list[str]) -> Path | None:
-    """What that Python itself finds, which knows installs of every kind; the package is not imported."""
+def _located_by_python(python: Path, parts: list[str]) -> Path | None:
+    """The package or module as that Python locates it, for installs of every kind; it is not imported."""
     command = [str(python), "-P", "-c", _ASK, parts[0]]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
@@ -124,32 +124,35 @@ def _asked_for(python: Path, parts: list[str]) -> Path | None:
 
 
 def _below(places: list[str], parts: list[str]) -> Path | None:
-    """What has a dotted name in a package that is in one of these places; itself for an empty name."""
+    """The module with a dotted name in a package at one of these places; the package for an empty name."""
     for place in map(Path, places):
         if not parts and place.exists():
             return place.parent if place.name == "__init__.py" else place
-        if parts and place.is_dir() and (found := _found_in([place], parts)) is not None:
-            return found
+        if parts and place.is_dir() and (path := _found_in([place], parts)) is not None:
+            return path
     return None
 
 
 def _near(roots: Sequence[Path], parts: list[str]) -> list[str]:
-    """The names of modules that there are which differ in one part: the first that is not there."""
-    known = next(count for count in range(len(parts)) if _found_in(roots, parts[: count + 1]) is None)
-    package = _found_in(roots, parts[:known]) if known else None
-    names = [name for one in (roots if package is None else [package]) for name in _names_in(one)]
-    near = ([*parts[:known], name, *parts[known + 1 :]] for name in names)
-    return [".".join(one) for one in near if _found_in(roots, one) is not None]
+    """The names of existing modules that differ only in the first part that does not exist."""
+    depth = next(count for count in range(len(parts)) if _found_in(roots, parts[: count + 1]) is None)
+    package = _found_in(roots, parts[:depth]) if depth else None
+    names = [name for folder in (roots if package is None else [package]) for name in _names_in(folder)]
+    near = ([*parts[:depth], name, *parts[depth + 1 :]] for name in names)
+    return [".".join(candidate) for candidate in near if _found_in(roots, candidate) is not None]
 
 
 def _names_in(folder: Path) -> list[str]:
-    return [*(one.name for one in subfolders(folder, ("*",))), *(one.stem for one in folder.glob("*.py"))]
+    return [
+        *(child.name for child in subfolders(folder, ("*",))),
+        *(child.stem for child in folder.glob("*.py")),
+    ]
 
 
 def _agents(here: Path) -> list[str]:
     """The dotted names of the agents of a folder's project, and of those of its workspace."""
     root = project_root(here) or here
-    base = next((one for one in root.parents if workspace_members(one)), root)
+    base = next((parent for parent in root.parents if workspace_members(parent)), root)
     return [full_name(base / agent) for agent in agents_in(base)]
 
 

@@ -1,4 +1,4 @@
-"""The packages of a Python: where they are, and what installs another one."""
+"""The packages of a Python: their folders, and commands that install others."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _LIBRARIES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/p
 
 
 def site_packages(executable: Path) -> list[Path]:
-    """Where the libraries of a Python are installed, as far as its folders tell."""
+    """The library folders of a Python, judged by its files."""
     environment = executable.absolute().parent.parent
     if not (environment / "pyvenv.cfg").is_file():
         environment = executable.resolve().parent.parent
     folders = (*_LIBRARIES, "Lib/site-packages")
-    return sorted(one for name in folders for one in environment.glob(name) if one.is_dir())
+    return sorted(path for name in folders for path in environment.glob(name) if path.is_dir())
 
 
 def package_of(module: str) -> str:
@@ -46,7 +46,7 @@ def package_of(module: str) -> str:
 
 
 def install_command(folder: Path, package: str, executable: Path) -> str:
-    """What installs a package for the agent in a folder, in a shell."""
+    """The shell command that installs a package for the agent in a folder."""
     root = project_root(folder) or folder
     workspace = uv_root(root)
     if (workspace / "uv.lock").is_file():
@@ -58,7 +58,7 @@ def install_command(folder: Path, package: str, executable: Path) -> str:
         if (root / "pyproject.toml").is_file():
             return f"uv add {package}"
         return f"python3 -m venv .venv && .venv/bin/pip install {package}"
-    if any((one / "pip").is_dir() for one in site_packages(executable)):
+    if any((libraries / "pip").is_dir() for libraries in site_packages(executable)):
         return f"{quote(str(executable))} -m pip install {package}"
     # As in environments that uv has made.
     return f"uv pip install --python {quote(str(executable))} {package}"
@@ -86,19 +86,19 @@ def require_extra(extra: Literal["serve", "traces"]) -> None:
 
 
 def extra_command(extra: str) -> str:
-    """What installs an extra of evaltui where evaltui is, in a shell."""
+    """The shell command that installs an extra of evaltui beside evaltui."""
     package = quote(f"evaltui[{extra}]")
     for name, command in zip(_OF_TOOLS, ("uv tool install", "pipx install --force"), strict=True):
         if (Path(sys.prefix) / name).is_file():
             return f"{command} {package}"
     python = quote(sys.executable)
-    if any((one / "pip").is_dir() for one in site_packages(Path(sys.executable))):
+    if any((libraries / "pip").is_dir() for libraries in site_packages(Path(sys.executable))):
         return f"{python} -m pip install {package}"
     return f"uv pip install --python {python} {package}"
 
 
 def remake_command(folder: Path) -> str:
-    """What makes the environment of the project of a folder, in a shell there."""
+    """The shell command that makes the environment of a folder's project."""
     root = project_root(folder) or folder
     if (uv_root(root) / "uv.lock").is_file():
         return "uv sync" if uv_root(root) == root else "uv sync --all-packages"
@@ -110,7 +110,9 @@ def remake_command(folder: Path) -> str:
 def uv_root(project: Path) -> Path:
     """Where uv keeps the lock file and the environment of a project: the root of its workspace, itself if it
     is in none."""
-    return next((one for one in project.parents if "workspace" in _table(one, "tool", "uv")), project)
+    return next(
+        (parent for parent in project.parents if "workspace" in _table(parent, "tool", "uv")), project
+    )
 
 
 def _name_of(project: Path) -> str:

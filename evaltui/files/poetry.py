@@ -24,12 +24,12 @@ def poetry_environments(root: Path) -> list[Path]:
     name = _base_name(root)
     chosen = value_at(_toml(folder / "envs.toml"), (name, "minor"))
     if text_of(chosen):
-        return [one for one in [folder / f"{name}-py{chosen}"] if one.is_dir()]
-    return sorted(one for one in folder.glob(f"{name}-py*") if one.is_dir())
+        return [environment for environment in [folder / f"{name}-py{chosen}"] if environment.is_dir()]
+    return sorted(environment for environment in folder.glob(f"{name}-py*") if environment.is_dir())
 
 
 def _base_name(root: Path) -> str:
-    """How the names of a project's environments begin: its name, and a hash of where it is."""
+    """The beginning of the names of a project's environments: its name, and a hash of its path."""
     tables = _toml(root / "pyproject.toml")
     names = (value_at(tables, path) for path in (("project", "name"), ("tool", "poetry", "name")))
     name = next(filter(None, map(text_of, names)), _NO_PACKAGE)
@@ -50,8 +50,8 @@ def _folder_of_environments(root: Path) -> Path:
 
 
 def _setting(settings: list[Any], *path: str) -> str:
-    """The first of some settings that is a text; "" where there is none."""
-    return next(filter(None, (text_of(value_at(one, path)) for one in settings)), "")
+    """The first text at a path of some tables; "" where there is none."""
+    return next(filter(None, (text_of(value_at(table, path)) for table in settings)), "")
 
 
 def _toml(path: Path) -> Any:

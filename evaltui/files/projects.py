@@ -1,4 +1,4 @@
-"""The agents of a project, of a workspace of projects, or of a folder; found by their files alone."""
+"""The agents of a project, a workspace or a folder, found by their files alone."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def agents_in(folder: Path) -> list[str]:
     """
     if not folder.is_dir() or is_agent(folder):
         return []
-    found = _Search().agents_in(folder)
-    return sorted(one.relative_to(folder).as_posix() for one in found)
+    agents = _Search().agents_in(folder)
+    return sorted(agent.relative_to(folder).as_posix() for agent in agents)
 
 
 def agents_named(name: str, agents: Sequence[str]) -> list[str]:
@@ -35,7 +35,7 @@ def agents_named(name: str, agents: Sequence[str]) -> list[str]:
         return [name]
     parts = PurePosixPath(name).parts
     dotted = tuple(name.split("."))
-    return [one for one in agents if _ends_with(one, parts) or _ends_with(one, dotted)]
+    return [agent for agent in agents if _ends_with(agent, parts) or _ends_with(agent, dotted)]
 
 
 def _ends_with(path: str, parts: Sequence[str]) -> bool:
@@ -43,29 +43,31 @@ def _ends_with(path: str, parts: Sequence[str]) -> bool:
 
 
 class _Search:
-    """One search, which gives up after so many folders."""
+    """A search that gives up after a number of folders."""
 
     def __init__(self) -> None:
         self._left = _MOST_FOLDERS
 
     def agents_in(self, folder: Path) -> set[Path]:
         members = workspace_members(folder)
-        found, projects = self._of_project(folder, members)
-        for project in members or (projects if all(map(is_project, found)) else []):
+        agents, projects = self._of_project(folder, members)
+        for project in members or (projects if all(map(is_project, agents)) else []):
             if self._left > 0:
-                found |= {project} if is_agent(project) else self.agents_in(project)
-        return found
+                agents |= {project} if is_agent(project) else self.agents_in(project)
+        return agents
 
     def _of_project(self, folder: Path, members: Sequence[Path]) -> tuple[set[Path], list[Path]]:
         """The agents of a folder itself, and the other projects that were met before they were found."""
         level, projects = [folder], list[Path]()
         for _ in range(_DEPTH):
-            inner = [one for parent in level for one in subfolders(parent, ("*",)) if one not in members]
+            inner = [
+                child for parent in level for child in subfolders(parent, ("*",)) if child not in members
+            ]
             self._left -= len(inner)
             projects += filter(is_project, inner)
-            if found := {one for one in inner if is_agent(one)}:
-                return found, projects
-            level = [one for one in inner if not (is_of_tests(one) or is_project(one))]
+            if agents := {child for child in inner if is_agent(child)}:
+                return agents, projects
+            level = [child for child in inner if not (is_of_tests(child) or is_project(child))]
             if self._left <= 0:
                 break
         return set(), projects
@@ -79,14 +81,16 @@ def workspace_members(folder: Path) -> list[Path]:
         return []
     excluded = set(_matching(folder, value_at(tables, ("tool", "uv", "workspace", "exclude"))))
     members = _matching(folder, value_at(tables, ("tool", "uv", "workspace", "members")))
-    return sorted({one for one in members if (one / "pyproject.toml").is_file()} - excluded - {folder})
+    return sorted(
+        {member for member in members if (member / "pyproject.toml").is_file()} - excluded - {folder}
+    )
 
 
 def _matching(folder: Path, patterns: object) -> Iterator[Path]:
     """The folders that glob patterns of a workspace mean; those that cannot be read mean none."""
     for pattern in patterns if isinstance(patterns, list) else []:
         with suppress(ValueError, NotImplementedError, TypeError, AttributeError):
-            for one in folder.glob(pattern.rstrip("/")):
-                within = one.relative_to(folder)
+            for match in folder.glob(pattern.rstrip("/")):
+                within = match.relative_to(folder)
                 if all(is_entered(folder / above) for above in (within, *within.parents[:-1])):
-                    yield one
+                    yield match

@@ -1,4 +1,4 @@
-"""Files by what they hold: a look at the beginning of a set, YAML, databases of sessions."""
+"""The kinds of files by content: the beginning of a set, YAML, session databases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaltui.core.model.problems import Problem
 from evaltui.documents.json_text import parse, read_text
 
 SQLITE = b"SQLite format 3\0"
-"""How a file of SQLite begins."""
+"""The first bytes of a SQLite file."""
 YAML_SUFFIXES = (".yaml", ".yml")
 
 _HEAD = 64 * 1024
@@ -95,7 +95,7 @@ def parse_yaml(text: str) -> Any | Problem:
 
 
 def recognised(path: Path) -> FileKind | None:
-    """What kind of file this is; None for an eval set, and for a file of no kind or that cannot be read."""
+    """The kind of a file; None for an eval set, an unknown kind, and an unreadable file."""
     if not path.is_file():
         return None
     try:

@@ -39,7 +39,7 @@ _CONFLICT_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
 
 
 def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False, variant: str = "") -> Path:
-    """Where the recordings of a set are. What a file name cannot have is written as `%2F`.
+    """The file of a set's recordings; characters that a file name cannot have are written as `%2F`.
 
     With `scored`, where the judges of recorded traces have theirs: no run of an agent shares it. `variant` is
     the folder of a variant, see `ReadyVariant.recordings`.
@@ -72,8 +72,8 @@ def _label(file: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _label_in(file: Path, modified: int, size: int) -> str:
-    found = _SET_ID.search(file.read_bytes())
-    return str(json.loads(found[1])) if found else set_name(file)
+    match = _SET_ID.search(file.read_bytes())
+    return str(json.loads(match[1])) if match else set_name(file)
 
 
 _SET_ID = re.compile(rb'"(?:eval_set_id|evalSetId)"\s*:\s*("(?:[^"\\]|\\.)*")')
@@ -89,7 +89,7 @@ class _Line:
 
 @dataclass
 class Recordings:
-    """What a file holds, kept as text: ten thousand entries as objects take a hundred megabytes."""
+    """The recordings in a file, as text: ten thousand entries as objects take a hundred megabytes."""
 
     path: Path
     groups: dict[Key, list[_Line]] = field(default_factory=dict)
@@ -100,12 +100,12 @@ class Recordings:
         return {eval_id for eval_id, _ in self.groups}
 
     def entries(self, eval_id: str, repeat: int) -> list[Entry]:
-        """What is recorded of one run of a case, in order."""
-        found = (entry_from_json(json.loads(line.text)) for line in self.groups.get((eval_id, repeat), ()))
-        return [entry for entry in found if not isinstance(entry, Shared)]
+        """The recorded entries of a repeat of a case, in order."""
+        recorded = (entry_from_json(json.loads(line.text)) for line in self.groups.get((eval_id, repeat), ()))
+        return [entry for entry in recorded if not isinstance(entry, Shared)]
 
     def fingerprint(self, eval_id: str, repeat: int) -> str:
-        """Equal where the same is recorded of a run of a case."""
+        """A digest of the recording of a repeat of a case."""
         lines = self.groups.get((eval_id, repeat), ())
         ids = sorted({name for line in lines for name in line.shared})
         texts = [self.shared.get(name, "") for name in ids] + [line.text for line in lines]
@@ -114,16 +114,16 @@ class Recordings:
     def shared_by(self, entries: Iterable[Entry]) -> list[Shared]:
         """The lines that entries refer to, as far as the file has them."""
         ids = dict.fromkeys(name for entry in entries for name in entry.shared)
-        found = (entry_from_json(json.loads(self.shared[name])) for name in ids if name in self.shared)
-        return [line for line in found if isinstance(line, Shared)]
+        lines = (entry_from_json(json.loads(self.shared[name])) for name in ids if name in self.shared)
+        return [line for line in lines if isinstance(line, Shared)]
 
     def put(self, eval_id: str, repeat: int, entries: Sequence[Entry], shared: Iterable[Shared] = ()) -> None:
-        """Have these entries in place of those of a run of a case; shared lines come with them."""
+        """Replaces the entries of a repeat of a case, with their shared lines."""
         self.groups[eval_id, repeat] = [_Line(written(entry), entry.shared) for entry in entries]
         self.shared |= {line.id: written(line) for line in shared}
 
     def text(self) -> str:
-        """The whole file. Shared lines that nobody refers to are left out."""
+        """The text of the whole file, without unused shared lines."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _advice(line: str, error: Exception) -> str:
 
 
 def _first(problems: Sequence[Problem]) -> list[Problem]:
-    """The first few, the last of them with how many more there are."""
+    """The first few, the last with the number of further ones."""
     *few, last = problems[:_MOST_LINES_NAMED]
     if (more := len(problems) - _MOST_LINES_NAMED) > 0:
         last = replace(last, message=f"{last.message} ({counted(more, 'more line')} like that)")
@@ -199,7 +199,7 @@ def save_recordings(
     A file that would say the same is left alone. Returns what is in it then. Raises OSError, and EvalSetError
     for a file that is not UTF-8 or has lines that are no recordings; it stays as it is. Links are refused.
     """
-    above = [one.name for one in path.parents].index(RECORDINGS) + 1
+    above = [parent.name for parent in path.parents].index(RECORDINGS) + 1
     for part in (path, *path.parents[:above]):
         refuse_link(part)
     for _ in range(_MOST_ATTEMPTS):
@@ -211,8 +211,8 @@ def save_recordings(
             current = Recordings(path)
         for (eval_id, repeat), entries in changes.items():
             current.put(eval_id, repeat, entries)
-        wanted = {name for entries in changes.values() for entry in entries for name in entry.shared}
-        current.shared |= {name: written(shared[name]) for name in wanted & shared.keys()}
+        shared_ids = {name for entries in changes.values() for entry in entries for name in entry.shared}
+        current.shared |= {name: written(shared[name]) for name in shared_ids & shared.keys()}
         text = current.text()
         if seen is None and not text:
             return current

@@ -24,7 +24,7 @@ def is_url(word: str) -> bool:
     return _URL.match(word) is not None
 
 
-def meant_url(word: str) -> str:
+def url_hint(word: str) -> str:
     """`. Did you mean http://localhost:8000/my_app?` for an address without its scheme, else ""."""
     return f". Did you mean http://{word}?" if _NO_SCHEME.fullmatch(word) else ""
 
@@ -58,12 +58,12 @@ def checked_url(url: str) -> str:
     return prefix + address.rstrip("/")
 
 
-def checked_headers(given: Iterable[str], home: Path) -> tuple[tuple[str, str], ...]:
+def checked_headers(texts: Iterable[str], home: Path) -> tuple[tuple[str, str], ...]:
     """Pairs of a header and its variable, of texts NAME=VARIABLE; from now on their values are secrets.
 
     Raises ValueError for what is none, and for a variable that is neither set nor in the `.env` of `home`.
     """
-    headers = tuple(_header(text) for text in given)
+    headers = tuple(_header(text) for text in texts)
     if not headers:
         return ()
     from evaltui.files.settings import env_values, keep_secret

@@ -1,4 +1,4 @@
-"""Which folders are agents, going by their files and source: nothing is imported."""
+"""Folders that are agents, recognised by their files and source, without importing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def _names(node: ast.stmt) -> Iterator[str]:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
         case ast.Assign(targets=targets):
-            yield from (one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
+            yield from (
+                inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)
+            )
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
             yield name
         case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):

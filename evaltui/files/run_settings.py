@@ -45,7 +45,7 @@ class RunSettings:
     pass_if: PassIf | None = None
     """When a case passes whose runs differ; None: as the config of its set says."""
     confidence: Confidence | None = None
-    """How sure the verdict on each case must be, which says how often it is run; None: as `runs` says."""
+    """How sure the verdict on each case must be, which sets its number of runs; None: as `runs` says."""
     adk_verdicts: bool = False
     """Whether ADK's verdicts are used unchanged."""
     config_choice: ConfigChoice = "nearest"
@@ -59,33 +59,33 @@ class RunSettings:
     timeout: float = DEFAULT_TIMEOUT
     """Seconds per case, or per turn of a conversation."""
     record: RecordMode = DEFAULT_MODE
-    """What runs do about recordings of model calls."""
+    """The mode for recordings of model calls."""
     tools: ToolMode | None = None
-    """What runs do about tools; None: as `record` says."""
+    """The mode for tool calls; None: as `record` says."""
     results_dir: Path | None = None
     """The folder for run logs, absolute; None: `.evaltui/runs` of the agent's folder."""
     keep_runs: int = DEFAULT_KEPT
     """Number of runs that stay when one more is over (see `runs.pruning`)."""
     budget: str | None = None
-    """What the model calls of a run may spend, see `parse_budget`; None: any amount."""
+    """The budget for the model calls of a run, see `parse_budget`; None: any amount."""
     allow_unmetered: bool = False
     """Whether calls that the budget cannot count are made: `--allow-unmetered`."""
     scheduler: str | None = None
-    """What runs the cases: `local:N`, or the address of a Dask scheduler; None, or `off`: this machine."""
+    """The scheduler of the cases: `local:N` or the address of Dask's; None or `off`: this machine."""
     strict_env: bool = False
     """Whether workers are not used whose Python or packages differ from those of this machine."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """Other ways to run the agent, by name, their files as seen from `file`."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
-    """What models cost, by name: the table `prices`, which is no option."""
+    """Prices by model, from the table `prices`, which is no option."""
     limits: tuple[Limit, ...] = ()
-    """What models may be asked: the table `limits`, and `--limit`."""
+    """Limits of model calls, from the table `limits` and `--limit`."""
     file: Path | None = None
     """The pyproject.toml that has the table; None where none has."""
 
     def to_json(self) -> dict[str, Any]:
         """The settings that a project may have, by their names."""
-        values = {name: getattr(self, one.attribute) for name, one in SETTINGS.items()}
+        values = {name: getattr(self, setting.attribute) for name, setting in SETTINGS.items()}
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
@@ -93,14 +93,14 @@ class RunSettings:
 class Kind:
     """The values that a setting takes."""
 
-    wanted: str
-    """Such as `a whole number above 0`."""
+    description: str
+    """The values in words, such as `a whole number above 0`."""
     form: str
     """The value in the help of the option, such as `N`."""
     accepts: Callable[[object], bool]
-    """Whether a value, as TOML has it, is one of them."""
+    """Whether a TOML value is valid for the setting."""
     choices: tuple[str, ...] = ()
-    """All of them, where they are few."""
+    """All values, where they are few."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Setting:
     kind: Kind
     meaning: str
     default: str
-    """What applies without it, in a few words."""
+    """The default in a few words."""
 
     @property
     def attribute(self) -> str:
@@ -159,8 +159,8 @@ SCHEDULER = Kind(
 _PYTHON = Kind("a path or a command", "PYTHON", _is_path)
 
 SETTINGS: Mapping[str, Setting] = {
-    one.name: one
-    for one in (
+    setting.name: setting
+    for setting in (
         Setting(
             "python",
             _PYTHON,
@@ -223,20 +223,19 @@ class SettingsError(ValueError):
 
     def __init__(self, problems: list[Problem], others: RunSettings) -> None:
         self.others = others
-        """The settings without those that are wrong."""
+        """The valid settings."""
         super().__init__("\n".join(problem.located() for problem in problems))
 
 
-def run_settings(agent_dir: Path, given: Mapping[str, Any] | None = None) -> RunSettings:
-    """The settings of an agent: what is `given` with options, else the nearest table at or above its folder,
-    else the defaults.
+def run_settings(agent_dir: Path, options: Mapping[str, Any] | None = None) -> RunSettings:
+    """The settings of an agent: `options`, else the nearest table at or above its folder, else the defaults.
 
-    `given` has options by the fields of `RunSettings`, None for those that nobody gave; a folder among them
-    is relative to the current one. Raises SettingsError for a table that is wrong.
+    `options` have the names of the fields of `RunSettings`; None means not set. A folder among them is
+    relative to the current one. Raises SettingsError for a table that is wrong.
     """
     of_project, problems = nearest_table(agent_folder(agent_dir))
-    settings = with_options(of_project, given or {})
-    # That of the table has been looked at.
+    settings = with_options(of_project, options or {})
+    # `read_table` has checked the folder of the table.
     if not problems and settings.results_dir is not None and (problem := _no_folder(settings.results_dir)):
         problems = [Problem.error((), f"--results-dir: {problem}")]
         settings = replace(settings, results_dir=None)
@@ -245,22 +244,22 @@ def run_settings(agent_dir: Path, given: Mapping[str, Any] | None = None) -> Run
     return settings
 
 
-def with_options(settings: RunSettings, given: Mapping[str, Any]) -> RunSettings:
-    """The settings with what is `given` instead, as far as that is not None."""
-    names = (*(one.attribute for one in SETTINGS.values()), *_OF_A_RUN)
-    asked = {name: value for name in names if (value := given.get(name)) is not None}
-    if folder := asked.get("results_dir"):
-        asked["results_dir"] = _place(folder).absolute()
-    if limits := given.get("limits"):
+def with_options(settings: RunSettings, options: Mapping[str, Any]) -> RunSettings:
+    """The settings with the options that are not None."""
+    names = (*(setting.attribute for setting in SETTINGS.values()), *_OF_A_RUN)
+    values = {name: value for name in names if (value := options.get(name)) is not None}
+    if folder := values.get("results_dir"):
+        values["results_dir"] = _place(folder).absolute()
+    if limits := options.get("limits"):
         # Another limit for the same name takes its place.
-        asked["limits"] = tuple({one.model: one for one in (*settings.limits, *limits)}.values())
-    return replace(settings, **asked)
+        values["limits"] = tuple({limit.model: limit for limit in (*settings.limits, *limits)}.values())
+    return replace(settings, **values)
 
 
 def nearest_table(folder: Path) -> tuple[RunSettings, list[Problem]]:
-    """The settings of the nearest table at or above a folder, and what is wrong there."""
+    """The settings of the nearest table at or above a folder, and its problems."""
     folder = folder.resolve()
-    for path in (one / PROJECT_FILE for one in (folder, *folder.parents)):
+    for path in (level / PROJECT_FILE for level in (folder, *folder.parents)):
         settings, problems = read_table(path)
         if settings is not None or problems:
             return settings or RunSettings(), problems
@@ -268,8 +267,7 @@ def nearest_table(folder: Path) -> tuple[RunSettings, list[Problem]]:
 
 
 def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
-    """The settings in a pyproject.toml, as far as they are right, and what is wrong there; None without a
-    table."""
+    """The valid settings in a pyproject.toml, and its problems; None without a table."""
     shown = seen_from_here(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -304,7 +302,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     problems = [
         Problem.error((), problem, file=shown, line=_line(text, keys) or _line(text, keys[:2]))
         for keys, problem in (
-            *(((key,), one) for key, one in wrong_keys.items()),
+            *(((key,), problem) for key, problem in wrong_keys.items()),
             *wrong_prices,
             *wrong_limits,
         )
@@ -320,7 +318,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
 
 
 def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, ...], str]]]:
-    """Prices, as far as they are right, and what is wrong in the table, each with its keys."""
+    """The valid prices, and the problems of the table, each with its keys."""
     if not isinstance(table, dict):
         wrong = f"tool.evaltui.{_PRICES} is {show_value(table)}. Give a table: [tool.evaltui.{_PRICES}]"
         return {}, [((_PRICES,), wrong)]
@@ -336,14 +334,14 @@ def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, .
         try:
             prices[model] = OwnPrice.model_validate(value)
         except ValidationError as error:
-            for one in error.errors(include_url=False):
-                keys = (_PRICES, model, *map(str, one["loc"]))
-                problems.append((keys, f"tool.evaltui.{'.'.join(keys)}: {one['msg']}"))
+            for detail in error.errors(include_url=False):
+                keys = (_PRICES, model, *map(str, detail["loc"]))
+                problems.append((keys, f"tool.evaltui.{'.'.join(keys)}: {detail['msg']}"))
     return prices, problems
 
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
-    """What is wrong in a table of a folder, each with its key."""
+    """The problems of a table, each with its key; `folder` is the base of relative paths."""
     from evaltui.files.variant_settings import VariantTextError, variants_of
 
     for key, value in table.items():
@@ -355,10 +353,10 @@ def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, 
                 yield key, f"{place}: {error}"
         elif (setting := SETTINGS.get(key)) is None:
             names = [*SETTINGS, _VARIANTS, _PRICES, _LIMITS]
-            known = did_you_mean(key, names) or f". Known: {', '.join(names)}"
-            yield key, f"{place} is unknown{known}"
+            hint = did_you_mean(key, names) or f". Known: {', '.join(names)}"
+            yield key, f"{place} is unknown{hint}"
         elif not setting.kind.accepts(value):
-            yield key, f"{place} is {show_value(value)}. Give {setting.kind.wanted}"
+            yield key, f"{place} is {show_value(value)}. Give {setting.kind.description}"
         elif setting.kind is FOLDER and (problem := _no_folder(folder / _place(str(value)))):
             yield key, f"{place}: {problem}"
 
@@ -371,12 +369,12 @@ def _line(text: str, keys: tuple[str, ...]) -> int | None:
     lines = text.split("\n")
     for number in (number for number, line in enumerate(lines, 1) if name in line):
         try:
-            found: Any = tomllib.loads("\n".join(lines[:number]))
+            value: Any = tomllib.loads("\n".join(lines[:number]))
         except ValueError:
             continue
         for key in ("tool", "evaltui", *keys):
-            found = found.get(key) if isinstance(found, dict) else None
-        if found is not None:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
             return number
     return None
 
@@ -393,10 +391,10 @@ def _no_folder(folder: Path) -> str:
     """Why logs cannot be kept in a folder, as far as that shows before a run; "" where they can."""
     if "gs:" in folder.parts:
         return "run logs need a folder; from Python, evaluate(results_dir=...) keeps results in a bucket"
-    for one in (folder, *folder.parents):
+    for parent in (folder, *folder.parents):
         try:
-            if one.exists() or one.is_symlink():
-                return "" if one.is_dir() else f"{one} is not a folder"
+            if parent.exists() or parent.is_symlink():
+                return "" if parent.is_dir() else f"{parent} is not a folder"
         except OSError as error:
-            return f"{cut(str(one), MAX_VALUE)}: {error.strerror or error}"
+            return f"{cut(str(parent), MAX_VALUE)}: {error.strerror or error}"
     return ""

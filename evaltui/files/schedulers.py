@@ -24,13 +24,13 @@ def is_scheduler(value: object) -> bool:
 
 
 def local_workers(scheduler: str) -> int | None:
-    """How many workers of our own are meant; None for somebody's scheduler."""
-    found = _LOCAL.fullmatch(scheduler)
-    return int(found[1]) if found else None
+    """The number of workers in `local:N`; None for another scheduler."""
+    match = _LOCAL.fullmatch(scheduler)
+    return int(match[1]) if match else None
 
 
 def is_elsewhere(scheduler: str) -> bool:
-    """Whether its workers are on other machines, as far as that is known; "" is no scheduler."""
+    """Whether its workers are on other machines, as far as known; "" means no scheduler."""
     return scheduler != "" and local_workers(scheduler) is None
 
 

@@ -1,4 +1,4 @@
-"""What the user has set: keys and colours, what an agent's folder remembers, and the secrets of its .env."""
+"""User settings: keys and colours, the remembered state of an agent's folder, and the secrets of its .env."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evaltui.files.folders import agent_folder, env_file, own_folder
 
 
 def config_file(name: str) -> Path:
-    """Where a file of settings is, or would be."""
+    """The path of a settings file, existing or not."""
     return platformdirs.user_config_path("evaltui") / name
 
 
@@ -58,7 +58,7 @@ _LAYOUT = "layout.toml"
 
 
 def last_sizes(names: Iterable[str]) -> dict[str, int]:
-    """Cells or rows that the user has given to parts of the screen; none where the file is broken."""
+    """Sizes in cells or rows that the user gave to parts of the screen; empty where the file is broken."""
     try:
         sizes = read_toml(config_file(_LAYOUT))
     except ValueError:
@@ -88,10 +88,10 @@ def recent_agents() -> list[Path]:
 
 def remember_agent(agent_dir: Path) -> None:
     """Raises OSError where the settings cannot be written."""
-    known = [agent_dir.resolve(), *(path for path in recent_agents() if path != agent_dir.resolve())]
+    recent = [agent_dir.resolve(), *(path for path in recent_agents() if path != agent_dir.resolve())]
     path = config_file(_RECENT)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps([str(one) for one in known[:_MOST_RECENT]]) + "\n")
+    write_atomically(path, json.dumps([str(path) for path in recent[:_MOST_RECENT]]) + "\n")
 
 
 _NAME = "settings.json"
@@ -104,7 +104,7 @@ def remembered_config(agent_dir: Path) -> Path | None:
 
 
 def remember_config(agent_dir: Path, config: Path | None) -> None:
-    """Remember a config for all sets of an agent, or that each has its own again. Raises OSError."""
+    """Remembers a config for all sets of an agent; None: each set has its own. Raises OSError."""
     folder = agent_folder(agent_dir)
     # Seen from the agent, so that the project can be moved.
     seen = None if config is None else os.path.relpath(config.resolve(), folder.resolve())
@@ -123,13 +123,13 @@ def remember_python(agent_dir: Path, executable: Path | None) -> None:
 
 
 def last_view(agent_dir: Path) -> Mapping[str, Any]:
-    """What the user saw of an agent last, as `remember_view` took it; nothing where nobody has looked yet."""
+    """The last view of an agent, as `remember_view` stored it; empty where there is none."""
     view = _remembered(agent_dir).get("view")
     return view if isinstance(view, dict) else {}
 
 
 def remember_view(agent_dir: Path, view: Mapping[str, Any]) -> None:
-    """Remember what is seen of an agent, in a folder that evaltui has there already. Raises OSError."""
+    """Remembers the view of an agent, if its folder has a folder of evaltui. Raises OSError."""
     if own_folder(agent_dir).is_dir():
         _remember(agent_dir, "view", view)
 
@@ -152,11 +152,11 @@ def _remember(agent_dir: Path, name: str, value: str | Mapping[str, Any] | None)
 
 
 def secrets_of(agent_dir: Path) -> Secrets:
-    """Those of this process, and of the agent's `.env`, which only hosts load."""
+    """The secrets of this process and of the agent's `.env`, which only hosts load."""
     from evaltui.core.secrets import Secrets
 
-    given = ({name: value} for name, value in _SECRET_VALUES)
-    return Secrets(os.environ, env_values(agent_dir), *given, named=_SECRET_VARIABLES)
+    named_values = ({name: value} for name, value in _SECRET_VALUES)
+    return Secrets(os.environ, env_values(agent_dir), *named_values, named=_SECRET_VARIABLES)
 
 
 # Variables that hosts of this process set, with secret values. There may be two of a name.
@@ -178,12 +178,12 @@ def keep_secret(variables: Iterable[str]) -> None:
 
 
 def env_values(agent_dir: Path) -> dict[str, str]:
-    """What the agent's `.env` sets; nothing where it cannot be read, which the agent could not either."""
+    """The variables of the agent's `.env`; empty where it cannot be read."""
     from dotenv import dotenv_values
 
-    found = env_file(agent_dir)
+    file = env_file(agent_dir)
     try:
-        own = dotenv_values(found) if found else {}
+        own = dotenv_values(file) if file else {}
     except (OSError, ValueError):
         own = {}
     return {name: value for name, value in own.items() if value}

@@ -1,4 +1,4 @@
-"""Files too long to be in memory, which get all of their new content or none of it."""
+"""Atomic writing of files that are too long for memory."""
 
 from __future__ import annotations
 

@@ -56,13 +56,13 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 
 def remark_of(name: str, text: str) -> str:
-    """What a file of a starter is; "" where its name says so."""
+    """A remark on a file of a starter; "" where its name is enough."""
     if name.endswith(SET_SUFFIXES):
         return counted(len(json.loads(text)["eval_cases"]), "case")
     return _REMARKS.get(name, "")
 
 
-def refuses_kind(kind: StarterKind) -> str | None:
+def kind_problem(kind: StarterKind) -> str | None:
     """Why a starter of this kind would not run here; None where it would."""
     return INSTALL_ADK if kind == "adk" and not _has_adk() else None
 
@@ -74,7 +74,7 @@ def _has_adk() -> bool:
         return False
 
 
-def refuses_starter(folder: Path, kind: StarterKind) -> str | None:
+def starter_problem(folder: Path, kind: StarterKind) -> str | None:
     """Why a starter cannot be created in a folder; None where it can."""
     if folder.exists() and not folder.is_dir():
         return f"{folder} is a file. Name a folder"
@@ -85,12 +85,12 @@ def refuses_starter(folder: Path, kind: StarterKind) -> str | None:
     if there := [name for name in (*starter_files(kind), "root_agent.yaml") if (folder / name).exists()]:
         verb = plural(len(there), "exists", "exist")
         return f"{', '.join(there)} already {verb} in {folder}. Choose another folder"
-    return refuses_kind(kind)
+    return kind_problem(kind)
 
 
 def create_starter(folder: Path, kind: StarterKind) -> list[Path]:
     """Writes a starter, all of it or nothing; its files. Raises TemplateError."""
-    if reason := refuses_starter(folder, kind):
+    if reason := starter_problem(folder, kind):
         raise TemplateError(reason)
     return _write(folder, starter_files(kind))
 

@@ -28,16 +28,16 @@ _LARGE = 1_000_000
 
 
 def validated_apart(file: EvalSetFile) -> EvalSetFile:
-    """As `validated`, a small file and one that the other process fails at in this process."""
+    """Validates a file: a large one in another process, unless that fails."""
     if file.fingerprint is None or file.stamp is None or file.stamp[1] <= _LARGE:
         return validated(file)
-    found = _in_process(file) or validated(file)
+    result = _in_process(file) or validated(file)
     give_back()
-    return found
+    return result
 
 
 def _in_process(file: EvalSetFile) -> EvalSetFile | None:
-    """None where that fails, and where the file is another one by now."""
+    """The validated set from another process; None where that fails, and where the file has changed."""
     command = [sys.executable, "-P", "-m", __name__, str(file.path)]
     try:
         with subprocess.Popen(
@@ -49,16 +49,16 @@ def _in_process(file: EvalSetFile) -> EvalSetFile | None:
         return None
     if fingerprint != file.fingerprint:
         return None
-    for case, found in zip(file.cases, of_cases, strict=True):
-        case.was_validated(*found)
+    for case, validation in zip(file.cases, of_cases, strict=True):
+        case.was_validated(*validation)
     return file.but(eval_set=eval_set, problems=problems, is_validated=True)
 
 
 def _write(path: Path) -> None:
     file = validated(read_eval_set_file(path, "", path.parent))
     of_cases = [(case.problems, case.fingerprint if file.eval_set else None) for case in file.cases]
-    found = file.fingerprint, file.eval_set, file.problems, of_cases
-    pickle.dump(found, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+    content = file.fingerprint, file.eval_set, file.problems, of_cases
+    pickle.dump(content, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An agent as a variant has it."""
+"""An agent with the changes of a variant."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def as_variant(agent: AgentAddress, variant: Variant, python: str | None) -> Ite
 
     Raises VariantFileError, and InterpreterError where its other code has no Python.
     """
-    with ready(variant, agent.folder) as found:
-        changed = replace(agent, variant=found)
+    with ready(variant, agent.folder) as ready_variant:
+        changed = replace(agent, variant=ready_variant)
         if variant.of_kind("agent"):
             changed = replace(changed, module="", interpreter=find_interpreter(changed.code, python))
         yield changed

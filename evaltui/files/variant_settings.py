@@ -11,7 +11,7 @@ from evaltui.core.model.variants import BASE, Change, Variant
 from evaltui.text.values import did_you_mean, show_value
 
 EVERY = "all"
-"""Stands for the agent as it is and every variant of the settings."""
+"""The name for the unchanged agent and every variant of the settings."""
 FORM = "NAME:KEY=VALUE,…"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
 # Where the next change begins; any other comma is part of a value.
@@ -24,11 +24,11 @@ _KINDS = (*_WITH_NAME, *_ALONE)
 
 
 class VariantTextError(ValueError):
-    """Why a text or table is no variant: a sentence."""
+    """The sentence why a text or table is no variant."""
 
 
-def variant_of_text(text: str, known: Mapping[str, Variant]) -> Variant:
-    """The variant of an option. A name alone is that of a known one, or `base`.
+def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
+    """The variant of an option. A name alone means a defined variant, or `base`.
 
     Raises VariantTextError.
     """
@@ -38,19 +38,19 @@ def variant_of_text(text: str, known: Mapping[str, Variant]) -> Variant:
         raise VariantTextError(f"{text!r} has no name. Write {value or 'other'}:{text}")
     _check_name(name)
     if not colon:
-        if name in known:
-            return known[name]
+        if name in defined:
+            return defined[name]
         if name == BASE:
             return Variant(BASE)
-        hint = did_you_mean(name, [*known, BASE])
+        hint = did_you_mean(name, [*defined, BASE])
         raise VariantTextError(
             f"[tool.evaltui.variants] has no {name!r}{hint or '.'} A new one is {name}:KEY=VALUE, such as "
             f"{name}:model=gemini-2.5-flash"
         )
     if not changes:
         raise VariantTextError(f"{text!r} changes nothing. Write {name}:KEY=VALUE with {', '.join(_KINDS)}")
-    found = [_change(one.strip()) for one in _NEXT.split(changes)]
-    return _checked(Variant(name, tuple(found)))
+    parsed = [_change(change.strip()) for change in _NEXT.split(changes)]
+    return _checked(Variant(name, tuple(parsed)))
 
 
 def _check_name(name: str) -> None:
@@ -68,7 +68,7 @@ def _change(text: str) -> Change:
 
 
 def _value(key: str, text: str) -> Any:
-    """Of config fields JSON, where it is some; all else is text."""
+    """The value of a change: JSON for a config field where the text is JSON, else the text."""
     if key.partition(".")[0] != "config":
         return text
     try:
@@ -103,7 +103,7 @@ def _checked(variant: Variant) -> Variant:
         if change.kind not in ("config", "env") and not str(change.value).strip():
             raise VariantTextError(f"variant {variant.name}: {change.key} is empty")
     # What is of one agent comes after what is of all: it counts.
-    return Variant(variant.name, tuple(sorted(variant.changes, key=lambda one: bool(one.name))))
+    return Variant(variant.name, tuple(sorted(variant.changes, key=lambda change: bool(change.name))))
 
 
 def variant_of_table(name: str, table: object) -> Variant:
@@ -120,7 +120,7 @@ def variant_of_table(name: str, table: object) -> Variant:
 def _changes(table: Mapping[str, Any]) -> Iterator[Change]:
     for key, value in table.items():
         if isinstance(value, dict) and key.partition(".")[0] in _WITH_NAME:
-            yield from (_of_table(f"{key}.{inner}", one) for inner, one in _flat(value))
+            yield from (_of_table(f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
         else:
             yield _of_table(key, value)
 
@@ -128,7 +128,7 @@ def _changes(table: Mapping[str, Any]) -> Iterator[Change]:
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from ((f"{key}.{inner}", one) for inner, one in _flat(value))
+            yield from ((f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
         else:
             yield key, value
 

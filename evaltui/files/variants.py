@@ -1,4 +1,4 @@
-"""Variants made ready: the code and the instruction files that they name."""
+"""Variants prepared for a run: the code and instruction files that they name."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class VariantFileError(ValueError):
 
 @dataclass(frozen=True)
 class ReadyVariant:
-    """A variant that can be run."""
+    """A variant with its files read, ready to run."""
 
     variant: Variant
     code: Path | None = None
     """Folder or file of its code; None where it is the agent's own."""
     texts: tuple[tuple[str, str], ...] = ()
-    """Of instructions what their files say, by the key of the change."""
+    """The texts of instruction files, by the key of the change."""
     notes: tuple[str, ...] = ()
     """Sentences on how far its code can be told from the agent's own."""
 
     def for_host(self) -> dict[str, Any]:
-        """What a host is told, see `protocol`."""
+        """The variant in the message to a host, see `protocol`."""
         done = [
             {"what": change.key, "old": "", "new": " ".join(filter(None, [str(change.value), self._commit]))}
             for change in self.variant.changes
@@ -65,7 +65,7 @@ class ReadyVariant:
 
     @property
     def shown(self) -> Variant:
-        """As logs and reports have it: without secrets."""
+        """The variant without secrets, for logs and reports."""
         return without_secrets(self.variant)
 
     @property
@@ -89,27 +89,31 @@ def ready(variant: Variant, agent_dir: Path) -> Iterator[ReadyVariant]:
         (change.key, _text(change, agent_folder(agent_dir) / variant.place(change)))
         for change in variant.of_kind("instruction")
     )
-    found = ReadyVariant(variant, None, texts)
+    ready_variant = ReadyVariant(variant, None, texts)
     for change in variant.of_kind("agent"):
-        found = replace(found, code=_folder(change, agent_folder(agent_dir) / variant.place(change)))
+        ready_variant = replace(
+            ready_variant, code=_folder(change, agent_folder(agent_dir) / variant.place(change))
+        )
     git = variant.of_kind("git")
     if not git:
-        _require_difference(found, agent_dir)
-        yield found
+        _require_difference(ready_variant, agent_dir)
+        yield ready_variant
         return
     commit = str(git[0].value)
     try:
         with checked_out(agent_dir, variant.commit or commit) as (code, number):
             named = replace(variant, commit=number)
-            found = replace(found, code=code, variant=named, notes=tuple(_notes(named, agent_dir)))
-            _require_difference(found, agent_dir)
-            yield found
+            ready_variant = replace(
+                ready_variant, code=code, variant=named, notes=tuple(_notes(named, agent_dir))
+            )
+            _require_difference(ready_variant, agent_dir)
+            yield ready_variant
     except GitError as error:
         raise VariantFileError(f"git={commit}: {error}") from error
 
 
 def _notes(variant: Variant, agent_dir: Path) -> Iterator[str]:
-    """What of the agent as it is now no commit has. Raises GitError."""
+    """Sentences on the uncommitted parts of the agent, which the variant lacks. Raises GitError."""
     folder = agent_folder(agent_dir).resolve()
     own = files_of(agent_dir)
     changed = [Path(os.path.relpath(file, folder)).as_posix() for file in uncommitted_files(agent_dir)]
@@ -137,7 +141,7 @@ def hidden_in(variant: Variant) -> str:
 
 
 def _text(change: Change, path: Path) -> str:
-    """What an instruction file says, without the end of its last line. Raises VariantFileError."""
+    """The text of an instruction file, without the final line end. Raises VariantFileError."""
     try:
         return path.read_text(encoding="utf-8-sig").removesuffix("\n")
     except (OSError, ValueError) as error:
@@ -157,16 +161,16 @@ def _folder(change: Change, place: Path) -> Path:
     return folder
 
 
-def _require_difference(found: ReadyVariant, agent_dir: Path) -> None:
+def _require_difference(ready_variant: ReadyVariant, agent_dir: Path) -> None:
     """Raises VariantFileError where the variant is nothing but other code, and that is the same."""
-    changes = found.variant.changes
-    if found.code is None or any(one.kind not in ("git", "agent") for one in changes):
+    changes = ready_variant.variant.changes
+    if ready_variant.code is None or any(change.kind not in ("git", "agent") for change in changes):
         return
     # What git does not keep, such as keys, is not told from what was not there then.
-    changed = changed_files(files_of(agent_dir), files_of(found.code))
+    changed = changed_files(files_of(agent_dir), files_of(ready_variant.code))
     if all(Path(name).name == ENV_NAME for name in changed):
         what = changes[0]
-        where = f" ({found.variant.commit[:7]})" if found.variant.commit else ""
+        where = f" ({ready_variant.variant.commit[:7]})" if ready_variant.variant.commit else ""
         raise VariantFileError(f"changes nothing: {what.key}={what.value}{where} has the same code")
 
 
@@ -174,8 +178,8 @@ def seen_from(agent_dir: Path, text: str, *folders: Path) -> str:
     """A file or folder as a variant keeps it: as seen from the agent's folder. The first of `folders` that
     has it counts, else the first."""
     places = [folder / Path(text).expanduser() for folder in (*folders, agent_folder(agent_dir))]
-    found = next((place for place in places if place.exists()), places[0])
-    return Path(os.path.relpath(found.resolve(), agent_folder(agent_dir).resolve())).as_posix()
+    path = next((place for place in places if place.exists()), places[0])
+    return Path(os.path.relpath(path.resolve(), agent_folder(agent_dir).resolve())).as_posix()
 
 
 def with_places(variant: Variant, agent_dir: Path, *folders: Path) -> Variant:

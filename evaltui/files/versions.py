@@ -15,10 +15,14 @@ _PYTHON = "Python"
 
 
 def versions_of(modules: Iterable[str], python: Path | None) -> dict[str, str]:
-    """By name, the packages that have any of these modules in a Python, and itself; None for our own."""
+    """Versions by name of the packages that have any of these modules in a Python, and of Python itself."""
     names = {module.partition(".")[0] for module in modules}
-    found = {one.name: one.version for one in _installed(python) if not names.isdisjoint(_modules(one))}
-    return {**found, _PYTHON: _version(python)}
+    versions = {
+        package.name: package.version
+        for package in _installed(python)
+        if not names.isdisjoint(_modules(package))
+    }
+    return {**versions, _PYTHON: _version(python)}
 
 
 def _version(python: Path | None) -> str:
@@ -30,7 +34,7 @@ def _version(python: Path | None) -> str:
 def _installed(python: Path | None) -> Iterable[Distribution]:
     if python is None:
         return distributions()
-    return distributions(path=[str(one) for one in site_packages(python)])
+    return distributions(path=[str(folder) for folder in site_packages(python)])
 
 
 def _modules(package: Distribution) -> Collection[str]:
@@ -47,19 +51,21 @@ def differing(versions: Mapping[str, str], python: Path | None) -> tuple[str, ..
     if not versions:
         return ()
     # Of two with one name, the first is imported.
-    found = {_key(one.name): one.version for one in reversed([*_installed(python)]) if one.name}
+    installed = {
+        _key(package.name): package.version for package in reversed([*_installed(python)]) if package.name
+    }
     if _PYTHON in versions:
-        found[_key(_PYTHON)] = _version(python)
-    return tuple(_differing(versions, found))
+        installed[_key(_PYTHON)] = _version(python)
+    return tuple(_differing(versions, installed))
 
 
-def _differing(versions: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
-    for name, wanted in sorted(versions.items()):
-        here = found.get(_key(name))
+def _differing(versions: Mapping[str, str], installed: Mapping[str, str]) -> Iterator[str]:
+    for name, version in sorted(versions.items()):
+        here = installed.get(_key(name))
         if here is None:
-            yield f"{name} is missing ({wanted})"
-        elif here != wanted:
-            yield f"{name} {here} instead of {wanted}"
+            yield f"{name} is missing ({version})"
+        elif here != version:
+            yield f"{name} {here} instead of {version}"
 
 
 def _key(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What is saved while one works: the code of an agent, its eval sets and their configs.
+"""Watches the code of an agent, its eval sets and their configs for changes on disk.
 
 The system notifies of a folder, and then its files are read: what counts is what they hold. A file that was
 only touched, or written as it was, has not changed.
@@ -37,7 +37,7 @@ _Folders = frozenset[tuple[Path, int]]
 
 @dataclass(frozen=True)
 class Changed:
-    """Files that are new, gone, or hold something else now."""
+    """Files that are new, removed, or have other content."""
 
     code: tuple[str, ...]
     """Names as seen from the agent's folder."""
@@ -49,7 +49,7 @@ class Changed:
     """When the last of them was written, in seconds since the epoch."""
 
     def saved_again(self) -> bool:
-        """Whether one of them has been written since then, which the system may not have told yet."""
+        """Whether a file was written again since, before the system has notified of it."""
         return any(when > self.saved for when in _times_of(self.files))
 
 
@@ -71,10 +71,10 @@ class WatchedFiles:
     `only_env` is for an agent behind a network, see `AgentFiles`.
     """
 
-    def __init__(self, agent_dir: Path, given: Sequence[str | Path] = (), *, only_env: bool = False) -> None:
+    def __init__(self, agent_dir: Path, paths: Sequence[str | Path] = (), *, only_env: bool = False) -> None:
         self.modules: frozenset[Path] = frozenset()
         self._agent_dir = agent_dir
-        self._given = tuple(given)
+        self._paths = tuple(paths)
         self._folder = agent_folder(agent_dir)
         self._only_env = only_env
         self._code = AgentFiles(agent_dir, only_env=only_env)
@@ -105,7 +105,7 @@ class WatchedFiles:
         home = self._folder.resolve()
         outside = [path for path in self.modules if self._only_env or not path.is_relative_to(home)]
         also = {self._code.name(path): path for path in outside}
-        files = {path.resolve(): path for path in set_files(self._agent_dir, self._given)}
+        files = {path.resolve(): path for path in set_files(self._agent_dir, self._paths)}
         return _Snapshot(
             self._code.contents(also.values()),
             also,
@@ -114,23 +114,25 @@ class WatchedFiles:
         )
 
     def _env_above(self) -> Iterator[Path]:
-        """The nearest one upwards, unless the agent's folder has one: that is among its files."""
+        """The nearest `.env` above the agent's folder, unless the folder has one: that is among its files."""
         folder = self._folder.absolute()
         if not (folder / ".env").is_file():
-            yield from islice((one / ".env" for one in folder.parents if (one / ".env").is_file()), 1)
+            yield from islice(
+                (parent / ".env" for parent in folder.parents if (parent / ".env").is_file()), 1
+            )
 
     def _folders(self) -> _Folders:
-        """Those in which something may happen that concerns us, without what is below them."""
-        trees = set_folders(self._agent_dir, self._given)
-        beside = (Path(path).parent for path in self._given if Path(path).is_file())
+        """The folders to watch, without the folders below them."""
+        trees = set_folders(self._agent_dir, self._paths)
+        beside = (Path(path).parent for path in self._paths if Path(path).is_file())
         above = (path.parent for path in (*self.modules, *self._code.imported, *self._env_above()))
         folders: set[tuple[Path, int]] = set()
         for tree in trees:
-            folders |= {found for path in folders_of(tree) if (found := _identified(path))}
+            folders |= {identity for path in folders_of(tree) if (identity := _identified(path))}
             if len(folders) > _MOST_FOLDERS:
                 break
         single = (*levels_above(self._folder), *beside, *above)
-        return frozenset(folders | {found for path in single if (found := _identified(path))})
+        return frozenset(folders | {identity for path in single if (identity := _identified(path))})
 
     def _difference(self, last: _Snapshot, now: _Snapshot) -> Changed | None:
         # What was not watched before is not new.
@@ -182,9 +184,9 @@ def _identified(folder: Path) -> tuple[Path, int] | None:
 
 
 def _concerns(_: Change, path: str) -> bool:
-    """Whether the files are to be read: not for what editors, caches and evaltui itself leave behind."""
-    one = Path(path)
-    return may_count(one.name) or is_json(one) or one.suffix in YAML_SUFFIXES or is_entered(one)
+    """Whether a changed file is to be read; files that editors, caches and evaltui write are not."""
+    file = Path(path)
+    return may_count(file.name) or is_json(file) or file.suffix in YAML_SUFFIXES or is_entered(file)
 
 
 def _last_written(paths: Sequence[Path]) -> float:
@@ -193,7 +195,7 @@ def _last_written(paths: Sequence[Path]) -> float:
 
 
 def _times_of(paths: Iterable[Path]) -> Iterator[float]:
-    """When each was written, in seconds since the epoch, of those that are there."""
+    """The write times of existing files, in seconds since the epoch."""
     for path in paths:
         with suppress(OSError):
             yield path.stat().st_mtime

@@ -1,4 +1,4 @@
-"""What an agent directory holds: its eval sets, where each came from, and which of them are meant.
+"""The eval sets of an agent: where each is, and which of them selectors choose.
 
 Works on parsed JSON and loads no models, so that a thousand cases can be listed at once.
 """
@@ -57,7 +57,7 @@ Selection = tuple[EvalSetFile, tuple[str, ...] | None]
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that might have been expected among the sets, and why it is not there."""
+    """A file that looks like an eval set and is not read, and the reason."""
 
     path: Path
     reason: str
@@ -100,52 +100,52 @@ class Workspace:
 
     @cached_property
     def _labels(self) -> Mapping[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        labels: dict[str, list[str]] = {}
         for eval_set in self.sets:
-            found.setdefault(eval_set.eval_set_id, []).append(eval_set.case_path)
-        return found
+            labels.setdefault(eval_set.eval_set_id, []).append(eval_set.case_path)
+        return labels
 
 
 def open_workspace(
     agent_dir: Path,
-    given: Sequence[str | Path] = (),
+    paths: Sequence[str | Path] = (),
     before: Workspace | None = None,
     config: Path | None = None,
 ) -> Workspace:
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
-    Looked through are `searched_places` and what is given: files of any name, and folders. Cases that are as
-    they were in `before` are the same objects. `config` is one for all sets instead of their own.
+    Searches `searched_places` and `paths`, which are folders and files of any name. Unchanged cases of
+    `before` are the same objects. `config` replaces the config of each set.
     """
     folder = agent_folder(agent_dir)
-    named = [path for path in map(Path, given) if path.is_file()]
-    known = {one.path: one for one in before.sets} if before else {}
+    named = [path for path in map(Path, paths) if path.is_file()]
+    earlier = {eval_set.path: eval_set for eval_set in before.sets} if before else {}
     sets: dict[str, EvalSetFile] = {}
     skipped: dict[str, Skipped] = {}
-    for file, origin in [*_places(folder, map(Path, given)), *((file, "given") for file in named)]:
+    for file, origin in [*_places(folder, map(Path, paths)), *((file, "given") for file in named)]:
         real = os.path.realpath(file)
         if real in sets:
             continue
         if is_set(file) or (origin == "given" and file in named):
-            sets[real] = read_eval_set_file(file, origin, folder, known.get(file))
+            sets[real] = read_eval_set_file(file, origin, folder, earlier.get(file))
             skipped.pop(real, None)
         elif passed_over := skipped_file(file):
             skipped[real] = passed_over
-    missing = [Skipped(path, "no such file or folder") for path in map(Path, given) if not path.exists()]
+    missing = [Skipped(path, "no such file or folder") for path in map(Path, paths) if not path.exists()]
     return Workspace(
         folder,
         tuple(sorted(with_tags(sets.values(), config), key=lambda eval_set: eval_set.path)),
-        tuple(sorted([*skipped.values(), *missing], key=lambda one: one.path)),
+        tuple(sorted([*skipped.values(), *missing], key=lambda skip: skip.path)),
         config,
     )
 
 
 def with_tags(sets: Collection[EvalSetFile], config: Path | None = None) -> Iterator[EvalSetFile]:
     """The sets with the tags that their configs give, or the one config for all of them."""
-    config_of = config_files((one.path for one in sets), config)
+    config_of = config_files((eval_set.path for eval_set in sets), config)
     data = {path: _config_data(path) for path in dict.fromkeys(config_of.values())}
-    for one in sets:
-        yield one.but(tags=tags_of(data[config_of[one.path]], one.eval_set_id))
+    for eval_set in sets:
+        yield eval_set.but(tags=tags_of(data[config_of[eval_set.path]], eval_set.eval_set_id))
 
 
 def tags_of(config: Any, set_id: str) -> Tags | None:
@@ -154,7 +154,7 @@ def tags_of(config: Any, set_id: str) -> Tags | None:
 
 
 def _config_data(config: Path) -> Any:
-    """What is in a config, or why it cannot be read; None where there is none, and for one without tags."""
+    """The JSON of a config, or the problem of reading it; None without a config, and for a YAML one."""
     if config.suffix in YAML_SUFFIXES:
         return None
     try:
@@ -169,7 +169,7 @@ def _config_data(config: Path) -> Any:
 def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
     """The eval sets anywhere below a folder, sorted by path.
 
-    `named_from` is the folder that their cases are named from, that of the agent where there is one.
+    `named_from` is the folder that their cases are named from: the agent's, where there is one.
     """
     files = {os.path.realpath(file): file for file in json_files_below([folder]) if is_set(file)}
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
@@ -183,19 +183,19 @@ def searched_places(folder: Path) -> str:
     return f"{own}; it is in no project (pyproject.toml, .git), whose eval*/ and tests/ would be searched too"
 
 
-def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
-    """The folders in which, and below which, sets of an agent are looked for, its own folder first."""
+def set_folders(agent_dir: Path, paths: Sequence[str | Path] = ()) -> Iterator[Path]:
+    """The folders in and below which eval sets of an agent are searched, its own folder first."""
     folder = agent_folder(agent_dir)
     yield folder
     # The folders of eval sets beside an agent, and beside each folder that it is in within its project.
-    yield from (one for level in levels_above(folder) for one in _folders_of_sets(level))
-    yield from (path for path in map(Path, given) if path.is_dir())
+    yield from (sets_folder for level in levels_above(folder) for sets_folder in _folders_of_sets(level))
+    yield from (path for path in map(Path, paths) if path.is_dir())
 
 
-def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
-    """Every set of an agent, and every config of one; a file may come twice."""
+def set_files(agent_dir: Path, paths: Sequence[str | Path] = ()) -> Iterator[Path]:
+    """Every eval set of an agent and every config of a set; a file may come twice."""
     folders: set[tuple[Path, bool]] = set()
-    for file, _ in _places(agent_folder(agent_dir), map(Path, given)):
+    for file, _ in _places(agent_folder(agent_dir), map(Path, paths)):
         if file.name == CONFIG_NAME:
             yield file
         elif is_set(file):
@@ -206,17 +206,18 @@ def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Pat
             folders.add(group)
             yield from configs_near(file)
             yield from (path for path in [config_above(file)] if path is not None)
-    for file in map(Path, given):
-        yield from (one for one in (file, config_file(file)) if one.is_file())
+    for file in map(Path, paths):
+        yield from (path for path in (file, config_file(file)) if path.is_file())
 
 
 def _folders_of_sets(level: Path) -> list[Path]:
     beside = subfolders(level, _SETS_BESIDE)
     # A checkout of evaltui, in a folder of projects, stands for itself.
     return [
-        one
-        for one in beside
-        if not has_agent_file(one) and (one.name.lower() == "tests" or not (is_agent(one) or _is_other(one)))
+        child
+        for child in beside
+        if not has_agent_file(child)
+        and (child.name.lower() == "tests" or not (is_agent(child) or _is_other(child)))
     ]
 
 
@@ -226,17 +227,17 @@ def _is_other(folder: Path) -> bool:
     return has_table or os.path.isdir(folder / ".git")  # noqa: PTH112
 
 
-def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
+def _places(folder: Path, paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Every JSON file that may be an eval set, with its folder as seen from the agent's."""
     for file in json_files(folder):
         yield file, "agent directory"
-    below = [one for one in subfolders(folder, _SETS_BELOW) if not has_agent_file(one)]
+    below = [child for child in subfolders(folder, _SETS_BELOW) if not has_agent_file(child)]
     for file in json_files_below(below, has_agent_file):
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
     for number, level in enumerate(levels_above(folder), start=1):
         for file in json_files_below(_folders_of_sets(level), has_agent_file):
             yield file, f"{'../' * number}{file.parent.relative_to(level).as_posix()}/"
-    for file in json_files_below(path for path in given if path.is_dir()):
+    for file in json_files_below(path for path in paths if path.is_dir()):
         yield file, "given"
 
 
@@ -265,18 +266,18 @@ def is_set(path: Path) -> bool:
 
 
 def is_set_for_pytest(file: Path, root: Path) -> bool:
-    """As `is_set`; one known by what it holds only where eval sets are kept, below the root of the tests."""
+    """Whether pytest collects a file: an eval set by its name, or by its content in a folder of eval sets."""
     return is_set(file) and (has_set_name(file) or keeps_sets(file.parent, root))
 
 
 def keeps_sets(folder: Path, root: Path) -> bool:
-    """Whether eval sets of any name are looked for in a folder below the root of the tests."""
-    below = [one for one in (folder, *folder.parents) if one != root and one.is_relative_to(root)]
+    """Whether eval sets of any name are searched in a folder below the root of the tests."""
+    below = [level for level in (folder, *folder.parents) if level != root and level.is_relative_to(root)]
     return (is_agent(folder) or any(map(is_of_tests, below))) and all(map(is_entered, below))
 
 
 def may_be_eval_set(path: Path) -> bool:
-    """Whether what is in a file was meant to be an eval set, right or wrong. Raises OSError."""
+    """Whether the content of a file is meant as an eval set, right or wrong. Raises OSError."""
     text = read_text(path)
     if not isinstance(text, str) or not any(word in text for word in _TELLTALES):
         return False
@@ -287,8 +288,7 @@ def may_be_eval_set(path: Path) -> bool:
 
 
 def skipped_file(file: Path) -> Skipped | None:
-    """A file that is not read although it is called an eval set or looks like one, or that cannot be read;
-    None for others."""
+    """A file with the name or look of an eval set that is not read, and the reason; None for others."""
     if file.name == CONFIG_NAME:
         return None
     if not is_json(file):
@@ -307,19 +307,19 @@ def skipped_file(file: Path) -> Skipped | None:
 
 
 def skipped_in(files: Iterable[Path]) -> list[Skipped]:
-    """Those of some files that might be expected among the sets, and are none."""
-    return [one for file in files if not is_set(file) and (one := skipped_file(file)) is not None]
+    """The files that look like eval sets but are not read, with the reasons."""
+    return [skip for file in files if not is_set(file) and (skip := skipped_file(file)) is not None]
 
 
 def skipped_below(folder: Path) -> list[Skipped]:
-    """As `skipped_in`, of the files anywhere below a folder."""
+    """The files below a folder that look like eval sets but are not read, with the reasons."""
     return skipped_in(json_files_below([folder]))
 
 
-def _elsewhere(workspace: Workspace) -> Iterator[Skipped]:
-    """The sets in the agent's folder, by their names, that are in no folder where sets are looked for."""
-    others = [one for one in subfolders(workspace.folder, ("*",)) if not has_agent_file(one)]
-    read = {os.path.realpath(one.path) for one in workspace.sets}
+def _unsearched_sets(workspace: Workspace) -> Iterator[Skipped]:
+    """The sets in subfolders of the agent's folder that are not searched, recognised by their names."""
+    others = [child for child in subfolders(workspace.folder, ("*",)) if not has_agent_file(child)]
+    read = {os.path.realpath(eval_set.path) for eval_set in workspace.sets}
     reason = f"not run: it is neither in {workspace.folder} nor in eval*/ or test*/ there; name it to run it"
     for file in json_files_below(others, has_agent_file):
         if has_set_name(file) and os.path.realpath(file) not in read and is_set(file):
@@ -327,24 +327,24 @@ def _elsewhere(workspace: Workspace) -> Iterator[Skipped]:
 
 
 def passed_over(workspace: Workspace, selectors: Sequence[str]) -> list[Skipped]:
-    """The files in the folders that selectors mean that might be expected among the sets, and are none."""
+    """The skipped files in the folders that selectors name; without selectors, those of the workspace."""
     if not selectors:
-        return [*workspace.skipped, *_elsewhere(workspace)]
+        return [*workspace.skipped, *_unsearched_sets(workspace)]
     folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
-    return [one for folder in folders for one in skipped_below(folder)]
+    return [skip for folder in folders for skip in skipped_below(folder)]
 
 
 def skipped_hint(skipped: Iterable[Skipped]) -> str:
-    """The files that only their names keep from being eval sets, and how to use them; "" for none."""
+    """A hint on files that need only another name to be eval sets; "" for none."""
     other_names, no_json = list[str](), list[str]()
-    for one in skipped:
-        if one.is_set:
-            (other_names if is_json(one.path) else no_json).append(str(one.path))
+    for skip in skipped:
+        if skip.is_set:
+            (other_names if is_json(skip.path) else no_json).append(str(skip.path))
     hints = list[str]()
     if other_names:
-        look = plural(len(other_names), "looks like an eval set", "look like eval sets")
+        phrase = plural(len(other_names), "looks like an eval set", "look like eval sets")
         rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-        hints.append(f"{some_of(other_names, _MOST_SKIPPED)} {look} without the name: {rename}")
+        hints.append(f"{some_of(other_names, _MOST_SKIPPED)} {phrase} without the name: {rename}")
     if no_json:
         named = plural(len(no_json), "is called an eval set", "are called eval sets")
         write = f"write it as JSON to NAME{SET_SUFFIXES[0]}, or rename it"
@@ -368,32 +368,37 @@ def select(
 
 
 def _tagged(selections: Sequence[Selection], choice: TagChoice, config: Path | None) -> list[Selection]:
-    """Sets that cannot be read stay: loading them says why."""
+    """The cases with chosen tags; unreadable sets stay, as loading them says why."""
     sets = list(with_tags([eval_set for eval_set, _ in selections], config))
-    picked = [(one, _picked(one, eval_ids)) for one, (_, eval_ids) in zip(sets, selections, strict=True)]
-    known = {tag for one, ids in picked for eval_id in ids for tag in (one.tags or {}).get(eval_id, ())}
-    unread = any(one.tags is None or one.format is None for one in sets)
-    unknown = choice.unknown(known)
-    found: list[Selection] = []
-    for (one, ids), (_, eval_ids) in zip(picked, selections, strict=True):
-        tags = one.tags
-        if tags is None or one.format is None:
-            found.append((one, eval_ids))
-        elif kept := tuple(eval_id for eval_id in ids if choice.keeps(tags.get(eval_id, ()))):
-            found.append((one, eval_ids if len(kept) == len(ids) else kept))
-    if (unknown is None or unread) and found:
-        return found
-    for one in sets:
-        find_config(one.path, config)
+    picked = [
+        (eval_set, _picked(eval_set, eval_ids))
+        for eval_set, (_, eval_ids) in zip(sets, selections, strict=True)
+    ]
+    all_tags = {
+        tag for eval_set, ids in picked for eval_id in ids for tag in (eval_set.tags or {}).get(eval_id, ())
+    }
+    unread = any(eval_set.tags is None or eval_set.format is None for eval_set in sets)
+    unknown = choice.unknown(all_tags)
+    chosen: list[Selection] = []
+    for (eval_set, ids), (_, eval_ids) in zip(picked, selections, strict=True):
+        tags = eval_set.tags
+        if tags is None or eval_set.format is None:
+            chosen.append((eval_set, eval_ids))
+        elif tagged_ids := tuple(eval_id for eval_id in ids if choice.keeps(tags.get(eval_id, ()))):
+            chosen.append((eval_set, eval_ids if len(tagged_ids) == len(ids) else tagged_ids))
+    if (unknown is None or unread) and chosen:
+        return chosen
+    for eval_set in sets:
+        find_config(eval_set.path, config)
     if unknown is not None:
         option = "--tag" if unknown in choice.tagged else "--not-tag"
-        raise SelectionError(f"{option}: {no_tag(unknown, known)}")
+        raise SelectionError(f"{option}: {no_tag(unknown, all_tags)}")
     raise SelectionError(f"{choice}: no selected case; nothing to run")
 
 
-def no_tag(unknown: str, known: Collection[str]) -> str:
-    """Why a tag chooses nothing, with those that are known, as a clause."""
-    hint = did_you_mean(unknown, known) or _list_of(sorted(known))
+def no_tag(unknown: str, tags: Collection[str]) -> str:
+    """The clause for a tag that no selected case has, with the existing tags."""
+    hint = did_you_mean(unknown, tags) or _list_of(sorted(tags))
     return f"no selected case has the tag {unknown!r}{hint}"
 
 
@@ -410,7 +415,9 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
                 f"{searched_places(workspace.folder)}{hint and f'. {hint}'}"
             )
         _refuse_without(workspace.skipped)
-        return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
+        return [
+            (eval_set, None) for eval_set in _not_empty(workspace.sets, f"every set of {workspace.folder}")
+        ]
     chosen: dict[Path, Selection] = {}
     for selector in selectors:
         for eval_set, cases in _resolve(workspace, selector):
@@ -418,7 +425,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
             earlier = chosen.get(key, (eval_set, ()))[1]
             both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
             chosen[key] = (eval_set, both)
-    _refuse_without(one for one in passed_over(workspace, selectors) if one.path.resolve() not in chosen)
+    _refuse_without(skip for skip in passed_over(workspace, selectors) if skip.path.resolve() not in chosen)
     return list(chosen.values())
 
 
@@ -447,7 +454,7 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
 
 
 def _folders_named(workspace: Workspace, name: str) -> list[Path]:
-    """The folder that a name stands for; none for that of a file or the id of a set."""
+    """The folder that a selector names; None for a file or the id of a set."""
     if any(eval_set.eval_set_id == name for eval_set in workspace.sets):
         return []
     return [
@@ -456,7 +463,7 @@ def _folders_named(workspace: Workspace, name: str) -> list[Path]:
 
 
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
-    """The sets that a file, an id or a folder stands for, in this order of preference."""
+    """The sets that a file, an id or a folder names, in this order of preference."""
     paths = list(filter(is_there, (Path(name), workspace.folder / name)))
     for path in paths:
         if name and path.is_file():
@@ -477,31 +484,31 @@ def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
 
 
 def _with_cases(sets: Sequence[EvalSetFile], name: str, cases: str) -> list[Selection]:
-    known = [case.eval_id for eval_set in sets for case in eval_set.cases]
-    wanted = (cases,) if cases in known else tuple(cases.split(","))
+    existing_ids = [case.eval_id for eval_set in sets for case in eval_set.cases]
+    eval_ids = (cases,) if cases in existing_ids else tuple(cases.split(","))
     if unread := [eval_set for eval_set in sets if eval_set.problems and not eval_set.cases]:
         # Loading it says what is wrong with it, which matters more than what is not in it.
-        return [(eval_set, wanted) for eval_set in unread]
-    for case in wanted:
+        return [(eval_set, eval_ids) for eval_set in unread]
+    for case in eval_ids:
         if not case:
             raise SelectionError(f"case id missing after {name}:")
-        if case not in known:
-            hint = did_you_mean(case, known) or _list_of(known)
+        if case not in existing_ids:
+            hint = did_you_mean(case, existing_ids) or _list_of(existing_ids)
             raise SelectionError(f"no case {case!r} in {name}{hint}")
     picked: list[Selection] = []
     for eval_set in sets:
         own = {case.eval_id for case in eval_set.cases}
-        if here := tuple(case for case in wanted if case in own):
+        if here := tuple(case for case in eval_ids if case in own):
             picked.append((eval_set, here))
     return picked
 
 
 def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
-    """A set that cannot be read is not empty: loading it says what is wrong."""
+    """The sets with cases or problems: loading an unreadable set says what is wrong."""
     if any(eval_set.cases or eval_set.problems for eval_set in sets):
         return sets
     raise SelectionError(f"{name} has no cases; nothing to run")
 
 
-def _list_of(known: Sequence[str]) -> str:
-    return f". Known: {some_of(known, 5)}" if known else ""
+def _list_of(names: Sequence[str]) -> str:
+    return f". Known: {some_of(names, 5)}" if names else ""

@@ -41,7 +41,9 @@ def checked_out(agent_dir: Path, commit: str) -> Iterator[tuple[Path, str]]:
     folder = agent_folder(agent_dir)
     top = Path(_git(folder, "rev-parse", "--show-toplevel"))
     try:
-        found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+        commit_id = _git(
+            folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}"
+        )
     except GitError as error:
         raise GitError(f"{commit!r} is not a commit, branch or tag of {top}") from error
     inside = agent_dir.relative_to(top.resolve())
@@ -49,16 +51,16 @@ def checked_out(agent_dir: Path, commit: str) -> Iterator[tuple[Path, str]]:
         # Named as the original: an agent at the top is imported by the name of its folder.
         place = Path(temporary).resolve() / top.name
         try:
-            _git(folder, "worktree", "add", "--detach", "--force", str(place), found)
+            _git(folder, "worktree", "add", "--detach", "--force", str(place), commit_id)
             if not (place / inside).exists():
-                raise GitError(f"{inside} is not in {commit} ({found[:7]})")
-            yield place / inside, found
+                raise GitError(f"{inside} is not in {commit} ({commit_id[:7]})")
+            yield place / inside, commit_id
         finally:
             _removed(folder, place)
 
 
 def uncommitted_files(agent_dir: Path) -> tuple[Path, ...]:
-    """Files in the folder of an agent that are not as the last commit has them, or not in it.
+    """Files of an agent that differ from the last commit, or are not in it.
 
     Raises GitError where there is no git or no repository.
     """
@@ -66,8 +68,8 @@ def uncommitted_files(agent_dir: Path) -> tuple[Path, ...]:
     folder = agent_folder(agent_dir)
     top = Path(_git(folder, "rev-parse", "--show-toplevel"))
     status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-    said = _git(folder, *status, "--", str(agent_dir))
-    return tuple(top / line[3:] for line in said.split("\0") if line)
+    output = _git(folder, *status, "--", str(agent_dir))
+    return tuple(top / line[3:] for line in output.split("\0") if line)
 
 
 def _removed(folder: Path, place: Path) -> None:
@@ -77,8 +79,7 @@ def _removed(folder: Path, place: Path) -> None:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git prints. A hook of the repository is not run, and its index is not refreshed. Raises
-    GitError."""
+    """The output of a git command, run without hooks and without refreshing the index. Raises GitError."""
     command = ["git", "--no-optional-locks", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     try:
@@ -94,6 +95,6 @@ def _git(folder: Path, *words: str) -> str:
     except FileNotFoundError as error:
         raise GitError("git is not installed") from error
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise GitError(f"git {words[0]}: {said.removeprefix('fatal: ')}")
+        message = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise GitError(f"git {words[0]}: {message.removeprefix('fatal: ')}")
     return done.stdout.rstrip("\n")

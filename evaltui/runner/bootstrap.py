@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -81,9 +81,12 @@ def command(python: str, program: str, *arguments: str) -> list[str]:
     return [python, "-P", "-u", __file__, program, *arguments]
 
 
-def environment(python: Path | None) -> dict[str, str]:
-    """The variables for a host: in another Python than evaltui's, as if its environment were active."""
-    environ = dict(os.environ)
+def environment(python: Path | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables for a host: in another Python than evaltui's, as if its environment were active.
+
+    `variables` are those of this process at an earlier time; None for those of now.
+    """
+    environ = dict(os.environ if variables is None else variables)
     if python is None:
         return environ
     # Where evaltui's own libraries are.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 
@@ -36,6 +37,8 @@ def executor_of(
     if plan.held is not None:
         return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, listener), local
     settings = HostSettings(plan.agent, plan.settings.timeout, began)
+    if first is not None:
+        settings = replace(settings, folder=first.settings.folder, environ=first.settings.environ)
     if not plan.scheduler:
         return HostPool(settings, listener, plan.settings.parallel, plan.settings.workers, first, gate), local
     if why := missing():

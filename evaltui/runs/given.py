@@ -123,7 +123,7 @@ _NEVER_NONE = {"adk_verdicts", "allow_unmetered", "parallel", "record", "timeout
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Raises ValueError that names what is wrong."""
     wrong = [
-        f"{name}: {value!r} is wrong: wanted is {kind.wanted}"
+        f"{name}: {value!r} is wrong: wanted is {kind.description}"
         for name, value in settings.items()
         if (kind := _KINDS.get(name))
         and not (kind.accepts(value) or (value is None and name not in _NEVER_NONE))

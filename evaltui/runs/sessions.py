@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, tool_calls
 from evaltui.core.model.events import CALLS
 from evaltui.core.model.outcome import CaseResult, Status
@@ -49,6 +50,8 @@ class ScoredSession:
     """Whether it is of that case, which is else only like it."""
     expected: EvalCase | None = None
     """That case as it was then; None without a result."""
+    config: EvalConfig | None = None
+    """The config that it was scored by; None without a result."""
     result: CaseResult | None = None
     """None where there is no case, or it could not be scored."""
     problem: str = ""
@@ -139,8 +142,8 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         traces=TracesToScore((in_memory,), ("evaltui listen",)),
         session=session.id,
     )
-    eval_case = known.cases[found.case]
-    return await _scored(replace(found, expected=eval_case), asked, known.sets)
+    eval_case, config = known.cases[found.case], known.sets.open(known.files[found.case.path]).config
+    return await _scored(replace(found, expected=eval_case, config=config), asked, known.sets)
 
 
 async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:

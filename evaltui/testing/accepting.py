@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from difflib import unified_diff
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.testing.messages import FinishedRun
-from evaltui.testing.requests import request_of
+from evaltui.testing.agent_run import FinishedRun
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import visible
 from evaltui.workbench.result.acceptable import Choice
@@ -20,20 +19,20 @@ Ask = Callable[[str], str]
 _QUESTION = "Accept? [y]es, [n]o, [a]ll the rest, [q]uit: "
 
 
-def accept_cases(run: FinishedRun, cases: Sequence[CaseId], say: Say, ask: Ask | None) -> None:
-    """Accept what the cases did in a run: all of them, or those for which `ask` returns `y`.
+def accept_cases(run: FinishedRun, say: Say, ask: Ask | None) -> None:
+    """Accept what the failing cases of a run did: all of them, or those for which `ask` returns `y`.
 
     What changes is said before. Nothing is written before every question is answered: `n` leaves a case out,
     `a` accepts all the rest, `q` ends the questions.
     """
-    if run.log is None:
+    if run.log is None or run.request is None:
         say("not accepted: the run is not stored")
         return
-    request, sets = request_of(run.order)
+    request, cases = run.request, run.failed
     settings = {"results_dir": request.settings.results_dir}
     # A question is asked while no loop runs: so an interrupt ends it.
     with asyncio.Runner() as runner:
-        workbench = Workbench(request.agent, [*request.cases], settings, sets.config)
+        workbench = Workbench(request.agent, [*request.cases], settings, run.config)
         try:
             runner.run(workbench.open())
             if not runner.run(workbench.outcomes.open_run(run.log, "")):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import platform
-import shutil
+import io
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -19,26 +18,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evaltui.commands.output import UsageError, require_one_agent, settings_of
+from evaltui.commands.parser import parser_of
+from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import find_config
 from evaltui.files.remote_address import is_url
 from evaltui.files.settings import secrets_of
-from evaltui.testing import background
 from evaltui.testing.agents import agent_of_set
-from evaltui.testing.background import NoResultError, RunProcess
-from evaltui.testing.messages import FinishedCase, FinishedRun, RunOrder
+from evaltui.testing.failures import NoResultError
 from evaltui.testing.options import FLAGS, RUN_OPTIONS
-from evaltui.testing.requests import options_of
+from evaltui.testing.workers import Shards
 from evaltui.text.values import without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
     from evaltui.core.secrets import Secrets
-
-# Of pytest itself, not of the agent.
-_OF_TESTS = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
+    from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun
 
 # Arguments of `evaluate` that are no settings.
 _OF_RUN = ("runs", "pass_if", "confidence", "max_runs", "adk_verdicts")
@@ -86,22 +83,23 @@ class BackgroundLoop:
 class CaseRuns:
     """Runs the selected cases of each agent as one plan, as soon as the first of them is asked for.
 
-    All workers of pytest-xdist have the same cases: the first that asks starts the run, and each of them is
-    told all results.
+    All workers of pytest-xdist have the same cases: each begins with its part of them before the first test.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         """Raises pytest.UsageError for options that make no sense."""
         self._config = config
-        self._orders: dict[CaseToTest, RunOrder] = {}
+        self._run_of: dict[CaseToTest, AgentRun] = {}
         self._errors: dict[Path, EvalSetError | None] = {}
         self._secrets: dict[Path, Secrets] = {}
-        self._process: RunProcess | None = None
+        self._worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self._loop: BackgroundLoop | None = None
         # A fixture may be asked for in any thread.
         self._lock = threading.Lock()
         self.remarks: list[str] = []
         """What else is to be said at the end."""
+        self.finished: list[FinishedRun] = []
+        """The runs that are over, once `end` was called."""
         given = self._option("not_evaluated") or "error"
         if given not in ("error", "skip"):
             raise pytest.UsageError(f"--evaltui-not-evaluated: {given!r} is neither error nor skip")
@@ -145,23 +143,25 @@ class CaseRuns:
         given = self._option("config")
         return self._path(given) if given else None
 
-    def prepare(self) -> None:
-        """Have a process ready for runs while pytest is still collecting tests."""
-        if self._process is None and not self._config.getoption("collectonly"):
-            self._process = self._start_process()
-
     def result(self, case: CaseToTest, session: pytest.Session) -> FinishedCase:
         """A case that is over, waited for. Raises what `problem` has a text for."""
         with self._lock:
-            self.prepare()
-            assert self._process is not None
-            if case not in self._orders:
-                self._start([one for one in cases_of(session) if self._belongs(one, case)])
-            try:
-                return self._process.result(self._orders[case], case.id)
-            except NoResultError as error:
-                # A set with errors is left out; these are its errors.
-                raise self._errors_of(case.path) or error from None
+            if case not in self._run_of:
+                self._start(case, session)
+        try:
+            return self._run_of[case].result(case.id)
+        except NoResultError as error:
+            # A set with errors is left out; these are its errors.
+            raise self._errors_of(case.path) or error from None
+
+    def start_in_worker(self, session: pytest.Session) -> None:
+        """Begin all runs, of which other workers of pytest-xdist may need results first."""
+        if self._worker is not None:
+            for case in cases_of(session):
+                # Told by the test of the case.
+                with suppress(NoResultError):
+                    if case not in self._run_of:
+                        self._start(case, session)
 
     def _errors_of(self, path: Path) -> EvalSetError | None:
         """What is wrong with an eval set, which is looked for once; None where nothing is."""
@@ -199,38 +199,40 @@ class CaseRuns:
         is_ours = isinstance(error, NoResultError | EvalSetError)
         return without_commands(str(error)) if is_ours else None
 
-    def _belongs(self, one: CaseToTest, case: CaseToTest) -> bool:
-        same = (one.agent_dir, one.config) == (case.agent_dir, case.config)
-        return same and one not in self._orders
+    def _start(self, case: CaseToTest, session: pytest.Session) -> None:
+        """Begin the run of a case, with all others of its agent that have none. Raises NoResultError."""
+        # It builds on the models, which collecting has no use for.
+        from evaltui.testing.agent_run import AgentRun
 
-    def _start(self, cases: list[CaseToTest]) -> None:
-        assert self._process is not None
-        asked: list[tuple[Path, tuple[str, ...] | None]] = []
+        if self._worker is not None and not Path(self._worker["evaltui_folder"]).is_dir():
+            raise NoResultError("eval cases run on the machine of pytest; leave out --tx")
+        agent = case.agent_dir, case.config
+        cases = [
+            one
+            for one in cases_of(session)
+            if (one.agent_dir, one.config) == agent and one not in self._run_of
+        ]
+        selected: dict[Path, tuple[str, ...] | None] = {}
         for path, of_set in groupby(sorted(cases, key=attrgetter("path")), attrgetter("path")):
             ids, sizes = zip(*((one.id.eval_id, one.set_size) for one in of_set), strict=True)
-            asked.append((path, None if len(ids) == sizes[0] else ids))
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_TESTS)}
-        order = RunOrder(
-            cases[0].agent_dir,
-            tuple(self._words(cases[0].agent_dir, cases[0].config)),
-            tuple(asked),
-            shutil.get_terminal_size().columns,
-            environment=environment,
-        )
-        self._orders |= dict.fromkeys(cases, order)
-        self._process.start(order)
+            selected[path] = None if len(ids) == sizes[0] else ids
+        options = options_of([*self._words(*agent)])
+        run = AgentRun(options, selected, [one.id for one in cases], self._shards(options, len(cases)))
+        self._run_of |= dict.fromkeys(cases, run)
+        run.start(self.loop)
 
-    def _start_process(self) -> RunProcess:
-        """Of a worker of pytest-xdist it is the one of all workers."""
-        worker = getattr(self._config, "workerinput", None)
-        if worker is None:
-            return background.own_process()
-        if worker.get("evaltui_machine") != platform.node():
-            raise NoResultError("eval cases run on the machine of pytest; leave out --tx")
+    def _shards(self, options: argparse.Namespace, cases: int) -> Shards | None:
+        """A shard for each worker, but not for more than there may be cases at once and agent processes."""
+        if self._worker is None:
+            return None
         try:
-            return background.shared_process(Path(worker["evaltui_folder"]), worker["evaltui_controller"])
-        except OSError as error:
-            raise NoResultError(f"no process for runs: {error}") from error
+            settings = settings_of(options)
+            most = min(settings.parallel, settings.workers or settings.parallel, cases)
+        except UsageError:
+            # Told by the run.
+            most = 1
+        folder, count = Path(self._worker["evaltui_folder"]), min(self._worker["workercount"], most)
+        return Shards(folder, len({*self._run_of.values()}), self._worker["evaltui_number"], count)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -283,34 +285,43 @@ class CaseRuns:
     def _path(self, text: str) -> Path:
         """On the command line it is seen from the current folder, in the ini file from where that is."""
         path = Path(text)
-        return path if path.exists() else self._config.rootpath / path
+        return path.absolute() if path.exists() else self._config.rootpath / path
 
-    @property
-    def finished(self) -> list[FinishedRun]:
-        """The runs that are over: after the end, all of them."""
-        return [*self._process.runs.values()] if self._process is not None else []
+    def end(self, *, is_interrupted: bool) -> None:
+        """Cancel what still runs, and wait until all processes are gone.
 
-    def cases_of(self, run: FinishedRun) -> list[FinishedCase]:
-        """Those that are over, in the order of the tests."""
-        over = self._process.results(run.order) if self._process is not None else {}
-        asked = (case.id for case, order in self._orders.items() if order == run.order)
-        return [over[case] for case in asked if case in over]
-
-    def end(self) -> None:
-        """Cancel what still runs, and wait until all processes are gone."""
-        if self._process is not None:
-            self._process.end()
+        Unless the session `is_interrupted`, what other workers of pytest-xdist wait for is run to its end.
+        """
+        runs = [*dict.fromkeys(self._run_of.values())]
+        for run in runs:
+            run.end(is_awaited=self._worker is not None and not is_interrupted)
+        self.finished += [run.wait() for run in runs]
         if self._loop is not None:
             self._loop.stop()
 
-    def end_shared(self, folder: Path) -> None:
-        """End the process that the workers of pytest-xdist have used; its runs are in `finished` then."""
-        try:
-            self._process = background.joined(folder)
-        except OSError as error:
-            self.remarks.append(f"the process of the runs is gone: {error}")
-        else:
-            self._process.end()
+    def merge(self, folder: Path) -> None:
+        """Make one run of the shards that the workers of pytest-xdist have run."""
+        from evaltui.testing.agent_run import merged
+
+        finished = merged(folder, lambda agent_dir: options_of([*self._words(agent_dir)]))
+        if finished is not None:
+            self.finished.append(finished)
+
+
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    """What `evaltui run` understands of them. Raises UsageError, with the options by their names here."""
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            options = parser_of("run").parse(words)
+    except SystemExit as error:
+        message = said.getvalue().strip().removeprefix("evaltui run: ")
+        raise UsageError(message.replace("argument --", "--evaltui-")) from error
+    try:
+        confidence_of(options)
+    except UsageError as error:
+        raise UsageError(str(error).replace("--", "--evaltui-")) from error
+    return options
 
 
 def cases_of(session: pytest.Session) -> Iterator[CaseToTest]:

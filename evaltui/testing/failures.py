@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
 
 
+class NoResultError(Exception):
+    """The run is over, and there is no result of a case; the message says why."""
+
+
 class CaseFailedError(Exception):
     """The agent did something else than the case expects."""
 

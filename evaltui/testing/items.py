@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,9 +18,12 @@ from evaltui.files.workspace import keeps_sets, skipped_hint, skipped_in, with_t
 from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
-from evaltui.testing.messages import FinishedCase
 from evaltui.testing.tag_markers import marker_of
+from evaltui.text.figures import counted
 from evaltui.text.values import visible
+
+if TYPE_CHECKING:
+    from evaltui.testing.agent_run import FinishedCase
 
 
 class FlakyWarning(pytest.PytestWarning):
@@ -67,10 +70,6 @@ class EvalSetNode(pytest.File):
         file = read_eval_set_file(self.path, "given", agent_folder(agent_dir))
         if file.errors:
             raise self.CollectError("\n".join(problem.located() for problem in file.errors))
-        if self.config.pluginmanager.hasplugin("xdist"):
-            # With --dist=loadgroup, one worker imports the agent.
-            self.add_marker(pytest.mark.xdist_group(str(agent_dir)))
-        self.runs.prepare()
         [file] = with_tags([file], self.runs.config_file)
         lines = file.document.lines_of_cases if file.document else [1] * len(file.cases)
         for case, line in zip(file.cases, lines, strict=True):
@@ -114,28 +113,32 @@ class EvalCaseItem(pytest.Item):
     def setup(self) -> None:
         """Wait for the result. Raises CaseUndecidedError for what pytest calls an error."""
         self.finished = finished = self.runs.result(self.case, self.session)
-        self.user_properties += [(name, f"{score:g}") for name, score in finished.scores]
+        result = finished.result
+        self.user_properties += [
+            (one.name, f"{one.score:g}") for one in result.metrics if one.score is not None
+        ]
         if finished.printed:
             self.add_report_section("setup", "agent output", self.runs.printed(self.case, finished))
         if finished.excuse:
             return
         if (
-            finished.verdict is Status.NOT_EVALUATED
+            result.verdict is Status.NOT_EVALUATED
             and self.runs.skips_not_evaluated
-            and not finished.result.is_undecided
+            and not result.is_undecided
         ):
             pytest.skip(self.runs.sentence(self.case, finished))
-        if finished.verdict not in (Status.PASSED, Status.FAILED):
-            raise CaseUndecidedError(finished.result)
-        if finished.flaky and finished.verdict is Status.PASSED:
-            self.warn(FlakyWarning(f"flaky: {finished.flaky}"))
+        if result.verdict not in (Status.PASSED, Status.FAILED):
+            raise CaseUndecidedError(result)
+        if result.status is Status.FLAKY and result.verdict is Status.PASSED:
+            repeats = counted(len(result.repeats), "repeat")
+            self.warn(FlakyWarning(f"flaky: {result.passed_repeats} of {repeats} passed"))
 
     def runtest(self) -> None:
         """Raises CaseFailedError for a case that failed."""
         assert self.finished is not None
         if self.finished.excuse:
             pytest.xfail(f"{self.finished.excuse}: {self.runs.sentence(self.case, self.finished)}")
-        if self.finished.verdict is Status.FAILED:
+        if self.finished.result.verdict is Status.FAILED:
             raise CaseFailedError(self.finished.result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaltui.core.model.outcome import Status
+from evaltui.files.settings import secrets_of
 from evaltui.testing.case_runs import CaseRuns
 from evaltui.testing.failures import FailureLines
 from evaltui.testing.items import EvalCaseItem
-from evaltui.testing.messages import FinishedRun
 from evaltui.testing.options import FAILURE
 from evaltui.testing.terminal import ask
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import draw
 from evaltui.text.values import without_commands
+
+if TYPE_CHECKING:
+    from evaltui.testing.agent_run import FinishedRun
 
 
 class EvaltuiSession:
@@ -49,28 +52,38 @@ class EvaltuiSession:
             data[FAILURE] = report.longrepr.to_json()
         return data
 
-    def pytest_sessionfinish(self) -> None:
-        self.runs.end()
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if not self._config.getoption("collectonly"):
+            self.runs.start_in_worker(session)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        is_stopped = bool(session.shouldfail or session.shouldstop)
+        self.runs.end(is_interrupted=is_stopped or exitstatus == pytest.ExitCode.INTERRUPTED)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for remark in self.runs.remarks:
             terminalreporter.write_line(f"evaltui: {remark}")
         for run in self.runs.finished:
-            self._accept(run, terminalreporter)
+            if run.failed:
+                self._accept(run, terminalreporter)
             for note in run.notes:
                 terminalreporter.write_line(without_commands(f"evaltui: {note}"))
-            for line in run.comparison:
-                terminalreporter.write_line(draw(line, color=terminalreporter.hasmarkup))
+            if run.comparison is not None:
+                # Logs of earlier versions may hold secrets.
+                masked = secrets_of(run.agent_dir).masked(run.comparison)
+                from evaltui.views.comparison import comparison_lines
+
+                for line in comparison_lines(masked, shutil.get_terminal_size().columns):
+                    terminalreporter.write_line(draw(line, color=terminalreporter.hasmarkup))
             if run.log is not None:
                 done, took = counted(run.cases, "case"), show_duration(run.seconds)
-                agent_dir, log = (os.path.relpath(one) for one in (run.order.agent_dir, run.log))
+                agent_dir, log = (os.path.relpath(one) for one in (run.agent_dir, run.log))
                 where = f"log {log} · `evaltui {agent_dir}` opens it"
                 terminalreporter.write_line(f"evaltui: {done} of {agent_dir} in {took} · {where}")
 
     def _accept(self, run: FinishedRun, terminalreporter: Any) -> None:
         reviews = self._config.getoption("evaltui_review")
-        failed = [one.id for one in self.runs.cases_of(run) if one.verdict is Status.FAILED]
-        if not failed or not (reviews or self._config.getoption("evaltui_accept")):
+        if not (reviews or self._config.getoption("evaltui_accept")):
             return
         from evaltui.testing.accepting import accept_cases
 
@@ -79,6 +92,6 @@ class EvaltuiSession:
             return ask(self._config, question)[:1] or "q"
 
         try:
-            accept_cases(run, failed, terminalreporter.write_line, answer if reviews else None)
+            accept_cases(run, terminalreporter.write_line, answer if reviews else None)
         except KeyboardInterrupt:
             terminalreporter.write_line("not accepted: interrupted")

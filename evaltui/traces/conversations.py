@@ -154,7 +154,7 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
 def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecord], list[str], int]:
     """Every span once: of twins, the one that says more. Also what was warned of, and the count of twins."""
     spans: dict[tuple[str, str], OtelSpan] = {}
-    logs: dict[tuple[str, str, str, int], LogRecord] = {}
+    logs: dict[tuple[object, ...], LogRecord] = {}
     warnings: list[str] = []
     twins = 0
     for document in recorded:
@@ -165,17 +165,26 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
             if existing is not span:
                 is_twin = existing.name != span.name or existing.start != span.start
                 twins += is_twin
-                if len(span.attributes) > len(existing.attributes):
-                    spans[key], existing, span = span, span, existing
                 # The same span may have been exported before it ended.
+                if (not is_twin and span.end, *_says(span)) > (
+                    not is_twin and existing.end,
+                    *_says(existing),
+                ):
+                    spans[key], existing, span = span, span, existing
                 existing.has_twin = (
                     existing.has_twin or span.has_twin or (is_twin and operation_of(span) is not None)
                 )
         for number, log in enumerate(document.logs):
             event = log.event
-            at = event.time or number
-            logs.setdefault((log.trace_id, log.span_id, event.name, at), log)
+            # A record may be sent twice, and others may be logged at the same time.
+            said = event.time or number, event.name, repr(event.body), repr(event.attributes)
+            logs.setdefault((log.trace_id, log.span_id, *said), log)
     return list(spans.values()), list(logs.values()), warnings, twins
+
+
+def _says(span: OtelSpan) -> tuple[int, int, bool]:
+    """How much a span says."""
+    return len(span.attributes), len(span.events), span.status != ""
 
 
 def _session(spans: Sequence[OtelSpan]) -> str:

@@ -12,11 +12,9 @@ from command_line import call
 from fake_runs import run_without_processes
 from gemini_server import GeminiServer, says
 from numbered_cases import act, logs_of, write_set
-from threaded_runs import process_in_a_thread
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.store import RunStore
-from evaltui.testing import background
 from tests.numbered_cases import without_times
 from tests.stored_runs import change
 
@@ -177,7 +175,6 @@ def test_of_traces_that_were_scored(tmp_path, monkeypatch):
 
 def test_of_a_run_of_pytest(write_agent, pytester, tmp_path, monkeypatch):
     """It has what the report of `evaltui run` has."""
-    monkeypatch.setattr(background, "own_process", process_in_a_thread)
     agent = write_agent(TONED)
     write_set(agent, "first", range(2))
     pytester.runpytest("--evaltui", str(agent))

@@ -102,3 +102,48 @@ async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
         await workbench.outcomes.rescored([criteria.path])
         assert outcomes() == expected
     await workbench.close()
+
+
+LOGIN = """
+from evaltui import events
+
+async def root_agent(message, session):
+    yield events.tool_call("log_in", {"key": "sk-bbbbbbbbbbbbbbbbbbbbbbbb"})
+    yield events.tool_result("log_in", {})
+    session.state["url"] = "postgres://shop:second@db"
+    yield "Done."
+"""
+LOGGED_IN = {"url": "postgres://shop:second@db"}
+
+
+@pytest.mark.parametrize("message", ["hi", "what is the <key> and the <password>?"])
+def test_another_key_is_no_pass_because_both_are_masked(write_agent, monkeypatch, message):
+    """One `<key>` is like another: the verdict is that of the keys, or there is none."""
+    agent = write_agent(LOGIN)
+    monkeypatch.chdir(agent)
+
+    def case(eval_id, key, **state):
+        calls = [{"name": "log_in", "args": {"key": key}}]
+        return {**make_case(eval_id, make_turn(message, "Done.", calls=calls)), **state}
+
+    right = f"sk-{'b' * 24}"
+    write_eval_set(
+        agent,
+        "shop",
+        case("right", right, final_session_state=LOGGED_IN),
+        case("masked", "<key>"),
+        case("key", f"sk-{'a' * 24}"),
+        case("state", right, final_session_state={"url": "postgres://shop:first@db"}),
+    )
+
+    def statuses(*words):
+        call(*words, "--report=json=report.json")
+        cases = json.loads((agent / "report.json").read_text())["cases"]
+        return [one["status"] for one in cases]
+
+    wrong = "NOT_EVALUATED" if "<" in message else "FAILED"
+    assert statuses("run", ".") == ["PASSED", "PASSED", wrong, wrong]
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    assert statuses("score", "run.json") == ["NOT_EVALUATED", "PASSED", "NOT_EVALUATED", "NOT_EVALUATED"]
+    # Nor with the verdicts of google-adk, which passes over what has none.
+    assert statuses("score", "run.json", "--adk-verdicts")[2] != "PASSED"

@@ -261,13 +261,13 @@ def test_real_files_are_loaded_and_saved_to_the_byte(tmp_path):
 def test_a_change_that_lands_while_the_text_is_written_is_seen(tmp_path, monkeypatch, is_new):
     file = tmp_path / "a.evalset.json"
     seen = None if is_new else save(file, "1", None).fingerprint
-    written_beside = files._written_beside
+    written_beside = files._temporary_copy
 
     def late(*arguments):
         file.write_text("theirs")
         return written_beside(*arguments)
 
-    monkeypatch.setattr(files, "_written_beside", late)
+    monkeypatch.setattr(files, "_temporary_copy", late)
     with pytest.raises(ChangedOutsideError) as raised:
         save(file, "mine", seen)
     assert raised.value.theirs_text == file.read_text() == "theirs"

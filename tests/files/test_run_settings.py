@@ -113,7 +113,7 @@ def test_a_wrong_value_is_named_with_its_line(name, text, agent):
     path = table(agent, f"# a comment\n{name} = {text}")
     message = problem(agent)
     assert message.startswith(f"{path}:3: tool.evaltui.{name} is ")
-    assert message.endswith(f". Give {SETTINGS[name].kind.wanted}")
+    assert message.endswith(f". Give {SETTINGS[name].kind.description}")
     assert len(message) < 120 + len(str(path))
     assert [one.located() for one in lint([agent]) if one.line] == [message]
     # Whether or not an option goes first.

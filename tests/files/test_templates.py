@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import evaltui
-from evaltui.files.templates import KINDS, TemplateError, create_starter, refuses_starter, starter_files
+from evaltui.files.templates import KINDS, TemplateError, create_starter, starter_files, starter_problem
 
 ROOT = Path(evaltui.__file__).parents[1]
 TEMPLATES = [path for path in (ROOT / "evaltui" / "templates").rglob("*") if path.is_file()]
@@ -51,10 +51,10 @@ def test_a_starter_may_stand_beside_other_files(tmp_path):
 
 @pytest.mark.parametrize("name", ["order.desk", "json"])
 def test_a_folder_that_python_cannot_import_is_refused(tmp_path, name):
-    assert "cannot be imported" in refuses_starter(tmp_path / name, "native")
+    assert "cannot be imported" in starter_problem(tmp_path / name, "native")
 
 
 def test_the_adk_starter_needs_google_adk(tmp_path, monkeypatch):
     monkeypatch.setattr("evaltui.files.templates.find_spec", lambda name: None)
-    assert "pip install google-adk" in refuses_starter(tmp_path / "desk", "adk")
-    assert refuses_starter(tmp_path / "desk", "native") is None
+    assert "pip install google-adk" in starter_problem(tmp_path / "desk", "adk")
+    assert starter_problem(tmp_path / "desk", "native") is None

@@ -39,7 +39,7 @@ _REPLACEMENTS = [
     for pattern, replacement in (
         (r'(?<=UnixNano": ")\d{19}(?=")', "TIME"),
         # Of the place of an agent, in the folder of its runs.
-        (r"(?<=/results/parrot)-[0-9a-f]{12}(?=/)", "-PLACE"),
+        (r"(?<=results/)(parrot|coin)-[0-9a-f]{12}(?=/)", r"\1-PLACE"),
         # In names of result files of google-adk.
         (r"(?<=[_-])1\d{9}\.\d+", "TIME"),
         # The last line of a session of pytest, before other durations.

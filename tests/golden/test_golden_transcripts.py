@@ -16,14 +16,12 @@ import jinja2  # noqa: F401
 import pytest
 from forked_hosts import ForkedHosts
 from normalised_output import Normaliser
-from threaded_runs import process_in_a_thread
 from transcript_shell import Shell
 from transcripts import FOLDER, ROOT, Transcript, read_transcripts
 
 from evaltui.cli import _COMMANDS
 from evaltui.commands.parser import Parser, parser_of
 from evaltui.pytest_plugin import pytest_addoption
-from evaltui.testing import background
 from tests import manual
 
 pytest_plugins = ["pytester"]
@@ -41,7 +39,6 @@ def host_template() -> Iterator[ForkedHosts]:
 
 @pytest.fixture
 def shell(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    monkeypatch.setattr(background, "own_process", process_in_a_thread)
     monkeypatch.setenv("TZ", "UTC")
     # As many processes of agents on every machine.
     monkeypatch.setattr(os, "cpu_count", lambda: 1)

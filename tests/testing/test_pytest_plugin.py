@@ -6,12 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from threaded_runs import process_in_a_thread
+from gemini_server import GeminiServer, says
 
 from evaltui import pytest_plugin
 from evaltui.files.run_settings import RunSettings
@@ -19,7 +18,7 @@ from evaltui.runs import sets
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from evaltui.testing import background, session
+from evaltui.testing import session
 from tests.stored_runs import count
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +64,6 @@ def eval_set(*cases, id="basics"):
 @pytest.fixture
 def project(pytester, monkeypatch):
     """A project with one agent; its set has a case that passes and one that does not."""
-    monkeypatch.setattr(background, "own_process", process_in_a_thread)
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     agent = pytester.mkdir("shop")
     (agent / "__init__.py").write_text("from . import agent\n")
@@ -325,9 +323,9 @@ def test_a_wrong_marker_is_an_error_of_one_line(pytester, project):
         pytester.path.joinpath(f"test_{number}.py").write_text(text)
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(errors=len(WRONG_MARKERS))
-    for number, says in enumerate(WRONG_MARKERS.values()):
+    for number, text in enumerate(WRONG_MARKERS.values()):
         (line,) = [one for one in result.outlines if one.startswith(f"test_{number}.py::test_case: ")]
-        assert says in line
+        assert text in line
     assert not any(one.startswith("E  ") for one in result.outlines)
 
 
@@ -405,23 +403,118 @@ from . import agent
     assert statuses(result) == {"good one": "PASSED", "late": "FAILED"}
 
 
-def test_workers_of_xdist_share_one_run_that_is_stored(pytester, project, monkeypatch):
+def test_the_agent_has_the_environment_of_the_session_without_what_pytest_says_of_tests(
+    pytester, project, monkeypatch
+):
+    monkeypatch.setenv("SHOP", "open")
+    names = ["PYTEST_CURRENT_TEST", "SHOP"]
+    (project / "agent.py").write_text(
+        f"import os\n\ndef root_agent(message, session):\n    return str([*map(os.environ.get, {names})])\n"
+    )
+    (project / "test_config.json").write_text('{"criteria": {"response_match_score": 1}}')
+    write(project, case("variables", "hats", answer="[None, 'open']"))
+    pytester.runpytest_inprocess("--evaltui").assert_outcomes(passed=1)
+
+
+@pytest.fixture
+def temporary(pytester, monkeypatch):
+    """The folder of temporary files of sessions with workers."""
+    folder = pytester.mkdir("temporary")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def test_the_shards_of_xdist_workers_are_one_stored_run(pytester, project, temporary):
     """With their failures as they are without xdist, and nothing left behind."""
     write(project, *(case(f"case {n}", "hats", page=1 + (n == 3)) for n in range(6)))
-    before = {*Path(tempfile.gettempdir()).glob("evaltui-*/socket")}
     result = pytester.runpytest_subprocess("--evaltui", "-n", "2")
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(
         [
             "*≠ find*",
             f"{project}/basics.evalset.json:{line_of(project, 'case 3')}",
+            "*agent output*",
+            "heard hats",
             "evaltui: 6 cases of shop in *",
             "FAILED shop/basics.evalset.json::case 3 - find: page is 1, expected 2*",
         ]
     )
     (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
-    assert len(open_run(log).summary.cases) == 6
-    assert {*Path(tempfile.gettempdir()).glob("evaltui-*/socket")} <= before
+    run = open_run(log)
+    assert [case.eval_id for case in run.summary.cases] == [f"case {n}" for n in range(6)]
+    assert (run.status, run.file.header.shards, run.file.header.merged) == ("FAILED", None, ())
+    assert not [*temporary.glob("evaltui-*")]
+
+
+# Cases about coats wait until a worker has crashed.
+WAITING = """
+import asyncio, pathlib
+from evaltui import events
+
+HERE = pathlib.Path(__file__).parent
+
+async def root_agent(message, session):
+    while message == "coats" and not (HERE / "crashed").exists():
+        await asyncio.sleep(0.05)
+    yield events.tool_call("find", {"what": message, "page": 1})
+    yield events.tool_result("find", {"hits": 3})
+    yield "found " + message
+    (HERE / f"{session.id}.found").touch()
+"""
+CRASH = """
+import os, pathlib, time
+
+def test_crash():
+    shop = pathlib.Path("shop")
+    while len([*shop.glob("*.found")]) < 4:
+        time.sleep(0.1)
+    time.sleep(1)
+    (shop / "crashed").touch()
+    os._exit(1)
+"""
+
+
+def test_a_worker_of_xdist_that_crashes_loses_only_its_unfinished_cases(pytester, project, temporary):
+    """Its tests go on elsewhere; the cases that it had not finished did not run."""
+    (project / "agent.py").write_text(WAITING)
+    quick, slow = (
+        [case(f"{name} {n}", name) for n in range(count)] for name, count in (("hats", 4), ("coats", 2))
+    )
+    write(project, *quick, *slow)
+    (pytester.mkdir("crashing") / "test_crash.py").write_text(CRASH)
+    result = pytester.runpytest_subprocess("--evaltui", "-n", "2", "-rA")
+    result.assert_outcomes(passed=5, failed=1, errors=1)
+    (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
+    summary = open_run(log).summary
+    assert len(summary.cases) == 6
+    (lost,) = [one.eval_id for one in summary.unfinished]
+    assert lost.startswith("coats")
+    result.stdout.fnmatch_lines(
+        [
+            f"*ERROR at setup of {lost} *",
+            "a worker of pytest-xdist ended before its cases",
+            "evaltui: interrupted: 5 of 6 cases finished",
+            "evaltui: 5 cases of shop in *",
+        ]
+    )
+    assert not [*temporary.glob("evaltui-*")]
+
+
+def test_workers_of_xdist_share_a_budget(pytester, project, temporary, monkeypatch):
+    (project / "agent.py").write_text(
+        "from evaltui import Agent\nroot_agent = Agent('parrot', 'gemini-test')\n"
+    )
+    pytester.makepyprojecttoml('[tool.evaltui]\nbudget = "60tok"\nparallel = 2\n')
+    write(project, *(case(f"case {n}", "hats") for n in range(12)))
+    calls = []
+    with GeminiServer() as server:
+        server.use(monkeypatch)
+        server.respond = lambda request: calls.append(request) or says("right")
+        result = pytester.runpytest_subprocess("--evaltui", "-n", "2")
+    # A call has 13 tokens, and the last one of each worker may be beyond its part.
+    assert len(calls) == 6
+    result.assert_outcomes(failed=6, errors=6)
+    result.stdout.fnmatch_lines(["evaltui: 1/2 of the budget for each worker"])
 
 
 def test_a_failure_that_the_baseline_has_too_is_expected(pytester, project):

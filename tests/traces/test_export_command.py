@@ -96,6 +96,31 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
     assert "final state" not in shown
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_span_that_was_exported_before_it_ended_counts_as_it_ended(run, is_own):
+    """Whatever came first: what a turn ended with is known at its end only."""
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    ended = json.loads(Path("run.json").read_text())
+    for one in spans_of(ended):
+        if not is_own:
+            one["attributes"] = [said for said in one["attributes"] if "evaltui" not in said["key"]]
+    early = json.loads(json.dumps(ended))
+    for one in spans_of(early):
+        one |= {"endTimeUnixNano": one["startTimeUnixNano"], "status": {}, "events": []}
+    verdicts = []
+    for resources in ([ended], [early, ended], [ended, early]):
+        document = {"resourceSpans": [group for one in resources for group in one["resourceSpans"]]}
+        Path("twice.json").write_text(json.dumps(document))
+        verdicts.append(scored("twice.json"))
+    assert {case: status for case, (status, _) in verdicts[0].items()}["raises"] == "ERROR"
+    assert verdicts[1:] == verdicts[:1] * 2
+
+
+def spans_of(document):
+    groups = (scope for group in document["resourceSpans"] for scope in group["scopeSpans"])
+    return [one for group in groups for one in group["spans"]]
+
+
 def test_a_case_without_a_result_is_no_conversation(run, capsys):
     """What it said until the run was interrupted would be scored as all it had to say."""
     case = "SELECT id FROM cases WHERE eval_id = 'good'"

@@ -8,7 +8,7 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, SOME_MODEL_CALLS, TEXTS, USER_MESSAGE
 from evaltui.traces.conversations import conversations_in
-from evaltui.traces.span import OtelSpan, Recorded, SpanEvent
+from evaltui.traces.span import LogRecord, OtelSpan, Recorded, SpanEvent
 
 QUESTION, ANSWER = "What is the weather in Rome?", "It is sunny in Rome."
 ARGS, RESULT = {"city": "Rome"}, {"sky": "sunny"}
@@ -423,6 +423,20 @@ def test_two_spans_of_one_id_are_one_and_that_is_said():
             (turn,) = found.conversations[0].turns
             assert (turn.user, set(turn.untold)) == (QUESTION, unknown)
             assert found.warnings == ("1 span left out: another span of the trace has the same id",)
+
+
+def test_records_logged_at_once_are_all_there_and_those_sent_twice_are_not():
+    """A clock may not tell two records apart that follow each other."""
+    model = span(1, 0, dict(MODEL))
+    logs = []
+    for name in ("find", "delete"):
+        call = {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}
+        choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}
+        logs.append(LogRecord(model.trace_id, model.span_id, SpanEvent("gen_ai.choice", {}, 150, choice)))
+    sent = [Recorded([model]), *(Recorded([], [one]) for one in (*logs, *logs))]
+    (turn,) = conversations_in(sent).found[0].turns
+    (one,) = invocations_from_events(turn.events)
+    assert [call.name for call in tool_calls(one.intermediate_data)] == ["find", "delete"]
 
 
 def called(spans):

@@ -75,7 +75,7 @@ async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkey
     assert not workbench.received.is_on
 
 
-async def test_a_session_is_stale_when_its_case_is_another_one(write_agent, monkeypatch):
+async def test_a_session_is_stale_when_its_case_or_config_is_another_one(write_agent, monkeypatch):
     monkeypatch.setattr(sessions, "QUIET", -1.0)
     folder = write_agent(AGENT, name="greeter")
     write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
@@ -96,6 +96,15 @@ async def test_a_session_is_stale_when_its_case_is_another_one(write_agent, monk
             write_cases(folder, "greetings", cases)
             await workbench.open()
             await until(pilot, lambda: "stale: case" in screen_text(app))
+        # Nor by the criteria of now.
+        write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
+        for config in ({"response_match_score": 0.5}, {"unknown": 1}):
+            (folder / "test_config.json").write_text(json.dumps({"criteria": config}))
+            await workbench.open()
+            await until(pilot, lambda: "stale: config" in screen_text(app))
+        (folder / "test_config.json").unlink()
+        await workbench.open()
+        await until(pilot, lambda: "stale" not in screen_text(app))
 
 
 async def test_a_port_that_is_taken_is_said(write_agent):

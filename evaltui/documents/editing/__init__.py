@@ -1,4 +1,4 @@
-"""What a person does to eval cases and configs, as changes of their JSON values.
+"""Editors of eval cases and configs, which change their JSON values.
 
 An editor reads the parsed JSON of a whole file, and changes it where that is a copy (`SetEditor.copied`,
 `copy_of`); `edits_of` finds what is to be changed in the text. Existing keys keep their spelling, new ones

@@ -1,4 +1,4 @@
-"""What an agent did, accepted as what is expected of it.
+"""Accepting: the actual behaviour of an agent becomes the expected one.
 
 Only what is scored is accepted: calls, the texts before the answer in a turn that expects any, the answer's
 text, the final state. Thoughts never become expected text. What a rule or a criterion lets pass stays as it
@@ -46,7 +46,7 @@ class Accepting:
         self._thoughts = thoughts
 
     def _turn(self, turn: int) -> TurnEditor:
-        """As it is by now."""
+        """The editor of a turn, with all changes so far."""
         return self._case.turn(turn)
 
     # What can be accepted
@@ -60,18 +60,18 @@ class Accepting:
         self._arguments(self._turn(turn).call(number), [path], actual.args)
 
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
-        """Expect a changed or extra call as it was made, no missing one, a moved one where it was made."""
+        """Accepts the difference of a call: expects it as made, where it was made, or not at all."""
         _require({ARGUMENTS, TURN}, actual)
         numbers = _numbers(rows, self._turn(turn).calls)
         number = numbers[row]
         # A call that was expected elsewhere says nothing of the order of the others.
         before = [
-            one
-            for other, one in zip(rows[:row], numbers, strict=False)
-            if one is not None and other.op != "moved"
+            index
+            for diff, index in zip(rows[:row], numbers, strict=False)
+            if index is not None and diff.op != "moved"
         ]
         after = before[-1] + 1 if before else 0
-        made_before = sum(other.actual is not None for other in rows[:row])
+        made_before = sum(diff.actual is not None for diff in rows[:row])
         match rows[row].op:
             case "extra":
                 self._insert(turn, after, actual_calls(actual)[made_before])
@@ -83,7 +83,7 @@ class Accepting:
                 self._change(turn, number, rows[row], actual_calls(actual)[made_before])
 
     def calls(self, turn: int, rows: Rows, actual: Invocation) -> None:
-        """All calls of a turn, with arguments, in their order. A turn that said nothing of them does now."""
+        """Accepts all calls of a turn, with arguments and order; an unspecified turn gets them, too."""
         _require({ARGUMENTS, TURN}, actual)
         numbers = _numbers(rows, self._turn(turn).calls)
         for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
@@ -91,48 +91,48 @@ class Accepting:
                 self._turn(turn).call(missing).delete()
         for start, to in _moves(rows, numbers):
             self._turn(turn).call(start).move(to)
-        kept = [diff for diff in rows if diff.op != "missing"]
-        for number, (diff, made) in enumerate(zip(kept, actual_calls(actual), strict=True)):
+        remaining = [diff for diff in rows if diff.op != "missing"]
+        for number, (diff, made) in enumerate(zip(remaining, actual_calls(actual), strict=True)):
             if diff.op == "extra":
                 self._insert(turn, number, made)
             elif diff.op == "changed":
                 self._change(turn, number, diff, made)
 
     def text(self, turn: int, rows: Sequence[IntermediateDiff], row: int, actual: Invocation) -> None:
-        """Expect one text before the answer as it came; one that did not come no more."""
+        """Accepts the difference of one text before the answer."""
         _require({ANSWERS, TURN}, actual)
         self._require_texts(turn, rows)
-        self._text(turn, rows, row, sum(one.expected is not None for one in rows[:row]), actual)
+        self._text(turn, rows, row, sum(diff.expected is not None for diff in rows[:row]), actual)
 
     def texts(self, turn: int, rows: Sequence[IntermediateDiff], actual: Invocation) -> None:
-        """All texts before the answer; `rows` are empty where the turn expects none."""
+        """Accepts all texts before the answer; `rows` are empty where the turn expects none."""
         _require({ANSWERS, TURN}, actual)
         if not rows:
             return
         self._require_texts(turn, rows)
         for row in range(len(rows)):
-            self._text(turn, rows, row, sum(one.actual is not None for one in rows[:row]), actual)
+            self._text(turn, rows, row, sum(diff.actual is not None for diff in rows[:row]), actual)
 
     def answer(self, turn: int, actual: Invocation) -> None:
-        """The text that was scored. Without one, no answer is expected any more."""
+        """Accepts the scored text as the answer; without one, no answer is expected any more."""
         _require({ANSWERS, TURN}, actual)
-        answer, wanted = self._turn(turn).answer, answer_texts(actual)
+        answer, texts = self._turn(turn).answer, answer_texts(actual)
         before = text_as_answer(self._turn(turn), thoughts=self._thoughts)
-        known = before.text if before else "\n".join(one.text for one in answer.texts if one.text)
-        if known == "\n".join(wanted):
+        current = before.text if before else "\n".join(part.text for part in answer.texts if part.text)
+        if current == "\n".join(texts):
             return
         if before is not None:
             # Beside an answer it would be a text before it.
             before.delete()
         # Where nothing but thoughts would be left, all of the answer goes.
         others = any("text" not in part for part in answer.parts)
-        if wanted or others:
-            answer.replace_texts(wanted)
+        if texts or others:
+            answer.replace_texts(texts)
         else:
             answer.remove()
 
     def state(self, path: str, final_state: Mapping[str, Any]) -> None:
-        """One difference of the final state, `path` as in `StateDiff`; a key that is gone becomes null."""
+        """Accepts one difference of the final state, `path` as in `StateDiff`; a removed key becomes null."""
         expected, actual = self._states(final_state)
         inside = _steps(path)
         if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
@@ -140,7 +140,7 @@ class Accepting:
         put(self._data, self._case.final_state.path, _with_place(expected, actual, inside))
 
     def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
-        """Calls, texts and answer, as far as they are scored and known; what a mark leaves out stays."""
+        """Accepts calls, texts and answer of a turn, as far as they are known, scored and not excluded."""
         if result.expectation == "context" or TURN in actual.untold:
             return
         if result.expectation not in ("not checked", "unknown") and ARGUMENTS not in actual.untold:
@@ -171,11 +171,11 @@ class Accepting:
     # How
 
     def _arguments(self, call: CallEditor, paths: Iterable[str], actual: dict[str, Any] | None) -> None:
-        """The arguments of a call at these paths as they were; "" means all, where one side has none."""
-        wanted = call.arguments
+        """Replaces the arguments of a call at these paths by the actual ones; "" means all of them."""
+        arguments = call.arguments
         for path in paths:
-            wanted = _with_argument(wanted, actual, _steps(path))
-        call.replace_arguments(wanted)
+            arguments = _with_argument(arguments, actual, _steps(path))
+        call.replace_arguments(arguments)
 
     def _insert(self, turn: int, index: int, made: ActualCall) -> None:
         editor = self._turn(turn)
@@ -193,8 +193,8 @@ class Accepting:
 
     def _require_texts(self, turn: int, rows: Sequence[IntermediateDiff]) -> None:
         as_answer = text_as_answer(self._turn(turn), thoughts=self._thoughts)
-        known = [one.text for one in all_texts(self._turn(turn))]
-        if known[: len(known) - (as_answer is not None)] != [
+        current = [text.text for text in all_texts(self._turn(turn))]
+        if current[: len(current) - (as_answer is not None)] != [
             row.expected for row in rows if row.expected is not None
         ]:
             raise EditError("Expected texts changed since they were scored; review the result")
@@ -202,15 +202,15 @@ class Accepting:
     def _text(
         self, turn: int, rows: Sequence[IntermediateDiff], row: int, at: int, actual: Invocation
     ) -> None:
-        """Make one text, at index `at` of those that are expected by now, what came."""
+        """Replaces, inserts or deletes the text at index `at` of the texts expected so far."""
         editor, diff = self._turn(turn), rows[row]
         if diff.actual is None:
             all_texts(editor)[at].delete()
         elif diff.expected is not None:
             all_texts(editor)[at].set_text(diff.actual)
         else:
-            came = sum(one.actual is not None for one in rows[:row])
-            calls = dict(enumerate(calls_before_texts(actual))).get(came, 0)
+            text_index = sum(earlier.actual is not None for earlier in rows[:row])
+            calls = dict(enumerate(calls_before_texts(actual))).get(text_index, 0)
             insert_text(editor, at, diff.author, diff.actual, calls)
 
     @property
@@ -218,7 +218,7 @@ class Accepting:
         return any(self._turn(turn).responses for turn in range(self._case.turn_count))
 
     def _change(self, turn: int, number: int, diff: CallDiff, made: ActualCall) -> None:
-        """The arguments that differ, and the response to them where there was one."""
+        """Replaces the arguments that differ, and the response to them where there was one."""
         paths = [arg.path for arg in diff.args if arg.op != "same"]
         call = self._turn(turn).call(number)
         responses = call.responses
@@ -227,14 +227,14 @@ class Accepting:
             responses[0].replace(_spelt_as(responses[0].response, made.response))
 
     def _states(self, final_state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The expected final state, and what the keys that it names have become."""
+        """The expected final state, and the actual values of the keys that it names."""
         expected = field_value(self._data, self._case.path, "final_session_state")
         expected = expected if isinstance(expected, dict) else {}
         return expected, {key: final_state.get(key) for key in expected}
 
 
-def _require(known: set[str], actual: Invocation) -> None:
-    for what in known & actual.untold.keys():
+def _require(needed: set[str], actual: Invocation) -> None:
+    for what in needed & actual.untold.keys():
         raise EditError(f"Unknown, so nothing to accept: {what}")
 
 
@@ -243,27 +243,27 @@ def _numbers(rows: Rows, expected: Sequence[CallEditor]) -> list[int | None]:
 
     Of equal calls it may be another one than the one that was aligned: they stand for each other.
     """
-    wanted = [Call(call.name, call.arguments) for call in expected]
+    calls = [Call(call.name, call.arguments) for call in expected]
     numbers: list[int | None] = [None] * len(rows)
-    left = list(range(len(wanted)))
+    left = list(range(len(calls)))
     start = 0
     for row, diff in enumerate(rows):
         if diff.expected is not None and diff.op != "moved":
-            numbers[row] = found = _first(wanted, range(start, len(wanted)), diff.expected)
-            start = found + 1
-            left.remove(found)
+            numbers[row] = call_number = _first(calls, range(start, len(calls)), diff.expected)
+            start = call_number + 1
+            left.remove(call_number)
     for row, diff in enumerate(rows):
         if diff.expected is not None and diff.op == "moved":
-            numbers[row] = found = _first(wanted, left, diff.expected)
-            left.remove(found)
+            numbers[row] = call_number = _first(calls, left, diff.expected)
+            left.remove(call_number)
     if left:
         raise _other_calls()
     return numbers
 
 
-def _first(wanted: Sequence[Call], among: Sequence[int], call: Call) -> int:
+def _first(calls: Sequence[Call], among: Sequence[int], call: Call) -> int:
     for number in among:
-        if wanted[number] == call:
+        if calls[number] == call:
             return number
     raise _other_calls()
 
@@ -273,15 +273,15 @@ def _other_calls() -> EditError:
 
 
 def _moves(rows: Rows, numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:
-    """The moves that bring what was made at another place behind the call that was made before it."""
-    kept = [
+    """The moves that bring each moved call behind the call that was made before it."""
+    matched = [
         (diff.op, number)
         for diff, number in zip(rows, numbers, strict=True)
         if number is not None and diff.op != "missing"
     ]
-    order = sorted(number for _, number in kept)
+    order = sorted(number for _, number in matched)
     before: int | None = None
-    for op, number in kept:
+    for op, number in matched:
         if op == "moved":
             start = order.index(number)
             order.remove(number)
@@ -312,7 +312,7 @@ def _event_for(turn: TurnEditor, index: int, made: ActualCall) -> int | None:
 def _with_argument(
     expected: dict[str, Any] | None, actual: dict[str, Any] | None, inside: JsonPath
 ) -> dict[str, Any] | None:
-    """Arguments with one of them as it was; no arguments are something else than `{}`."""
+    """Arguments with one argument as the agent gave it; None, no arguments, differs from `{}`."""
     if inside and expected is not None and actual is not None:
         # One before it in the same list may have brought it along.
         is_there = any(value_at(args, inside, ABSENT) is not ABSENT for args in (expected, actual))
@@ -332,13 +332,13 @@ def _steps(path: str) -> JsonPath:
 
 
 def _spelt_as(old: Any, new: Any) -> Any:
-    """The new value with what is equal in the old one as that has it, members in its order."""
+    """The new value, in which parts equal to the old value keep its spelling and order of members."""
     if isinstance(old, dict) and isinstance(new, dict):
-        kept = {key: _spelt_as(value, new[key]) for key, value in old.items() if key in new}
-        return kept | {key: value for key, value in new.items() if key not in old}
+        members = {key: _spelt_as(value, new[key]) for key, value in old.items() if key in new}
+        return members | {key: value for key, value in new.items() if key not in old}
     if isinstance(old, list) and isinstance(new, list):
-        kept_items = [_spelt_as(*both) for both in zip(old, new, strict=False)]
-        return kept_items + new[len(old) :]
+        items = [_spelt_as(*both) for both in zip(old, new, strict=False)]
+        return items + new[len(old) :]
     return old if old == new else new
 
 

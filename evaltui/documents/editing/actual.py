@@ -1,4 +1,4 @@
-"""What was done in a turn, as far as it can be accepted."""
+"""The calls and texts of an actual turn, as far as they can be accepted."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class ActualCall:
     call: Call
     author: str
     together: bool
-    """Whether it came with the one before, as one step of the agent."""
+    """Whether the same event holds the call before, as one step of the agent."""
     response: dict[str, Any] | None
-    """None where none is known."""
+    """None where it is unknown."""
 
 
 def actual_calls(actual: Invocation) -> list[ActualCall]:
-    found = calls_of(actual.intermediate_data)
-    origins = _authors(actual) or [("", number) for number in range(len(found))]
+    calls = calls_of(actual.intermediate_data)
+    origins = _authors(actual) or [("", number) for number in range(len(calls))]
     responses = _responses(actual)
     return [
         ActualCall(call, author, number > 0 and origins[number - 1][1] == event, response)
         for number, (call, (author, event), response) in enumerate(
-            zip(found, origins, responses, strict=True)
+            zip(calls, origins, responses, strict=True)
         )
     ]
 
 
 def _authors(actual: Invocation) -> list[tuple[str, int]]:
-    """Who made each call, and in which event; nothing where the turn has no events."""
+    """The author and the event of each call; empty where the turn has no events."""
     data = actual.intermediate_data
     if not isinstance(data, InvocationEvents):
         return []
@@ -57,15 +57,22 @@ def _authors(actual: Invocation) -> list[tuple[str, int]]:
 def _responses(actual: Invocation) -> list[dict[str, Any] | None]:
     """The responses of the tools, call by call: by id, where there are none by name, in their order."""
     waiting = tool_responses(actual.intermediate_data)
-    found: list[dict[str, Any] | None] = []
+    responses: list[dict[str, Any] | None] = []
     for call in tool_calls(actual.intermediate_data):
-        own = next((one for one in waiting if one.id and one.id == call.id), None) or next(
-            (one for one in waiting if not (one.id and call.id) and one.name == call.name), None
+        own = next(
+            (response for response in waiting if response.id and response.id == call.id), None
+        ) or next(
+            (
+                response
+                for response in waiting
+                if not (response.id and call.id) and response.name == call.name
+            ),
+            None,
         )
         if own is not None:
             waiting.remove(own)
-        found.append(own.response if own else None)
-    return found
+        responses.append(own.response if own else None)
+    return responses
 
 
 def answer_texts(actual: Invocation) -> list[str]:
@@ -77,14 +84,14 @@ def answer_texts(actual: Invocation) -> list[str]:
 
 
 def calls_before_texts(actual: Invocation) -> list[int]:
-    """How many calls were made before each intermediate response; nothing where the turn has no events."""
+    """The number of calls before each intermediate response; empty where the turn has no events."""
     data = actual.intermediate_data
     if not isinstance(data, InvocationEvents):
         return []
-    found, made = [], 0
+    counts, made = [], 0
     for event in data.invocation_events:
         parts = (event.content.parts or []) if event.content else []
         if answer_text(parts):
-            found.append(made)
+            counts.append(made)
         made += sum(part.function_call is not None for part in parts)
-    return found
+    return counts

@@ -30,7 +30,7 @@ class ResponseEditor:
     name: str
     response: dict[str, Any] | None
     id: str
-    """That of its call, "" where it belongs to a call by name alone."""
+    """The id of its call; "" where only the name tells the call."""
     path: JsonPath
 
     def replace(self, response: Mapping[str, Any]) -> None:
@@ -52,31 +52,31 @@ class CallEditor:
     """Index among the calls of the turn."""
     name: str
     arguments: dict[str, Any] | None
-    """None where there are none, which is another call than one with `{}`."""
+    """The arguments; None, no arguments, differs from `{}`."""
     id: str
     path: JsonPath
 
     @property
     def arguments_path(self) -> JsonPath:
-        """Where the arguments are, or would be."""
+        """The path of the arguments, also where there are none yet."""
         return (*self.path, "args")
 
     @property
     def responses(self) -> list[ResponseEditor]:
         """The responses that no other call of the turn could have: by id, where they have none by name."""
-        if not (found := responses_in(self.intermediate)):
+        if not (candidates := responses_in(self.intermediate)):
             return []
         others = [other for other in calls_in(self.intermediate) if other.number != self.number]
         ids, names = {other.id for other in others}, {other.name for other in others}
         return [
             response
-            for response in found
+            for response in candidates
             if (response.id and response.id == self.id and response.id not in ids)
             or (not response.id and response.name == self.name and response.name not in names)
         ]
 
     def duplicate(self) -> None:
-        """The same call once more, right after it. Its id is not copied: a response belongs to one call."""
+        """Inserts a copy of the call right after it. The id is not copied: a response belongs to one call."""
         data, path = self.intermediate.data, self.path
         if self.intermediate.shape == "events":
             part = duplicate(data, path[:-2], int(path[-2]))
@@ -142,11 +142,11 @@ class CallEditor:
         )
 
     def delete(self) -> None:
-        """The call, and the responses that would be left without one."""
+        """Deletes the call, and the responses that belong to it alone."""
         _delete(self.intermediate, [self, *self.responses])
 
     def rename(self, name: str) -> None:
-        """Another tool; the responses that belong to this call alone are its responses from then on."""
+        """Changes the tool of the call and of the responses that belong to it alone."""
         own = [response.path for response in self.responses if response.name == self.name]
         for path in (self.path, *own):
             put(self.intermediate.data, (*path, "name"), name)
@@ -164,11 +164,11 @@ class CallEditor:
         remove(self.intermediate.data, (*self.arguments_path, *path))
 
     def rename_argument(self, path: JsonPath, name: str) -> None:
-        """The argument keeps its value and its place."""
+        """Renames an argument; its value and its place stay."""
         rename(self.intermediate.data, (*self.arguments_path, *path), name)
 
     def replace_arguments(self, arguments: Mapping[str, Any] | None) -> None:
-        """All arguments at once; with None it has none."""
+        """Replaces all arguments; None removes them."""
         if arguments is None:
             discard(self.intermediate.data, self.arguments_path)
         else:
@@ -198,12 +198,12 @@ class CallEditor:
             intermediate.insert_event(event + 1, part, "user", intermediate.author_of(event))
 
 
-def _delete(intermediate: IntermediateData, gone: Sequence[CallEditor | ResponseEditor]) -> None:
+def _delete(intermediate: IntermediateData, editors: Sequence[CallEditor | ResponseEditor]) -> None:
     if intermediate.shape == "events":
-        intermediate.remove_parts([(int(one.path[-5]), int(one.path[-2])) for one in gone])
+        intermediate.remove_parts([(int(editor.path[-5]), int(editor.path[-2])) for editor in editors])
     else:
-        for one in sorted(gone, key=lambda one: one.number, reverse=True):
-            remove(intermediate.data, one.path)
+        for editor in sorted(editors, key=lambda editor: editor.number, reverse=True):
+            remove(intermediate.data, editor.path)
 
 
 def calls_in(intermediate: IntermediateData) -> list[CallEditor]:
@@ -228,9 +228,9 @@ def _entries(
     """Number, name, content, id and path of each call or response."""
     for number, path in enumerate(_paths(intermediate, of_lists, of_events)):
         value = value_at(intermediate.data, path)
-        given = value.get(content)
+        payload = value.get(content)
         name, call_id = text_of(value.get("name")), text_of(value.get("id"))
-        yield number, name, given if isinstance(given, dict) else None, call_id, path
+        yield number, name, payload if isinstance(payload, dict) else None, call_id, path
 
 
 def insert_call(
@@ -264,8 +264,11 @@ def _responses(intermediate: IntermediateData) -> list[PartIndex]:
 
 def _paths(intermediate: IntermediateData, of_lists: str, of_events: str) -> list[JsonPath]:
     if intermediate.shape == "events":
-        found = intermediate.parts_with(of_events)
-        return [field_path(intermediate.data, intermediate.part_path(at), of_events) for at in found]
+        positions = intermediate.parts_with(of_events)
+        return [
+            field_path(intermediate.data, intermediate.part_path(position), of_events)
+            for position in positions
+        ]
     listed = intermediate.list_of(of_lists)
     path = intermediate.list_path(of_lists) if listed else ()
     return [(*path, index) for index, _ in dicts(listed)]

@@ -30,7 +30,7 @@ _SAME_OPTION = {"tool": ("tool", "tool_name", "toolName")}
 
 
 def new_config_text() -> str:
-    """The text of a config that asks for what applies where there is none."""
+    """The text of a config with the same content as ADK's defaults."""
     return json.dumps({"criteria": DEFAULT_CRITERIA}, indent=2) + "\n"
 
 
@@ -55,7 +55,7 @@ class ConfigEditor(References):
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics that are asked for, in the order in which they are scored."""
+        """The configured metrics, in the order in which they are scored."""
         names: dict[str, None] = {}
         for owner in (_ADK, _OURS):
             names |= dict.fromkeys(self._members(owner))
@@ -70,12 +70,12 @@ class ConfigEditor(References):
         return next(((*owner, metric) for owner in owners), None)
 
     def criterion(self, metric: str) -> Any:
-        """A threshold, or an object with it; None where the metric is not asked for."""
+        """The criterion of a metric, a threshold or an object with it; None for a metric without one."""
         path = self.criterion_path(metric)
         return None if path is None else value_at(self.config, path)
 
     def threshold(self, metric: str) -> float | None:
-        """None where it is not asked for, or has none that is a number."""
+        """The threshold of a metric; None where it is not configured, or its threshold is no number."""
         criterion = self.criterion(metric)
         value = criterion.get("threshold") if isinstance(criterion, dict) else criterion
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -101,13 +101,13 @@ class ConfigEditor(References):
         put_member(self.config, _OURS, metric, criterion)
 
     def remove_metric(self, metric: str) -> None:
-        """It is taken out wherever it is asked for; what `custom_metrics` says of it stays."""
+        """Removes a metric from every place that configures it; its entry in `custom_metrics` stays."""
         for owner in (_ADK, _OURS):
             if metric in self._members(owner):
                 remove(self.config, (*owner, metric))
 
     def set_threshold(self, metric: str, threshold: float) -> None:
-        """A criterion that is a number stays one, one that is an object stays an object."""
+        """Sets a threshold; a criterion that is a number stays a number, an object stays an object."""
         path = self._known_path(metric)
         is_object = isinstance(value_at(self.config, path), dict)
         put(self.config, (*path, "threshold") if is_object else path, threshold)
@@ -174,7 +174,7 @@ class ConfigEditor(References):
     # Settings of the `evaltui` block
 
     def set_repeats(self, *, runs: int | None = None, pass_if: PassIf | None = None) -> None:
-        """How often each case is run, and how many of its runs must pass; None leaves as it is."""
+        """Sets the number of runs of each case and how many must pass; None leaves a value as it is."""
         for name, value in (("runs", runs), ("pass_if", pass_if)):
             if value is not None:
                 put_member(self.config, _REPEATS, name, value)
@@ -184,7 +184,7 @@ class ConfigEditor(References):
         put_member(self.config, BLOCK, name, value)
 
     def remove_setting(self, name: Literal["runs", "pass_if", "thoughts", "outputs"]) -> None:
-        """Its default applies then; `repeats` goes with its last member."""
+        """Removes a setting, so that its default applies; `repeats` is removed with its last member."""
         owner = BLOCK if name in ("thoughts", "outputs") else _REPEATS
         holder = self._members(owner)
         if name in holder:
@@ -222,8 +222,8 @@ class ConfigEditor(References):
 
     def _members(self, path: JsonPath) -> Mapping[str, Any]:
         """The object at a path; empty where something else or nothing is there."""
-        found = value_at(self.config, path)
-        return found if isinstance(found, dict) else {}
+        value = value_at(self.config, path)
+        return value if isinstance(value, dict) else {}
 
 
 def _with_text(rubric: Any, text: str) -> Any:
@@ -239,7 +239,7 @@ def _with_text(rubric: Any, text: str) -> Any:
 def _key(name: str, holder: Mapping[str, Any], spell: Callable[[str], str]) -> str:
     """The key under which a criterion has an option, or would have it."""
     names = _SAME_OPTION.get(name, (name, camel(name)))
-    return next((one for one in names if one in holder), spell(name))
+    return next((key for key in names if key in holder), spell(name))
 
 
 def _nested(steps: Sequence[str], value: Any, spell: Callable[[str], str]) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def _is_camel(criterion: Mapping[str, Any]) -> bool:
 
 
 def _target(rule: Rule) -> tuple[Any, ...]:
-    """What a rule is for; two whose arguments are written differently may be for the same."""
+    """The scope of a rule as a comparable key; different spellings of an argument path give the same key."""
     arg = rule.get("arg")
     try:
         path: Any = parse_arg_path(arg) if isinstance(arg, str) else arg

@@ -1,4 +1,4 @@
-"""What a turn holds of what happens before its answer, in either of its two shapes.
+"""The intermediate data of a turn: calls, responses and texts before its answer, in one of two shapes.
 
 Written by hand, `intermediate_data` has three lists; recorded, it has events whose parts are texts, calls and
 responses. A turn keeps the shape it has.
@@ -38,7 +38,7 @@ class IntermediateData:
 
     @cached_property
     def shape(self) -> Shape | None:
-        """None where the turn has no intermediate data, so that it can become either."""
+        """The shape; None where the turn has no intermediate data, so that it can get either."""
         value = value_at(self.data, self.path)
         if not isinstance(value, dict):
             return None
@@ -51,8 +51,8 @@ class IntermediateData:
         return field_path(self.data, self.path, name)
 
     def list_of(self, name: str) -> list[Any]:
-        found = field_value(self.data, self.path, name)
-        return found if isinstance(found, list) else []
+        value = field_value(self.data, self.path, name)
+        return value if isinstance(value, list) else []
 
     def insert_in_list(self, name: str, index: int, value: Any) -> None:
         """Inserts into a list of a turn without events; both are made where they are missing."""
@@ -128,12 +128,12 @@ class IntermediateResponse:
         put(self.intermediate.data, (*self.path, "text"), text)
 
     def set_author(self, author: str) -> None:
-        """In a turn of events, everything in the same event is by this author then."""
+        """Sets the author; in a turn of events, of everything in the same event."""
         key = "author" if self.intermediate.shape == "events" else 0
         put(self.intermediate.data, (*self.entry, key), author)
 
     def delete(self) -> None:
-        """An event or pair that has nothing else in it goes, too."""
+        """Deletes the text, and an event or pair that holds nothing else."""
         data = self.intermediate.data
         is_last = len(list_at(data, self.path[:-1])) == 1
         remove(data, self.entry if is_last else self.path)
@@ -170,7 +170,7 @@ def intermediate_responses(intermediate: IntermediateData) -> list[IntermediateR
 
 
 def add_intermediate_response(intermediate: IntermediateData, author: str, text: str) -> None:
-    """After all the others. A turn that left its calls unspecified says by it that there are none."""
+    """Adds a text after all others; an unspecified turn then expects no calls."""
     part = {"text": text}
     if intermediate.shape == "events":
         intermediate.insert_event(intermediate.end_of_events, part, "model", author)

@@ -1,4 +1,4 @@
-"""Where things are in the JSON data of an eval set, in the spelling in which it has them."""
+"""Paths in the JSON data of an eval set, in the spelling of the file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CAMEL = frozenset(map(camel, _FIELDS))
 
 
 def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
-    """The path of a field of the object at `owner`: as it is spelt there, else as its surroundings are."""
+    """The path of a field of the object at `owner`, in the spelling there or of its surroundings."""
     holder = value_at(data, owner)
     if isinstance(holder, dict) and (spelling := spelt(name, holder)) in holder:
         return (*owner, spelling)
@@ -96,4 +96,4 @@ def set_id(data: Any) -> str:
 
 def eval_ids(data: Any) -> list[str]:
     """The ids of all cases in order; "" for those that have none."""
-    return [one or "" for one in eval_ids_of(list_at(data, cases_path(data)))]
+    return [eval_id or "" for eval_id in eval_ids_of(list_at(data, cases_path(data)))]

@@ -37,7 +37,7 @@ class Mend(NamedTuple):
     path: JsonPath
     """Where it was, in the data as they were before that pass."""
     message: str
-    """What was done, as a clause: `renamed to eval_cases`."""
+    """The change as a clause: `renamed to eval_cases`."""
 
 
 def mend_set(data: Any) -> Iterator[Mend]:
@@ -63,7 +63,7 @@ def mend_set(data: Any) -> Iterator[Mend]:
 
 
 def mend_config(data: Any) -> Iterator[Mend]:
-    """Mends a copy of a config, as `mend_set`."""
+    """Mends a copy of a config."""
     if not isinstance(data, dict):
         return
     editor = ConfigEditor(data)
@@ -90,15 +90,15 @@ def _mend_case(data: Any, case: dict[str, Any], path: JsonPath) -> Iterator[Mend
 
 
 def _mend_content(data: Any, turn: dict[str, Any], path: JsonPath, name: str, role: str) -> Iterator[Mend]:
-    """A text in the place of a content, and a role that ADK does not know: only one can be in its place."""
+    """Mends a content that is a plain text, and an unknown role."""
     key = spelt(name, turn)
     content, path = turn.get(key), (*path, key)
     if isinstance(content, str):
         put(data, path, {"role": role, "parts": [{"text": content}]})
         yield Mend(path, "text written as a content")
         return
-    given = content.get("role") if isinstance(content, dict) else None
-    if isinstance(given, str) and given not in _ROLES.values():
+    current = content.get("role") if isinstance(content, dict) else None
+    if isinstance(current, str) and current not in _ROLES.values():
         put(data, (*path, "role"), role)
         yield Mend((*path, "role"), f"changed to {role}")
 
@@ -115,20 +115,20 @@ def _remove_twins(
 
 
 def _mend_custom_metric(editor: ConfigEditor, name: str, metric: Any, path: JsonPath) -> Iterator[Mend]:
-    """`lower_is_better` in the wrong place, of a metric that is asked for."""
+    """Moves a misplaced `lower_is_better` of a custom metric to its criterion."""
     criterion = editor.criterion(name)
     has_it = isinstance(criterion, dict) and any(key in criterion for key in _LOWER)
     if editor.threshold(name) is None or has_it:
         return
-    found = [
+    places = [
         (*part, key)
         for part in _PARTS_OF_CUSTOM
         for key in _LOWER
         if isinstance(value_at(metric, (*part, key)), bool)
     ]
-    if len(found) == 1:
-        place: JsonPath = (*path, *found[0])
-        editor.set_option(name, ("lower_is_better",), value_at(metric, found[0]))
+    if len(places) == 1:
+        place: JsonPath = (*path, *places[0])
+        editor.set_option(name, ("lower_is_better",), value_at(metric, places[0]))
         remove(editor.config, place)
         yield Mend(place, "moved to its criterion")
 

@@ -1,4 +1,4 @@
-"""What a config says of single cases and turns: kept true when these change, checked by lint."""
+"""References from a config to cases and turns: updated when these change, checked by lint."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CopiedReferences:
 
 @dataclass(frozen=True)
 class References:
-    """The marks, rules and tags of a config, and what keeps them true."""
+    """The marks, rules and tags of a config, with the methods that keep them true."""
 
     config: Any
     """The parsed JSON of the config, None where there is no file."""
@@ -77,7 +77,7 @@ class References:
         self.remove_entries("turns", [index for index, mark in marks if mark.get("mode") == mode])
 
     def renumber_turns(self, case: CaseRef, now: Renumbering) -> None:
-        """Renumbers the marks of a case whose turns have moved."""
+        """Renumbers the marks of a case after its turns have moved."""
         gone: list[int] = []
         for index, mark in self._marks_of(case):
             if isinstance(turn := mark.get("turn"), int):
@@ -98,7 +98,7 @@ class References:
     # Tags
 
     def change_tags(self, cases: Sequence[CaseRef], added: Sequence[str], removed: Collection[str]) -> None:
-        """Gives these cases some tags and takes others from them."""
+        """Adds and removes tags of cases."""
         of_case: dict[tuple[Any, Any], list[tuple[int, dict[str, Any]]]] = {}
         for index, entry in self.entries("tags"):
             of_case.setdefault((entry.get("set"), entry.get("case")), []).append((index, entry))
@@ -106,21 +106,26 @@ class References:
         gone: list[int] = []
         for case in cases:
             entries = of_case.get(case, [])
-            given = [tag for _, entry in entries for tag in list_at(entry, ("tags",)) if isinstance(tag, str)]
-            wanted = [tag for tag in dict.fromkeys([*given, *added]) if tag not in removed]
-            if wanted == given:
+            current = [
+                tag for _, entry in entries for tag in list_at(entry, ("tags",)) if isinstance(tag, str)
+            ]
+            changed = [tag for tag in dict.fromkeys([*current, *added]) if tag not in removed]
+            if changed == current:
                 continue
-            if entries and wanted:
-                entries[0][1]["tags"] = wanted
-            elif wanted:
-                new.append({"set": case[0], "case": case[1], "tags": wanted})
-            gone += [index for index, _ in entries[bool(wanted) :]]
+            if entries and changed:
+                entries[0][1]["tags"] = changed
+            elif changed:
+                new.append({"set": case[0], "case": case[1], "tags": changed})
+            gone += [index for index, _ in entries[bool(changed) :]]
         self.append_entries("tags", new)
         self.remove_entries("tags", gone)
 
     def _tags_of(self, case: CaseRef) -> list[tuple[int, dict[str, Any]]]:
-        entries = self.entries("tags")
-        return [one for one in entries if (one[1].get("set"), one[1].get("case")) == case]
+        return [
+            (index, entry)
+            for index, entry in self.entries("tags")
+            if (entry.get("set"), entry.get("case")) == case
+        ]
 
     # Cases and sets that are renamed, moved, copied or deleted
 
@@ -130,7 +135,7 @@ class References:
                 entry["set"] = new
 
     def move_cases(self, pairs: Sequence[tuple[CaseRef, CaseRef]]) -> None:
-        """Cases have another id, or are in another set of this config now: the `(before, after)` pairs."""
+        """Follows cases that got another id or set in this config, given as `(before, after)` pairs."""
         pinned = [
             {**rule, "set": new[0], "case": new[1]}
             for old, new in pairs
@@ -145,7 +150,7 @@ class References:
         self.append_entries("rules", pinned)
 
     def remove_cases(self, set_id: str, eval_ids: Collection[str]) -> None:
-        """Takes out what names these cases of the set."""
+        """Removes the entries that name these cases of the set."""
         gone: dict[BlockList, list[int]] = {name: [] for name in _LISTS}
         for name, index, entry in self._every_entry():
             if entry.get("set") == set_id and entry.get("case") in eval_ids:
@@ -236,11 +241,11 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
                 rule=LintRule.HIDDEN_RULE,
             )
         tool, in_scope = rule.get("tool"), _in_scope(rule, tools)
-        known = {name for names in in_scope for name in names}
-        if isinstance(tool, str) and in_scope and tool not in known:
+        called_tools = {name for names in in_scope for name in names}
+        if isinstance(tool, str) and in_scope and tool not in called_tools:
             yield Problem.warning(
                 (*RULES, index, "tool"),
-                f"no expected call of {tool!r}{did_you_mean(tool, known)}",
+                f"no expected call of {tool!r}{did_you_mean(tool, called_tools)}",
                 rule=LintRule.DANGLING_REFERENCE,
             )
 
@@ -270,11 +275,11 @@ def idle_arguments(config: Any, calls: Mapping[str, Mapping[str, ArgumentsByTool
 
 def idle_tools(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) -> Iterator[Problem]:
     """Warnings for modes of tools that no case expects a call of."""
-    known = {name for names in _in_scope({}, tools) for name in names}
+    called_tools = {name for names in _in_scope({}, tools) for name in names}
     modes = value_at(config, (*BLOCK, "tools"))
-    for tool in modes if isinstance(modes, dict) and known else ():
-        if tool not in known:
-            hint = did_you_mean(tool, known)
+    for tool in modes if isinstance(modes, dict) and called_tools else ():
+        if tool not in called_tools:
+            hint = did_you_mean(tool, called_tools)
             yield Problem.warning(
                 (*BLOCK, "tools", tool),
                 f"no expected call of {tool!r}{hint}",
@@ -283,7 +288,7 @@ def idle_tools(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
 
 
 def _in_scope(rule: Entry, sets: Mapping[str, Mapping[str, _OfCase]]) -> list[_OfCase]:
-    """The values of the cases that a rule is for."""
+    """The values of the cases in the scope of a rule."""
     return [
         value
         for set_id, cases in sets.items()
@@ -333,7 +338,7 @@ def _dangling(
         return
     if not isinstance(case, str):
         return
-    every = {one: count for own in sets.values() for one, count in own.items()}
+    every = {eval_id: count for own in sets.values() for eval_id, count in own.items()}
     cases = sets[set_id] if isinstance(set_id, str) else every
     if case not in cases:
         where = set_id if isinstance(set_id, str) else "the eval sets beside this config"

@@ -87,8 +87,8 @@ class SessionEditor:
         discard(self.data, self.path)
 
 
-def _new_session(data: Any, path: JsonPath, given: Mapping[str, Any]) -> dict[str, Any]:
-    return in_style(data, path, {"app_name": DEFAULT_APP_NAME, "user_id": DEFAULT_USER_ID, **given})
+def _new_session(data: Any, path: JsonPath, members: Mapping[str, Any]) -> dict[str, Any]:
+    return in_style(data, path, {"app_name": DEFAULT_APP_NAME, "user_id": DEFAULT_USER_ID, **members})
 
 
 @dataclass(frozen=True)
@@ -175,12 +175,12 @@ class RubricsEditor:
     def _ids_in_case(self) -> set[str]:
         turns = field_path(self.data, self.case, "conversation")
         owners = [self.case, *((*turns, number) for number in range(len(list_at(self.data, turns))))]
-        found: set[str] = set()
+        rubric_ids: set[str] = set()
         for owner in owners:
             path = field_path(self.data, owner, "rubrics")
             ids = (
                 field_value(self.data, (*path, index), "rubric_id")
                 for index in range(len(list_at(self.data, path)))
             )
-            found |= {value for value in ids if isinstance(value, str)}
-        return found
+            rubric_ids |= {value for value in ids if isinstance(value, str)}
+        return rubric_ids

@@ -58,7 +58,7 @@ class CaseEditor:
 
     @cached_property
     def reference(self) -> CaseRef:
-        """How the config names it."""
+        """The set id and case id by which the config names it."""
         return set_id(self.data), self.eval_id
 
     def field_path(self, name: str) -> JsonPath:
@@ -105,7 +105,7 @@ class CaseEditor:
 
     @property
     def final_state(self) -> StateEditor:
-        """What the state must be in the end. ADK reads it nowhere and takes absent for `{}`: not checked."""
+        """The expected final session state. ADK reads absent as `{}`, and never checks it."""
         return StateEditor(self.data, self.field_path("final_session_state"))
 
     @property
@@ -126,7 +126,7 @@ class CaseEditor:
         return ScenarioEditor(self.data, self.field_path("conversation_scenario"))
 
     def to_scenario(self) -> None:
-        """A simulated user in place of fixed turns, who begins with what the first turn says.
+        """Replaces fixed turns, and their marks, by a simulated user who starts with the first message.
 
         The turns go, and with them their marks.
         """
@@ -143,7 +143,7 @@ class CaseEditor:
         References(self.config).renumber_turns(self.reference, lambda turn: None)
 
     def to_conversation(self) -> None:
-        """Fixed turns in place of a simulated user: at first one, with the prompt of the scenario."""
+        """Replaces a simulated user by fixed turns: one turn with the prompt of the scenario."""
         scenario = self.scenario.path
         prompt = field_value(self.data, scenario, "starting_prompt")
         content = {"parts": [{"text": prompt if isinstance(prompt, str) else ""}], "role": "user"}
@@ -160,7 +160,7 @@ def new_set_text(eval_set_id: str, created: float) -> str:
 
 
 def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None:
-    """Why a new set should not be called so, as a sentence; the rule for its characters is that of ADK."""
+    """The sentence why a new set cannot have an id; None where it can. The allowed characters are ADK's."""
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
         return "A set id has letters a–z, digits and _"
     return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
@@ -216,40 +216,40 @@ class SetEditor:
 
     # Ids
 
-    def rename(self, wanted: str) -> None:
-        """Another id for the set; its `name` follows where it was the id. Raises EditError for none."""
-        if not wanted:
+    def rename(self, new_id: str) -> None:
+        """Renames the set; its `name` follows where it was the id. Raises EditError for an empty id."""
+        if not new_id:
             raise EditError("Set id is missing")
         old = self.eval_set_id
-        put(self.data, field_path(self.data, (), "eval_set_id"), wanted)
+        put(self.data, field_path(self.data, (), "eval_set_id"), new_id)
         if old and value_at(self.data, ("name",)) == old:
-            put(self.data, ("name",), wanted)
+            put(self.data, ("name",), new_id)
         if old:
-            References(self.config).rename_set(old, wanted)
+            References(self.config).rename_set(old, new_id)
 
-    def eval_id_problem(self, wanted: str, case: int | None = None) -> str | None:
-        """Why a case, a new one where none is named, cannot be called so, as a sentence.
+    def eval_id_problem(self, eval_id: str, case: int | None = None) -> str | None:
+        """Why a case cannot have an id, as a sentence; None where it can. Without `case`: a new case.
 
-        It may keep its id, also where another case has the same.
+        A case may keep its id, also where another case has the same.
         """
-        if not wanted:
+        if not eval_id:
             return "Case id is missing"
         ids = self.eval_ids
-        is_taken = wanted in ids and (case is None or ids[case] != wanted)
-        return f"{wanted} already exists" if is_taken else None
+        is_taken = eval_id in ids and (case is None or ids[case] != eval_id)
+        return f"{eval_id} already exists" if is_taken else None
 
-    def rename_case(self, case: int, wanted: str) -> None:
+    def rename_case(self, case: int, eval_id: str) -> None:
         """Raises EditError for an id that is empty or taken: see `eval_id_problem`."""
-        if problem := self.eval_id_problem(wanted, case):
+        if problem := self.eval_id_problem(eval_id, case):
             raise EditError(problem)
         editor = self.case(case)
         old = editor.reference
-        if wanted != old[1]:
-            put(self.data, editor.field_path("eval_id"), wanted)
-            References(self.config).move_cases([(old, (old[0], wanted))])
+        if eval_id != old[1]:
+            put(self.data, editor.field_path("eval_id"), eval_id)
+            References(self.config).move_cases([(old, (old[0], eval_id))])
 
     def replace_case(self, case: int, eval_id: str, text: str) -> None:
-        """Another JSON text for a case, in which it has this id; the text stays as it is."""
+        """Replaces the JSON text of a case, which has this id in it; the text stays as it is."""
         self.rename_case(case, eval_id)
         list_at(self.data, self.path)[case] = StoredCase(text)
 
@@ -261,11 +261,11 @@ class SetEditor:
 
     # Cases
 
-    def add_case(self, index: int | None = None, wanted: str = "", text: str = "") -> None:
+    def add_case(self, index: int | None = None, eval_id: str = "", text: str = "") -> None:
         """A case with one turn, in which the user says `text`, before the one at `index`, else at the end."""
         content = {"parts": [{"text": text}], "role": "user"}
         turn = in_style(self.data, self.path, {"user_content": content})
-        fields = {"eval_id": wanted or self.proposed_id, "conversation": [turn]}
+        fields = {"eval_id": eval_id or self.proposed_id, "conversation": [turn]}
         self.insert_case(in_style(self.data, self.path, fields), index)
 
     def insert_case(
@@ -277,7 +277,7 @@ class SetEditor:
         References(self.config).mark_turns((self.eval_set_id, case.get("eval_id", "")), marks or {})
 
     def delete_cases(self, cases: Sequence[int]) -> None:
-        """The cases are deleted with the marks and rules that name them."""
+        """Deletes cases with the marks and rules that name them."""
         gone, ids = set(cases), self.eval_ids
         left = {eval_id for number, eval_id in enumerate(ids) if number not in gone}
         self._remove(gone)
@@ -288,7 +288,7 @@ class SetEditor:
             remove(self.data, (*self.path, case))
 
     def move_cases(self, moves: Iterable[tuple[int, int]]) -> None:
-        """Moves one after the other, each from an index to the index afterwards."""
+        """Moves cases one after the other, each from an index to its index afterwards."""
         for index, to in moves:
             move(self.data, self.path, index, to)
 
@@ -306,7 +306,7 @@ class SetEditor:
             References(target.config).add_copied(references)
 
     def move_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> None:
-        """As `copy_to` another set, and the cases are deleted where they were."""
+        """Moves cases to another set, with the references to them in its config."""
         if self.config is not target.config:
             self.copy_to(target, cases, index)
             self.delete_cases(cases)
@@ -317,7 +317,7 @@ class SetEditor:
         References(self.config).move_cases(pairs)
 
     def _renamings(self, target: SetEditor, cases: Sequence[int]) -> list[tuple[CaseRef, CaseRef]]:
-        """Every case as it is named in its set and as it will be named in the target."""
+        """The pairs of each case's reference in its set and in the target."""
         existing = set(target.eval_ids)
         pairs = []
         for case in sorted(set(cases)):

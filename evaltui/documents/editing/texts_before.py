@@ -1,4 +1,4 @@
-"""What a turn expects to be said before its answer, text by text as the texts are scored.
+"""The expected texts of a turn before its answer, in the units in which they are scored.
 
 All that one event, or one pair of author and parts, says is one text. Where the answer holds nothing but
 thoughts, the last text is scored in its place.
@@ -45,15 +45,17 @@ class TextBefore:
 
 def all_texts(turn: TurnEditor) -> list[TextBefore]:
     """In order, with one that is scored in place of the answer."""
-    said = [one for one in turn.intermediate_responses if one.text]
-    return [TextBefore(turn.intermediate, tuple(parts)) for _, parts in groupby(said, lambda one: one.entry)]
+    texts = [text for text in turn.intermediate_responses if text.text]
+    return [
+        TextBefore(turn.intermediate, tuple(parts)) for _, parts in groupby(texts, lambda text: text.entry)
+    ]
 
 
 def text_as_answer(turn: TurnEditor, *, thoughts: bool) -> TextBefore | None:
     """The text that is scored in place of the answer; None where there is none, or `thoughts` are scored."""
     answer = turn.answer
     thought = any(part.get("thought") and part.get("text") for _, part in dicts(answer.parts))
-    if thoughts or not thought or any(one.text for one in answer.texts):
+    if thoughts or not thought or any(text.text for text in answer.texts):
         return None
     return next(reversed(all_texts(turn)), None)
 
@@ -61,13 +63,13 @@ def text_as_answer(turn: TurnEditor, *, thoughts: bool) -> TextBefore | None:
 def insert_text(turn: TurnEditor, at: int, author: str, text: str, calls: int) -> None:
     """A text before the one at index `at`: in a turn of events, behind so many calls where the texts around
     it let it."""
-    known, intermediate, part = all_texts(turn), turn.intermediate, {"text": text}
-    first = known[at - 1].place + 1 if at else 0
+    existing, intermediate, part = all_texts(turn), turn.intermediate, {"text": text}
+    first = existing[at - 1].place + 1 if at else 0
     if intermediate.shape != "events":
-        place = known[0].place if known and not at else first
+        place = existing[0].place if existing and not at else first
         intermediate.insert_in_list("intermediate_responses", place, [author, [part]])
         return
-    last = known[at].place if at < len(known) else intermediate.end_of_events
+    last = existing[at].place if at < len(existing) else intermediate.end_of_events
     event = max(first, min(_behind_calls(intermediate, calls), last))
     intermediate.insert_event(event, part, "model", author)
 

@@ -63,11 +63,11 @@ class MessageEditor:
         ]
 
     def set_text(self, text: str, part: int | None = None) -> None:
-        """Changes one text, the first one where no part is named; everything else stays.
+        """Changes the text of a part, by default of the first part with a text; everything else stays.
 
         A message without a text gets one at its end, a turn without the message gets that.
         """
-        chosen = [one for one in self.texts if part is None or one.part == part]
+        chosen = [item for item in self.texts if part is None or item.part == part]
         if part is not None and not chosen:
             raise EditError(f"Part {part + 1} of the message is not a text")
         if chosen:
@@ -77,15 +77,15 @@ class MessageEditor:
 
     def replace_texts(self, texts: Iterable[str]) -> None:
         """Makes these its texts, in their order; other parts stay."""
-        wanted, known = list(texts), self.texts
-        if not known:
-            self.add_parts([{"text": text} for text in wanted])
+        new, current = list(texts), self.texts
+        if not current:
+            self.add_parts([{"text": text} for text in new])
             return
-        for old, text in zip(known, wanted, strict=False):
+        for old, text in zip(current, new, strict=False):
             put(self.data, (*old.path, "text"), text)
-        for old in reversed(known[len(wanted) :]):
+        for old in reversed(current[len(new) :]):
             remove(self.data, old.path)
-        for behind, text in enumerate(wanted[len(known) :], known[-1].part + 1):
+        for behind, text in enumerate(new[len(current) :], current[-1].part + 1):
             insert(self.data, self.parts_path, behind, {"text": text})
 
     def add_parts(self, parts: list[dict[str, Any]]) -> None:
@@ -125,8 +125,8 @@ class MessageEditor:
 
 def response_in(part: Any) -> dict[str, Any] | None:
     """The function response that a part is; None where it is none."""
-    found = part.get(spelt("function_response", part)) if isinstance(part, dict) else None
-    return found if isinstance(found, dict) else None
+    response = part.get(spelt("function_response", part)) if isinstance(part, dict) else None
+    return response if isinstance(response, dict) else None
 
 
 ExpectationKind = Literal["calls", "none", "unspecified", "unchecked"]
@@ -135,7 +135,7 @@ EXPECTATION_KINDS: tuple[ExpectationKind, ...] = ("calls", "none", "unspecified"
 
 @dataclass(frozen=True)
 class TurnExpectation:
-    """What a turn expects of tool calls.
+    """The tool calls that a turn expects.
 
     `calls`: these calls; `none`: no call; `unspecified`: nothing is said; `unchecked`: calls may be any.
     """
@@ -205,7 +205,7 @@ class TurnEditor:
 
     @property
     def user(self) -> MessageEditor:
-        """What the user says."""
+        """The user's message."""
         return MessageEditor(self.data, field_path(self.data, self.path, "user_content"), "user")
 
     @property
@@ -247,7 +247,7 @@ class TurnEditor:
 
     @property
     def intermediate_responses(self) -> list[IntermediateResponse]:
-        """What agents are expected to say before the answer."""
+        """The expected texts of agents before the answer."""
         return intermediate.intermediate_responses(self.intermediate)
 
     def intermediate_response(self, number: int) -> IntermediateResponse:
@@ -303,16 +303,16 @@ class TurnEditor:
         return "calls" if self.calls else "none"
 
     def _remove_calls(self) -> None:
-        found = self.intermediate
-        if found.shape is None:
-            put(self.data, found.path, in_style(self.data, self.path, {"tool_uses": []}))
-        elif found.shape == "events":
+        turn_data = self.intermediate
+        if turn_data.shape is None:
+            put(self.data, turn_data.path, in_style(self.data, self.path, {"tool_uses": []}))
+        elif turn_data.shape == "events":
             fields = ("function_call", "function_response")
-            found.remove_parts([part for field in fields for part in found.parts_with(field)])
+            turn_data.remove_parts([part for field in fields for part in turn_data.parts_with(field)])
         else:
-            put(self.data, found.list_path("tool_uses"), [])
-            if found.list_of("tool_responses"):
-                remove(self.data, found.list_path("tool_responses"))
+            put(self.data, turn_data.list_path("tool_uses"), [])
+            if turn_data.list_of("tool_responses"):
+                remove(self.data, turn_data.list_path("tool_responses"))
 
     @property
     def rubrics(self) -> RubricsEditor:

@@ -25,9 +25,11 @@ class HostSettings:
     started: float = field(default_factory=time.monotonic)
     """A `time.monotonic()`, from which on the import of the agent takes its time."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What they have in their environment besides that of this process."""
+    """What they have in their environment besides `environ`."""
     folder: Path | None = None
     """The folder that they work in; None for that of this process."""
+    environ: Mapping[str, str] | None = None
+    """The environment of this process; None for the one it has when a host starts."""
 
     @property
     def import_limit(self) -> float:
@@ -61,6 +63,7 @@ def spawn_host(settings: HostSettings) -> Host:
         problem=agent.problem,
         variables=settings.variables,
         folder=settings.folder,
+        environ=settings.environ,
     )
 
 

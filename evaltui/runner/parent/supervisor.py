@@ -52,8 +52,8 @@ class Host:
     `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
     another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
     when the process has ended. `who` works in it is said in messages. A `problem` is why `python` can run
-    nothing: the host is lost at once. `variables` come on top of the environment of this process. It works in
-    `folder`, None for that of this process.
+    nothing: the host is lost at once. `variables` come on top of `environ`, None for the environment of this
+    process. It works in `folder`, None for that of this process.
     """
 
     def __init__(
@@ -63,10 +63,11 @@ class Host:
         problem: str = "",
         variables: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self._who = who
         self._python = python or Path(sys.executable)
-        self._environment = {**environment(python), **(variables or {})}
+        self._environment = {**environment(python, environ), **(variables or {})}
         self._console = HostConsole()
         self._mark = uuid.uuid4().hex
         self._seal = uuid.uuid4().hex

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.cost.metering import spent_in
+from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.preflight import withheld
 from evaltui.core.model.case_id import case_text, fingerprint
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.modes import modes_of
-from evaltui.core.model.outcome import ErrorInfo, RepeatResult
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.recordings.given import given_to_agent
 from evaltui.core.scoring.scoring import (
@@ -31,6 +33,8 @@ from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.parent.pool import ExecutionResult
 from evaltui.runner.parent.scoring_hosts import ScoringHosts
 from evaltui.runner.plan import RunPlan, WorkItem
+
+_ANY_KEY = "one masked secret is like another: store it masked in the case, too, to compare without it"
 
 
 class Verdicts:
@@ -100,19 +104,41 @@ class Verdicts:
             return failed_repeat(expected, ran.error, actual, ran.seconds)
         if not expected.adk_verdicts and (failure := unanswered_failure(ran.events)) is not None:
             return failed_repeat(expected, failure, actual, ran.seconds)
-        state = ran.state
+        score = partial(score_repeat, seconds=ran.seconds, spent=spent)
+        by_all = partial(score, custom=self._metrics.score, judge=judge)
         secrets = self._judges.secrets
-        if secrets.has_marks(says) or self._plan.held is not None:
-            # One side was stored without its secrets, so both are compared without them.
-            case, config = secrets.masked(expected.case), secrets.masked(expected.config)
-            expected = replace(expected, case=case, config=config)
-            actual, state = secrets.masked(actual), secrets.masked(state)
-        return await score_repeat(
-            expected,
-            actual,
-            final_state=state,
-            custom=self._metrics.score,
-            judge=judge,
-            seconds=ran.seconds,
-            spent=spent,
-        )
+        if not secrets.has_marks(says) and self._plan.held is None:
+            return await by_all(expected, actual, final_state=ran.state)
+        # One side was stored without its secrets, so both are compared without them.
+        case, config = secrets.masked(expected.case), secrets.masked(expected.config)
+        by_marks = replace(expected, case=case, config=config)
+        result = await by_all(by_marks, secrets.masked(actual), final_state=secrets.masked(ran.state))
+        case = secrets.named.masked(expected.case)
+        if case == by_marks.case:
+            return result
+        done, state = secrets.named.masked(actual), secrets.named.masked(ran.state)
+        results = {metric.name: metric for metric in result.metrics}
+
+        def judged(given: MetricInput) -> MetricResult:
+            return results[given.metric.metric_name]
+
+        async def custom(given: MetricInput) -> MetricResult:
+            return judged(given)
+
+        by_keys = replace(by_marks, case=case)
+        return _decided(result, await score(by_keys, done, final_state=state, custom=custom, judged=judged))
+
+
+def _decided(by_marks: RepeatResult, by_keys: RepeatResult) -> RepeatResult:
+    """A result without the passes that another key than the right one may have, too."""
+    metrics = tuple(
+        replace(metric, status=Status.NOT_EVALUATED, score=None, reason=_ANY_KEY, per_invocation=())
+        if metric.status is Status.PASSED and other.status is not Status.PASSED
+        else metric
+        for metric, other in zip(by_marks.metrics, by_keys.metrics, strict=True)
+    )
+    if metrics == by_marks.metrics:
+        return by_marks
+    # Also where other metrics without a verdict are passed over.
+    status = worst_status((by_marks.status, Status.NOT_EVALUATED))
+    return replace(by_marks, status=status, metrics=metrics)

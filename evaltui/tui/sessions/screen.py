@@ -34,12 +34,12 @@ _MOST_MESSAGE = 400
 
 
 def session_line(
-    session: ScoredSession, width: int, secrets: Secrets, *, is_new: bool, is_outdated: bool
+    session: ScoredSession, width: int, secrets: Secrets, *, is_new: bool, outdated_by: str
 ) -> Line:
     """`✗ talk-7  like where_is_order  find_order: order_id is "1003", expected "1002"`
 
-    `is_new` says that no case has the trajectory of one of its turns, `is_outdated` that its case is another
-    one since it was scored.
+    `is_new` says that no case has the trajectory of one of its turns, `outdated_by` what is another
+    one since it was scored; "" for nothing.
     """
     name, case = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     line: Line = [
@@ -49,10 +49,10 @@ def session_line(
     ]
     if is_new:
         line.append(("new trajectory  ", "warning"))
-    if is_outdated:
+    if outdated_by:
         line[0] = (GLYPHS[session.status], "muted")
-        line.append(("stale: case  ", "warning"))
-    return [*line, (secrets.in_text(session.why), "" if session.result and not is_outdated else "muted")]
+        line.append((f"stale: {outdated_by}  ", "warning"))
+    return [*line, (secrets.in_text(session.why), "" if session.result and not outdated_by else "muted")]
 
 
 def trajectory_line(trajectory: NewTrajectory) -> Line:
@@ -303,9 +303,9 @@ class SessionRows(_Rows, inherit_bindings=False):
     def row(self, number: int) -> Line:
         session = self.received.sessions[number]
         is_new = bool(self.received.new_patterns(session))
-        is_outdated = self.received.is_outdated(session)
+        outdated_by = self.received.outdated_by(session)
         return session_line(
-            session, self.line_width, self.agent.secrets, is_new=is_new, is_outdated=is_outdated
+            session, self.line_width, self.agent.secrets, is_new=is_new, outdated_by=outdated_by
         )
 
 

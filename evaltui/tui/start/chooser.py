@@ -22,9 +22,9 @@ from evaltui.files.templates import (
     StarterKind,
     TemplateError,
     create_starter,
-    refuses_starter,
     remark_of,
     starter_files,
+    starter_problem,
 )
 from evaltui.runs.listing import read_row, stored_runs
 from evaltui.runs.store import RunStore
@@ -96,7 +96,7 @@ class StarterScreen(FormScreen):
     @on(ChoiceLine.Changed)
     def _show_refusal(self) -> None:
         self.query_one(PageLines).write_page()
-        self.query_one(QuestionNote).show(refuses_starter(self._folder, self._kind))
+        self.query_one(QuestionNote).show(starter_problem(self._folder, self._kind))
 
     def action_confirm(self) -> None:
         try:
@@ -271,7 +271,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             return None
         if self._agents:
             return "This folder holds agents already. Name a folder of its own: evaltui new DIR"
-        reasons = [refuses_starter(self._folder, kind) for kind in KINDS]
+        reasons = [starter_problem(self._folder, kind) for kind in KINDS]
         return reasons[0] if all(reasons) else None
 
     def refuse(self, action_id: str) -> None:

@@ -345,9 +345,9 @@ class OpenFiles:
                 raise
 
     async def _take_over(self, file: OpenFile, pending: FileConflict | None) -> FileConflict | None:
-        outside = await asyncio.to_thread(file.snapshot().look)
+        outside = await asyncio.to_thread(file.snapshot().outside_change)
         if outside and await self._is_finished_soon(file.path, outside):
-            outside = await asyncio.to_thread(file.snapshot().look)
+            outside = await asyncio.to_thread(file.snapshot().outside_change)
         if outside is None:
             return None
         if pending and pending.outside.fingerprint == outside.fingerprint and file.dirty:

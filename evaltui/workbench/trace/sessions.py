@@ -10,7 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.files.packages import MissingExtraError
 from evaltui.runs.listening import Address, listening
@@ -26,6 +28,9 @@ from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.messages import Messages, SessionsReceived
 from evaltui.workbench.state import READ_ONLY
+
+CaseNow = tuple[EvalCase, EvalConfig | None] | None
+"""A case with its config, which is None where it has errors; None for a case that is gone."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +66,15 @@ class TrajectoriesOfCases:
     def __init__(self, sets: OpenSets) -> None:
         self._sets = sets
         self.known: frozenset[Pattern] = frozenset()
-        self.cases: Mapping[CaseId, EvalCase | None] = {}
-        """The cases that were asked for; None for one that is gone."""
+        self.cases: Mapping[CaseId, CaseNow] = {}
+        """The cases that were asked for."""
 
     async def read(self, cases: Collection[CaseId]) -> None:
         self.known, self.cases = await asyncio.to_thread(self._read, cases)
 
-    def _read(self, wanted: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, EvalCase | None]]:
+    def _read(self, wanted: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, CaseNow]]:
         patterns: set[Pattern] = set()
-        cases: dict[CaseId, EvalCase | None] = dict.fromkeys(wanted)
+        cases: dict[CaseId, CaseNow] = dict.fromkeys(wanted)
         for listed in self._sets.listed:
             file = self._sets.open(listed.path)
             # A set with errors has no models.
@@ -77,7 +82,7 @@ class TrajectoriesOfCases:
                 case, eval_case = CaseId(file.case_path, stored.eval_id), stored.model()
                 patterns.update(expected_patterns(eval_case))
                 if case in cases:
-                    cases[case] = eval_case
+                    cases[case] = eval_case, file.config.config if file.config else None
         return frozenset(patterns), cases
 
 
@@ -111,10 +116,16 @@ class ReceivedSessions:
         await self._of_cases.read({one.case for one in self._by_id.values() if one.case is not None})
         self._received()
 
-    def is_outdated(self, session: ScoredSession) -> bool:
-        """Whether the case that it was scored by was another one, or gone, when the cases were read last."""
-        case, expected = session.case, session.expected
-        return case is not None and self._of_cases.cases.get(case, expected) != expected
+    def outdated_by(self, session: ScoredSession) -> str:
+        """`case` or `config`, where the one that it was scored by was another one, gone or broken when the
+        cases were read last; else ""."""
+        if session.case is None or session.case not in self._of_cases.cases:
+            return ""
+        now = self._of_cases.cases[session.case]
+        if now is None or now[0] != session.expected:
+            return "case"
+        config = session.config
+        return "" if config is None or (now[1] and score_alike(now[1], config)) else "config"
 
     def _received(self) -> None:
         self.new_trajectories = new_trajectories(self.sessions, self._of_cases.known)

@@ -16,7 +16,7 @@ pytest.importorskip("google.adk")
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-from evaltui.commands.listen import _Told
+from evaltui.commands.listen import _SessionOutput
 from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
@@ -191,7 +191,7 @@ async def test_a_note_of_every_session_is_printed_once(capsys):
             yield sessions.ScoredSession(f"talk-{number}", (), 1, remarks=("no content", f"only {number}"))
 
     for is_json, times in ((False, 1), (True, 3)):
-        told = _Told(Secrets({}), is_json=is_json)
+        told = _SessionOutput(Secrets({}), is_json=is_json)
         await told.follow(heard())
         out = capsys.readouterr().out
         assert [out.count(said) for said in ("no content", "only 0", "only 2")] == [times, 1, 1]

@@ -1,0 +1,435 @@
+"""The run of the selected cases of an agent, in the background of a pytest session."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import threading
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evaltui.commands.baselines import alpha_of, baseline_of, require_effect
+from evaltui.commands.output import UsageError, agent_to_run, settings_of
+from evaltui.commands.repeat_arguments import confidence_of
+from evaltui.core.compare.run_comparison import CaseChange, Comparison, compare, compare_case
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
+from evaltui.core.model.budget import parse_budget
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.problems import EvalSetError, SelectionError
+from evaltui.files.folders import case_path
+from evaltui.files.run_settings import ConfigChoice
+from evaltui.runner.parent.starting import HostSettings, start_host
+from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
+from evaltui.runs.baselines import LaterRun, stored_run
+from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
+from evaltui.runs.execution import run as run_and_keep
+from evaltui.runs.history import missing_in_words, open_run, result_of, summary_of
+from evaltui.runs.merging import merge
+from evaltui.runs.pruning import prune
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_writer import RunWriter, begin_run
+from evaltui.runs.selection import RunRequest, select
+from evaltui.runs.sets import FileSets
+from evaltui.runs.shards import Shard
+from evaltui.runs.store import RunStore
+from evaltui.testing.failures import NoResultError
+from evaltui.testing.workers import Shards, run_files
+from evaltui.text.figures import show_p
+
+# Of pytest itself, not of the agent.
+_OF_TESTS = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
+# Seconds between two looks at the shards of other workers.
+_LOOK_EVERY = 0.1
+_CANCELLED = "the run was cancelled"
+
+
+@dataclass(frozen=True)
+class FinishedCase:
+    """A case of a run that is over."""
+
+    result: CaseResult
+    printed: str
+    """The output of the agent meanwhile, as far as it is known to be of the case."""
+    excuse: str = ""
+    """The reason why a failure does not count; "" where it does."""
+
+    @property
+    def seconds(self) -> float:
+        """Of all its repeats."""
+        return sum(one.seconds or 0.0 for one in self.result.repeats)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that is over."""
+
+    agent_dir: Path
+    cases: int
+    """How many of its cases are over."""
+    seconds: float
+    log: Path | None
+    """None where it is not stored."""
+    notes: tuple[str, ...]
+    comparison: Comparison | None = None
+    """With the baseline."""
+    problem: str = ""
+    """Why it could not be done, or not to its end."""
+    failed: tuple[CaseId, ...] = ()
+    """The cases that failed, in the order of the tests."""
+    request: RunRequest | None = None
+    """None where it could not be made, and for several shards."""
+    config: Path | None = None
+    """The config of all its sets; None where each has its own."""
+
+
+class AgentRun:
+    """A run, or one shard of it beside those of other workers, and the results that are known so far."""
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        selected: Mapping[Path, Sequence[str] | None],
+        cases: Sequence[CaseId],
+        shards: Shards | None,
+    ) -> None:
+        """`options` are those of `evaltui run`; `selected` are the ids of `cases` by set, None for all of it.
+        Hosts find the folder and the environment that this process has now."""
+        self._options, self._selected, self._cases, self._shards = options, selected, cases, shards
+        self._folder = Path.cwd()
+        self._environ = {name: value for name, value in os.environ.items() if not name.startswith(_OF_TESTS)}
+        self._began = time.monotonic()
+        self._changed = threading.Condition()
+        self._results: dict[CaseId, FinishedCase] = {}
+        self._finished: FinishedRun | None = None
+        self._notes: dict[str, None] = {}
+        self._printed: defaultdict[CaseId, list[str]] = defaultdict(list)
+        self._request: RunRequest | None = None
+        self._executed: ExecutedRun | None = None
+        self._baseline: RunSummary | None = None
+        self._summary: RunSummary | None = None
+        self._files: dict[int, RunFile] = {}
+        self._seen: set[CaseId] = set()
+        self._undecided: list[FinishedCase] = []
+        self._count = self._done = 0
+        self._log: Path | None = None
+        self._is_asked = self._is_left = False
+        if shards is not None:
+            shards.begin()
+
+    # Called by tests
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin it in an event loop of another thread."""
+        self._loop = loop
+        loop.call_soon_threadsafe(self._start)
+
+    def result(self, case: CaseId) -> FinishedCase:
+        """A case that is over, waited for. Raises NoResultError."""
+        with self._changed:
+            self._is_asked = True
+            self._changed.wait_for(lambda: case in self._results or self._finished)
+            if case in self._results:
+                return self._results[case]
+            assert self._finished is not None
+            notes = "; ".join(self._finished.notes)
+            raise NoResultError(self._finished.problem or notes or "the case was not run")
+
+    def end(self, *, is_awaited: bool) -> None:
+        """Wait for no other worker any more, and cancel what still runs unless another one waits for it."""
+        self._is_left = True
+        if not is_awaited:
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def wait(self) -> FinishedRun:
+        """The run once it is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._finished)
+            assert self._finished is not None
+            return self._finished
+
+    # In the event loop
+
+    def _start(self) -> None:
+        self._own = asyncio.create_task(self._execute())
+        self._following = asyncio.create_task(self._follow())
+        self._work = asyncio.create_task(self._finish())
+
+    def _cancel(self) -> None:
+        """End it, unless it has only to be stored."""
+        self._following.cancel()
+        if not self._count or self._done < self._count:
+            self._own.cancel()
+
+    async def _execute(self) -> None:
+        options = self._options
+        try:
+            request, sets = _request(options, self._selected)
+            self._request = request = await self._with_baseline(request, sets)
+            if self._shards is not None:
+                if self._shards.own is None:
+                    return
+                request = _shard_of(request, self._shards, self._cases)
+            settings = HostSettings(
+                request.agent, request.settings.timeout, folder=self._folder, environ=self._environ
+            )
+            self._executed = await run_and_keep(request, sets, self._on_update, lambda: start_host(settings))
+        finally:
+            if self._shards is not None:
+                self._shards.end()
+
+    async def _with_baseline(self, request: RunRequest, sets: FileSets) -> RunRequest:
+        """The request with the run that it is compared with. Raises UsageError where no failure could be a
+        regression, though only these shall fail."""
+        options = self._options
+        cases = {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()}
+        later = LaterRun(request.store, cases, request.kind)
+        baseline = await asyncio.to_thread(baseline_of, options, later)
+        if baseline is None:
+            return request
+        if options.fail_on_regression:
+            try:
+                selected = await asyncio.to_thread(select, request, sets)
+                require_effect(baseline.run, selected, alpha_of(options))
+            except UsageError as error:
+                raise UsageError(str(error).replace("--", "--evaltui-")) from error
+        self._baseline = baseline.run
+        self._note(baseline.note)
+        return replace(request, baseline=baseline.run.id)
+
+    def _note(self, text: str) -> None:
+        if text:
+            self._notes[text] = None
+
+    def _on_update(self, update: RunUpdate) -> None:
+        match update:
+            case CaseDone(result):
+                self._done += 1
+                self._on_result(result, "\n".join(self._printed.pop(result.id, ())))
+            case Happened(event):
+                if event.kind == "console" and event.case:
+                    text = str(event.data.get("text", ""))
+                    self._printed[CaseId(event.path, event.case)].append(text)
+            case Noted(text) | RunStopped(reason=text):
+                self._note(text)
+            case LogGrew(log):
+                self._log = log
+            case Selected(selected):
+                self._count = selected.plan.case_count
+
+    async def _follow(self) -> None:
+        """Take the results of the other workers until all of these are over, or nobody asks for them."""
+        shards = self._shards
+        if shards is None:
+            return
+        numbers = shards.others
+        while numbers or not self._own.done():
+            if shards.is_session_over:
+                self._own.cancel()
+                return
+            if self._is_left:
+                numbers.clear()
+            # Before the first test, other workers may not have begun.
+            for number in sorted(numbers) if self._is_asked else ():
+                if self._has_read(shards, number):
+                    numbers.remove(number)
+            await asyncio.sleep(_LOOK_EVERY)
+
+    def _has_read(self, shards: Shards, number: int) -> bool:
+        """Take the new results of another worker; returns whether there will be no more."""
+        is_over, path = shards.is_over(number), shards.file(number)
+        has_ended = False
+        # While its file is being made, there is nothing to be read.
+        with suppress(OSError, ValueError):
+            if path is not None:
+                self._log = self._log or path
+                file = self._files.get(number) or RunFile(path)
+                self._files[number] = file
+                for case in file.numbers.keys() - self._seen:
+                    if (done := file.case(case)) is not None:
+                        self._on_result(result_of(file, done), _printed(file, case))
+                        self._seen.add(case)
+                has_ended = is_over and file.seconds is not None
+        if is_over and not has_ended:
+            self._note("a worker of pytest-xdist ended before its cases")
+        return is_over
+
+    def _on_result(self, result: CaseResult, printed: str) -> None:
+        finished, summary = FinishedCase(result, printed), summarize(result)
+        excuses = self._baseline is not None and self._options.fail_on_regression
+        if not excuses or not summary.is_judged or summary.passes:
+            self._add(finished)
+            return
+        change = self._change(summary)
+        if change is None or (change.may_be_regression and change.may_be_chance(alpha_of(self._options))):
+            # All cases together may be the evidence that its own repeats are not.
+            self._undecided.append(finished)
+        elif change.may_be_regression:
+            self._add(finished)
+        else:
+            assert self._baseline is not None
+            self._add(replace(finished, excuse=f"no regression from {self._baseline.id}"))
+
+    def _add(self, finished: FinishedCase) -> None:
+        with self._changed:
+            self._results[finished.result.id] = finished
+            self._changed.notify_all()
+
+    def _change(self, summary: CaseSummary) -> CaseChange | None:
+        """How a case differs from the baseline; None where the run is in memory until it is over."""
+        assert self._baseline is not None
+        if self._log is None:
+            return None
+        if self._summary is None:
+            self._summary = summary_of(RunFile(self._log))
+        return compare_case(summary.id, self._baseline, replace(self._summary, cases={summary.id: summary}))
+
+    async def _finish(self) -> None:
+        ends = await asyncio.gather(self._own, self._following, return_exceptions=True)
+        problem = next((_in_words(end) for end in ends if end is not None), "")
+        comparison = None
+        try:
+            comparison = self._comparison()
+        except Exception as error:
+            problem = problem or _in_words(error)
+        for finished in self._undecided:
+            excuse = _excuse(finished.result.id, comparison) if comparison else ""
+            self._add(replace(finished, excuse=excuse))
+        failed = [
+            case
+            for case in self._cases
+            if case in self._results and self._results[case].result.verdict is Status.FAILED
+        ]
+        with self._changed:
+            self._finished = FinishedRun(
+                self._options.agent_dir,
+                self._done,
+                time.monotonic() - self._began,
+                self._executed.log if self._executed else None,
+                (*self._notes,),
+                comparison,
+                problem,
+                tuple(failed),
+                self._request,
+                self._options.config,
+            )
+            self._changed.notify_all()
+
+    def _comparison(self) -> Comparison | None:
+        """With the baseline, of the shards of all workers."""
+        if self._shards is not None:
+            files = [RunFile(path) for path in run_files(self._shards.folder)]
+        else:
+            files = [self._executed.file] if self._executed else []
+        if self._baseline is None or not files:
+            return None
+        summaries = [summary_of(file) for file in files]
+        cases = {case: summary for one in summaries for case, summary in one.cases.items()}
+        return compare(self._baseline, replace(summaries[0], cases=cases), alpha_of(self._options))
+
+
+def _request(
+    options: argparse.Namespace, selected: Mapping[Path, Sequence[str] | None]
+) -> tuple[RunRequest, FileSets]:
+    """Raises UsageError, and EvalSetError for a config that cannot be read."""
+    # As google-adk's AgentEvaluator.
+    choice: ConfigChoice = "beside" if options.adk_verdicts else "nearest"
+    settings = settings_of(options)
+    results_dir = settings.results_dir and settings.results_dir.absolute()
+    settings = replace(
+        settings, confidence=confidence_of(options), config_choice=choice, results_dir=results_dir
+    )
+    request = RunRequest(agent_to_run(options), selected, skips_invalid=True, settings=settings)
+    return request, FileSets(options.agent_dir, options.config, choice=choice)
+
+
+def _shard_of(request: RunRequest, shards: Shards, cases: Sequence[CaseId]) -> RunRequest:
+    """The part of this worker of a run, and of what the run may use."""
+    assert shards.own is not None
+    number, count, settings = shards.own, shards.count, request.settings
+
+    def share(most: int) -> int:
+        return most // count + (number <= most % count)
+
+    budget = parse_budget(settings.budget) if settings.budget else None
+    settings = replace(
+        settings,
+        parallel=share(settings.parallel),
+        workers=settings.workers and share(settings.workers),
+        budget=format(budget.amount / count, ".9f") + budget.unit if budget else None,
+        results_dir=shards.results_dir(number),
+    )
+    # As many cases for each.
+    seconds = dict.fromkeys(cases, 1.0)
+    return replace(request, shard=Shard(number, count), seconds=seconds, settings=settings)
+
+
+def _printed(file: RunFile, case: CaseId) -> str:
+    """The output of the agent during a case of another worker."""
+    events = (event for of_repeat in file.events_of(case).values() for event in of_repeat)
+    return "\n".join(str(event.data.get("text", "")) for event in events if event.kind == "console")
+
+
+def _in_words(error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError):
+        return _CANCELLED
+    if isinstance(error, UsageError | SelectionError | EvalSetError):
+        return str(error)
+    return "".join(traceback.format_exception(error))
+
+
+def _excuse(case: CaseId, comparison: Comparison) -> str:
+    """Why the failure of a case is no regression, a sentence; "" where it is one."""
+    base = comparison.base.id
+    change = next((one for one in comparison.cases if one.case == case), None)
+    if change is not None and not change.may_be_regression:
+        return f"no regression from {base}"
+    p = next((one.p for one in comparison.without_evidence if one.case == case), None)
+    return "" if p is None else f"no evidence of a regression from {base}: {show_p(p)}"
+
+
+def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace]) -> FinishedRun | None:
+    """Store the shards in a folder as one run of their agent; None where there is nothing to be stored."""
+    logs = run_files(folder)
+    shards = [RunFile(log) for log in logs]
+    headers = [shard.header for shard in shards]
+    if not any(header.sets for header in headers):
+        return None
+    agent_dir = Path(headers[0].agent_dir)
+    options = options_of_agent(agent_dir)
+    settings = settings_of(options)
+    store = RunStore.of(agent_dir, settings)
+
+    def begin(header: RunHeader) -> RunWriter:
+        of_session = {
+            name: getattr(settings, name) for name in ("parallel", "workers", "budget", "results_dir")
+        }
+        whole = replace(header, shards=None, merged=(), settings=replace(header.settings, **of_session))
+        return begin_run(store, whole)
+
+    try:
+        baseline = baseline_of(options, stored_run(store, *logs))
+        run = merge(logs, begin, baseline.run.id if baseline else "")
+        prune(store, settings.keep_runs, [run.log])
+    except (UsageError, SelectionError, OSError, ValueError) as error:
+        return FinishedRun(agent_dir, 0, 0.0, None, (f"Run not stored: {error}",))
+    file, whole = RunFile(run.log), open_run(run.log).summary
+    comparison = compare(baseline.run, whole, alpha_of(options)) if baseline else None
+    notes = [baseline.note if baseline else "", *file.notes, *missing_in_words(whole, file)]
+    if settings.budget and (parts := headers[0].shards) and parts.count > 1:
+        notes.append(f"1/{parts.count} of the budget for each worker")
+    return FinishedRun(
+        agent_dir,
+        len(whole.results),
+        max(shard.seconds or 0.0 for shard in shards),
+        run.log,
+        tuple(filter(None, notes)),
+        comparison,
+    )
