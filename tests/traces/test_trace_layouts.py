@@ -434,7 +434,7 @@ def test_records_logged_at_once_are_all_there_and_those_sent_twice_are_not():
         choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}
         logs.append(LogRecord(model.trace_id, model.span_id, SpanEvent("gen_ai.choice", {}, 150, choice)))
     sent = [Recorded([model]), *(Recorded([], [one]) for one in (*logs, *logs))]
-    (turn,) = conversations_in(sent).found[0].turns
+    (turn,) = conversations_in(sent).conversations[0].turns
     (one,) = invocations_from_events(turn.events)
     assert [call.name for call in tool_calls(one.intermediate_data)] == ["find", "delete"]
 
