@@ -33,6 +33,7 @@ from evaltui.tui.textual_private import (
     run_bindings,
     run_next_callbacks,
 )
+from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
 from evaltui.workbench.messages import Messages, WorkbenchMessage
 from evaltui.workbench.state import READ_ONLY
@@ -178,11 +179,12 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
     _draws_all = False
     """Whether it is drawn whatever has changed."""
     _messages: Messages | None = None
+    _shows: tuple[type[WorkbenchMessage], ...] = ()
 
     def subscribe_to(self, messages: Messages, *types: type[WorkbenchMessage]) -> None:
-        """Draws after every message of these types, as long as the screen exists."""
-        self._messages = messages
-        messages.subscribe(self.hear_of, *types)
+        """Draws after every message of these types, and the lines around it after any other one."""
+        self._messages, self._shows = messages, types
+        messages.subscribe(self.hear_of, WorkbenchMessage)
 
     @on(events.Unmount)
     def unsubscribe(self) -> None:
@@ -190,8 +192,10 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
             self._messages.unsubscribe(self.hear_of)
 
     def hear_of(self, message: WorkbenchMessage) -> None:
-        """Something that the screen shows has changed."""
-        self.draw_soon()
+        if isinstance(message, self._shows):
+            self.draw_soon()
+        else:
+            self.draw_changes_soon()
 
     def draw_soon(self) -> None:
         """Draws all of it in the next frame, once for all that changed by then."""
@@ -216,12 +220,16 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         if self.is_here:
             self.drawn_at = time.monotonic()
             self.draw()
+            for bar in self.query("Bar"):
+                if isinstance(bar, OneLine):
+                    bar.refresh_changed()
             self._draws_all = False
         return True
 
     def draw(self) -> None:
         """Shows the state of now, after a change."""
-        self.follow()
+        if self._draws_all:
+            self.follow()
 
     def follow(self) -> None:
         """Shows the state of now. Called whenever the screen is on top again."""
@@ -229,6 +237,10 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
     def on_screen_resume(self) -> None:
         if self.is_here:
             self.follow()
+
+    def on_screen_suspend(self) -> None:
+        """Another screen has the keys: the footer shows none."""
+        self.query("Footer").refresh()
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Leaves it. A second time, or while another screen lies over it, nothing happens."""
@@ -385,6 +397,9 @@ class KeysInOrder(ActionApp[ReturnType]):
         """
         self._acted = False
         for _ in range(_MOST_STEPS):
+            if not self.screen_stack:
+                # It has been left.
+                return
             await self._all_caught_up()
             # What is done with the answer of a dialog would come after this key.
             goes_on = await run_next_callbacks(self)

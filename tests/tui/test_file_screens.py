@@ -63,6 +63,19 @@ async def clashing(app, pilot, talk, cases=(0, 1)):
     )
 
 
+async def test_versions_are_shown_at_every_size_that_the_terminal_gets(talk, every_frame):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=(64, 20)) as pilot:
+        await started(app, pilot)
+        edit(app.workbench, talk, 0, "light " * 60)
+        change_outside(talk, 0, "lamps " * 60)
+        assert not await app.workbench.editing.save_all()
+        await until(pilot, lambda: "undecided" in screen_text(app))
+        for size in ((83, 24), (64, 50), (160, 45), (61, 16), (90, 24), (78, 18), (139, 40)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda: "undecided" in screen_text(app))
+
+
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (160, 45)], ids=["below", "two", "three"])
 async def test_the_words_that_differ_are_in_view_however_long_the_text_is(talk, size):
     text = "Turn off the bedroom light, and tell me which of the lamps it was that is turned off {}, please"

@@ -59,6 +59,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     """Returns the run and the case that the user wants to see."""
 
     BINDINGS = bindings(Scope.COMPARISON)
+    SHOWS = (RunsRead,)
     AUTO_FOCUS = "#comparison-rows"
     tab, scope = COMPARE, Scope.COMPARISON
 
@@ -88,7 +89,6 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.subscribe_to(self.workbench.messages, RunsRead)
         self._compare()
 
     async def on_unmount(self) -> None:

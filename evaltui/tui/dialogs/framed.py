@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -17,6 +18,7 @@ from evaltui.tui.layout import MEDIUM
 from evaltui.tui.main.bars import Footer, Header, Status, TabRow
 from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 # From here on there are rows for all of a plot, and between blocks.
@@ -33,6 +35,8 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
     scope: Scope
     tabs: tuple[tuple[str, str, str], ...] = _TABS
     """Those in its border: an id, a key and a title each."""
+    SHOWS: ClassVar[tuple[type[WorkbenchMessage], ...]] = ()
+    """The messages after which what is in the frame may look otherwise."""
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
@@ -72,6 +76,7 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         yield Footer(self.workbench, id=f"{self.tab}-footer")
 
     def on_mount(self) -> None:
+        self.subscribe_to(self.workbench.messages, *self.SHOWS)
         self.query_one(Footer).scope = self.scope
         self.draw_frame()
 

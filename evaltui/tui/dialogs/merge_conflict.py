@@ -208,10 +208,10 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def _room(self) -> int:
-        """The cells of a line of one version."""
+        """The cells of a line of one version, as the rows were made for."""
         if self._columns == 1:
-            return self.line_width - _STACKED
-        return column_width(self._columns, self.line_width - 1)
+            return self._width - _STACKED
+        return column_width(self._columns, self._width - 1)
 
     def row_role(self, number: int) -> str:
         row = self._rows[number]

@@ -24,7 +24,6 @@ from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.textual_private import TextField, once
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
-from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -74,7 +73,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         yield self._footer
 
     def on_mount(self) -> None:
-        self.subscribe_to(self.workbench.messages, WorkbenchMessage)
+        self.subscribe_to(self.workbench.messages)
         self._arrange()
 
     # What was seen last
@@ -128,10 +127,6 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     # Following the workbench
 
-    def hear_of(self, message: WorkbenchMessage) -> None:
-        """Its panes know which of them show it."""
-        self.draw_changes_soon()
-
     def draw(self) -> None:
         if self.workbench.sets.workspace is None:
             # Cases do not wait for the frame after one that had none.
@@ -157,8 +152,6 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._footer.scope = self.scope
         if self._tour is not None:
             self._tour.follow(self.scope)
-        for bar in (self._header, self._status, self._footer):
-            bar.refresh_changed()
 
     # Layout
 
@@ -220,9 +213,6 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self._arrange()
-
-    def on_screen_suspend(self) -> None:
-        self._footer.refresh()
 
     def follow(self) -> None:
         """The terminal may have another size, and anything may have happened meanwhile."""

@@ -59,6 +59,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     """Returns what the user wants to see; no key of the main screen works until then."""
 
     BINDINGS = bindings(Scope.RUNS)
+    SHOWS = (RunsRead,)
     AUTO_FOCUS = "#runs-rows"
     tab, scope = RUNS, Scope.RUNS
 
@@ -79,7 +80,6 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.subscribe_to(self.workbench.messages, RunsRead)
         self.action_reload()
         self.set_interval(_TICK, self._look_again)
 

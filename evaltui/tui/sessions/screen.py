@@ -103,6 +103,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     """Listens when it is opened. No key of the main screen works until it is left; listening goes on."""
 
     BINDINGS = bindings(Scope.SESSIONS)
+    SHOWS = (FilesChanged, SessionsReceived)
     AUTO_FOCUS = "#sessions-rows"
     tab, scope = SESSIONS, Scope.SESSIONS
     tabs = ((SESSIONS, "T", "Sessions"), (TRAJECTORIES, "n", "New trajectories"))
@@ -117,7 +118,6 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.workbench.received.start()
-        self.subscribe_to(self.workbench.messages, FilesChanged, SessionsReceived)
         self._read_cases()
 
     def _read_cases(self) -> None:

@@ -436,6 +436,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return
         self._outline.toggle(span.number)
         self._move_to_span(span)
+        self._share_height()
 
     def action_open_details(self) -> None:
         self._inspector.open()
