@@ -13,7 +13,7 @@ from textual.message import Message
 
 from evaltui.text.figures import counted, show_elapsed, show_moment, show_number, show_rate
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, pad
+from evaltui.text.lines import Line, both_ends, cells, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
@@ -99,7 +99,7 @@ def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *
         note = [(counted(row.selected, "case"), "muted")]
     elif not row.name and run.changed:
         note = [(visible(run.changed[0]), "muted")]
-    return both_ends(left, note, width, gap=1, least=digits + _WHEN + _BAR + figures)
+    return both_ends(left, note, width, gap=1, least=cells(left))
 
 
 def _number(row: RunRow) -> str:
