@@ -38,11 +38,13 @@ _MAX_TRACEBACK_LINES = 24
 
 
 def case_details(case: CaseResult, width: int) -> list[Line]:
-    """Sentence, metrics, failing turns, the conversation, final state and errors of a case, in that order.
+    """Sentence, metrics, failing turns, the conversation, final state and errors of a case, in that order; of
+    one whose model has no key the error alone, which is the same for others.
 
     No line is longer than `width` cells, but for those of tracebacks, which are never cut.
     """
     width = min(width, MAX_WIDTH)
+    errors = [_error(row, width) for row in error_rows(case)]
     repeat: list[Line] = [_labelled("shown", [(shown_repeat(case), "")])] if len(case.repeats) > 1 else []
     turns = (
         turn_rows(case, number, _message(case, number), every_vote=False)
@@ -56,10 +58,11 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
         *([cut(line, width) for line in _turn(case, turn, width)] for turn in turns),
         [cut(line, width) for line in _conversation(case, width)],
         [cut(line, width) for line in _state(case, width)],
-        *(_error(row, width) for row in error_rows(case)),
+        *errors,
     ]
+    is_no_key = case.error is not None and case.error.is_no_key
     lines: list[Line] = []
-    for block in blocks:
+    for block in errors if is_no_key else blocks:
         if block:
             lines += [[], *block] if lines else block
     return lines

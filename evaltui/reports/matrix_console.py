@@ -46,7 +46,7 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
     for place, comparison in enumerate(report.comparisons):
         if comparison is not None:
             broken = counted(len(comparison.regressions), "regression")
-            yield [(f"{visible(matrix.name(place))}: {broken} against {visible(comparison.base.id)}", "")]
+            yield [(f"{visible(matrix.name(place))}: {broken} against {visible(comparison.base.title)}", "")]
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     if "missing" in facts:

@@ -195,6 +195,7 @@ def summary_of(file: RunFile) -> RunSummary:
         circumstances_of(header, file.agent),
         matrix=header.matrix,
         variant=header.variant,
+        number=header.number,
     )
 
 

@@ -58,7 +58,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     base, candidate = comparison.base, comparison.candidate
     passing = sum(case.passes for case in base.cases.values())
     head = f" ({counted(len(base.cases), 'case')}, {passing} pass)"
-    yield cut([("compared with ", "bold"), (visible(base.id), "bold"), (head, "")], width)
+    yield cut([("compared with ", "bold"), (visible(base.title), "bold"), (head, "")], width)
     changed = "; ".join(visible(text) for text in what_changed(base, candidate))
     if changed:
         yield from _indented("  between them  ", changed, width)

@@ -277,7 +277,8 @@ def test_a_missing_key_is_one_sentence_in_every_report(write_agent, tmp_path, mo
         """,
         name="adder",
     )
-    write_eval_set(agent, "sums", make_case("one", make_turn("1 and 2", "3")))
+    cases = (make_case(name, make_turn(name, "3", calls=[name])) for name in ("one", "two"))
+    write_eval_set(agent, "sums", *cases)
     reports = [tmp_path / name for name in ("junit", "markdown", "html")]
     asked = (part for path in reports for part in ("--report", f"{path.name}={path}"))
     assert call("run", agent, "--report", "console", *asked) == 3
@@ -288,6 +289,8 @@ def test_a_missing_key_is_one_sentence_in_every_report(write_agent, tmp_path, mo
         assert sentence in text
         assert "Traceback" not in text
         assert "ValueError" not in text
+    # Nothing is said of what was expected, as nothing was done.
+    assert printed.count(f"  {sentence}\n\n  also two\n") == 1
     # What ADK has printed is in the trace.
     error = page.partition('class="error-box"')[2].partition("</div>")[0]
     assert sentence in error

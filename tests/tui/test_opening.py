@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
@@ -47,3 +47,25 @@ async def test_what_was_seen_last_is_seen_again(write_agent):
         await until(pilot, lambda: "▸ heat" in screen_text(app) and "No output yet" in screen_text(app))
         assert app.workbench.navigation.selection == ("lights.evalset.json", "second", None)
         assert "○ NOT RUN" in screen_text(app)
+
+
+async def test_what_was_folded_of_a_result_is_folded_again(write_agent):
+    agent = write_agent("def root_agent(message, session): return message")
+    write_cases(agent, "heat", {"first": [turn("hi", "hi")], "second": [turn("hi", "hi")]})
+    opened, folded = "▾ Turn 1", "▸ Turn 1"
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: len(app.workbench.sets.listed) == 1)
+        await pilot.press("3", "r")
+        await until(pilot, lambda: opened in screen_text(app))
+        row, line = next((row, line) for row, line in enumerate(screen_lines(app)) if opened in line)
+        await pilot.click(offset=(line.index(opened), row))
+        await until(pilot, lambda: folded in screen_text(app))
+        await pilot.press("q")
+        await until(pilot, lambda: app.leaving)
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: folded in screen_text(app))
+        # As long as the case is selected.
+        await pilot.press("1", "down", "up")
+        await until(pilot, lambda: opened in screen_text(app))

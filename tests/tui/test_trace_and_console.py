@@ -56,6 +56,7 @@ def desk(write_agent):
             "shouts": [turn("shout", "x")],
             "raises": [turn("raise", "")],
             "lacks a key": [turn("no key", "")],
+            "lacks it, too": [turn("no key", "")],
             "many": [turn("many", "x")],
             "endless": [turn("forever", "x")],
         },
@@ -136,10 +137,12 @@ async def test_n_says_when_there_is_nothing_to_walk(desk):
 async def test_an_error_says_what_to_do_and_its_traceback_is_folded(desk, size):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=size) as pilot:
+        await ran(app, pilot, "lacks it, too")
         await ran(app, pilot, "lacks a key")
         await pilot.press("3")
         sentence = "OPENAI_API_KEY is not set. Set it in desk/.env or the environment."
         await until(pilot, lambda: "▸ Traceback" in screen_text(app))
+        assert "1 other case ended with the same error" in screen_text(app)
         # The trace has it, too.
         assert screen_text(app).count(sentence) == (1 if size == NARROW else 2)
         assert "Traceback (most recent call last)" not in screen_text(app)

@@ -235,6 +235,13 @@ class RunSummary:
     """The id that all runs of its matrix have; "" where it is of none."""
     variant: Variant | None = field(default=None, metadata=NOT_REPORTED)
     """The variant of the agent that was run; None where none was asked for."""
+    number: int | None = field(default=None, metadata=NOT_REPORTED)
+    """Counts the runs of the agent, from 1; None for a result file of google-adk."""
+
+    @property
+    def title(self) -> str:
+        """`run 18`; its id where it has no number."""
+        return f"run {self.number}" if self.number else self.id
 
     @cached_property
     def results(self) -> Mapping[CaseId, CaseSummary]:

@@ -80,11 +80,13 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     def show_view(self, view: Mapping[str, Any]) -> None:
         """Begins with what was seen last, as `view` has it."""
-        path, eval_id, folded = (view.get(name) for name in ("set", "case", "folded"))
+        path, eval_id, folded, toggled = (view.get(name) for name in ("set", "case", "folded", "toggled"))
         if isinstance(path, str):
             self.workbench.navigation.selection = Selection(
                 path, eval_id if isinstance(eval_id, str) else None
             )
+        if isinstance(toggled, list):
+            self.workbench.navigation.toggled = frozenset(map(str, toggled))
         if isinstance(folded, list):
             self.workbench.navigation.folded_sets.update(map(str, folded))
         if (dock := view.get("dock")) in TITLES:
@@ -95,7 +97,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._layout.nothing_run = not view
 
     def view(self) -> dict[str, Any]:
-        """The selected case, the panes on top and the folded sets."""
+        """The selected case, the panes on top, the folded sets, and what is folded of its result."""
         selection, layout = self.workbench.navigation.selection, self._layout
         return {
             "set": selection.path,
@@ -104,6 +106,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             "dock": layout.dock,
             "dock_hidden": layout.dock_hidden,
             "folded": sorted(self.workbench.navigation.folded_sets),
+            "toggled": sorted(self.workbench.navigation.toggled),
         }
 
     async def begin_tour(self) -> None:

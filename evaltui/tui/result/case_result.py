@@ -148,6 +148,8 @@ class CaseShown:
     """What the agent printed in the case."""
     strip_last: bool = False
     """Whether the metrics stand below the differences, as on a small screen."""
+    same_error: int = 0
+    """How many other cases ended with its error."""
     raised_at: SourcePlace | None = None
     """The line of the user's code that raised the error; None where it is not known, or has changed."""
     messages: Mapping[int, str] | None = None
@@ -184,6 +186,10 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     write_verdict(page, scored.result if several else result, list(shown.note))
     if shown.raised_at is not None:
         write_source(page, shown.raised_at)
+    if shown.same_error:
+        page.blank()
+        also = f"{counted(shown.same_error, 'other case')} ended with the same error"
+        page.labelled("also", [(also, "muted")])
     if several:
         page.blank()
         write_repeats(page, scored)

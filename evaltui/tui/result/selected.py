@@ -244,6 +244,7 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
             _place(workbench, case) if _is_scored_by_now(workbench, case, scored) else "",
             printed,
             view.is_small,
+            _same_error(workbench, scored),
             None if note else _raised_at(workbench.agent.dir, scored),
             _messages(workbench, case, scored),
         )
@@ -281,6 +282,13 @@ def _raised_at(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
     if (error := scored.shown.error) is None:
         return None
     return root_place(agent_dir) if error.is_no_key else error_line(agent_dir, error)
+
+
+def _same_error(workbench: Workbench, scored: CaseOutcome) -> int:
+    """How many other cases ended for want of the same key."""
+    if (error := scored.result.error) is None or not error.is_no_key:
+        return 0
+    return sum(other.result.error == error for _, other in workbench.outcomes.results.all()) - 1
 
 
 def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> bool:

@@ -79,8 +79,6 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         self._accepted: tuple[CaseId | None, DifferenceAt] | None = None
         # Runs while the selected case does.
         self._clock: Timer | None = None
-        # The parts of the page of a case that were folded or opened by the user.
-        self._toggled: tuple[CaseId | None, frozenset[str]] = (None, frozenset())
 
     def heading(self) -> Line:
         """The case, the run, and which of the differences is selected: the last words say most."""
@@ -126,9 +124,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     @property
     def _view(self) -> View:
         navigation = self._workbench.navigation
-        if navigation.selection.case != self._toggled[0]:
-            self._toggled = navigation.selection.case, frozenset()
-        folding = Folding(navigation.shows_equal_calls, self._toggled[1])
+        folding = Folding(navigation.shows_equal_calls, navigation.toggled)
         return View(folding, self.size.height, is_small=self.app.size.width < _SMALL_SCREEN)
 
     def page_to_copy(self) -> Page:
@@ -285,8 +281,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
                 self.action_open_details()
 
     def _toggle_part(self, key: str) -> None:
-        case, toggled = self._toggled
-        self._toggled = case, toggled ^ {key}
+        self._workbench.navigation.toggled ^= {key}
         self.follow()
 
     def sections(self) -> Iterator[tuple[str, int]]:

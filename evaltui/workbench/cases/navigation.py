@@ -161,6 +161,8 @@ class Navigation:
         """Applies what is typed in an open field; False where it cannot be, and the field asks what to do."""
         self.shows_equal_calls = False
         """Whether calls that are as expected are shown one by one, or many as one line."""
+        self.toggled = frozenset[str]()
+        """The parts of the result of the selected case that were folded or opened by the user."""
         self._sets = sets
         self._outcomes = outcomes
         self._messages = messages
@@ -182,6 +184,7 @@ class Navigation:
         if selection != self.selection and (selection.case == self.selection.case or self.leave()):
             if selection.case != self.selection.case:
                 self.trace_of_chat = False
+                self.toggled = frozenset()
             self.selection = selection
             self._messages.publish(SelectionChanged())
 
