@@ -51,8 +51,8 @@ _OF_ITS_LIFE = (
 _FRAME = 1 / 30
 
 
-def bindings(scope: Scope) -> list[BindingType]:
-    """One binding per action of a scope.
+def bindings(scope: Scope, *only: str) -> list[BindingType]:
+    """One binding per action of a scope, or per one of `only` these.
 
     What works everywhere does so with alt as well, which no field takes for text.
     """
@@ -65,6 +65,7 @@ def bindings(scope: Scope) -> list[BindingType]:
             id=action.id,
         )
         for action in actions_in(scope)
+        if not only or action.id in only
     ]
 
 

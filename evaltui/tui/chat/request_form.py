@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Static
 
@@ -36,9 +34,7 @@ _SWITCH = "respond_to_next"
 class RequestForm(FormKeys, PaneForm):
     """Begins with what is `typed`. `respond` sends a response to the call, `later` leaves the form."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        one for one in bindings(Scope.MESSAGE) if isinstance(one, Binding) and one.id == _SWITCH
-    ]
+    BINDINGS = bindings(Scope.MESSAGE, _SWITCH)
 
     def __init__(
         self,

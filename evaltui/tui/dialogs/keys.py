@@ -34,7 +34,7 @@ class HelpScreen(QuestionScreen[str]):
     box = "#help"
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.PROMPT),
-        *bindings(Scope.HELP),
+        *bindings(Scope.MAIN, "guide"),
         # The field would have them first.
         Binding("right", "next_item", id="next_item", priority=True),
         Binding("left", "previous_item", id="previous_item", priority=True),
@@ -287,7 +287,7 @@ class Jump(NamedTuple):
 class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
     """Returns the target that was chosen."""
 
-    BINDINGS = bindings(Scope.JUMP)
+    BINDINGS = bindings(Scope.LEAVING, "close")
 
     def __init__(self, jumps: Sequence[Jump]) -> None:
         super().__init__()

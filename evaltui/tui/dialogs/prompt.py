@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ScreenResultType
@@ -43,10 +43,6 @@ class AnswerLines(Protocol):
 
     def action_step_line(self, step: int) -> None: ...
     def action_step_page(self, step: int) -> None: ...
-
-
-def _form_bindings(*actions: str) -> list[BindingType]:
-    return [one for one in bindings(Scope.FORM) if isinstance(one, Binding) and one.id in actions]
 
 
 def dialog_name(action_id: str) -> str:
@@ -143,7 +139,7 @@ class PromptScreen(QuestionScreen[str]):
     """
 
     box = "#prompt"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *_form_bindings("next_field")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *bindings(Scope.FORM, "next_field")]
 
     def __init__(
         self,
@@ -208,7 +204,7 @@ class RepeatScreen(QuestionScreen[Repeated]):
     """
 
     box = "#repeat"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *_form_bindings(*_BETWEEN_FIELDS)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *bindings(Scope.FORM, *_BETWEEN_FIELDS)]
 
     def __init__(self, about: str, usual: str, cost: Callable[[Repeated], str]) -> None:
         super().__init__()
@@ -327,8 +323,7 @@ class DialogKeys(ActionLine):
 
 def moves() -> list[BindingType]:
     """The keys that go about in every list."""
-    shared = {action.id for action in BY_ID.values() if action.is_move}
-    return [one for one in bindings(Scope.DETAILS) if isinstance(one, Binding) and one.id in shared]
+    return bindings(Scope.DETAILS, *(action.id for action in BY_ID.values() if action.is_move))
 
 
 class FormKeys:
