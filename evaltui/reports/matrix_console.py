@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 
 from rich.cells import cell_len
 
 from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.variants import Variant
 from evaltui.reports.matrix_report import MatrixReport
+from evaltui.text.columns import Column, Table
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
+from evaltui.text.lines import Line, cells, draw, pad, wrap
 from evaltui.text.values import cut as limited
 from evaltui.text.values import visible
 from evaltui.views.matrix import cell_line, change_text, matrix_facts, sum_rows
@@ -39,7 +40,7 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
     yield []
     rows, alike = _shown(matrix)
     for columns in _blocks(matrix, rows, width):
-        yield from _table(matrix, rows, columns, width)
+        yield from _table(matrix, rows, columns)
         yield []
     if alike:
         yield [(f"{counted(alike, 'case')} alike in all variants not shown; csv and json have all", "muted")]
@@ -87,53 +88,39 @@ def _shown(matrix: Matrix) -> tuple[list[Row], int]:
     return rows, len(matrix.rows) - len(rows)
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A variant in the table."""
-
-    place: int
-    width: int
+# The cells of a line of the table: of its title, then of each variant.
+_Cells = Sequence[Line]
 
 
-def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[_Column]]:
-    """The columns that fit beside each other; the next ones come in a table below."""
-    left = width - _first_width(matrix, rows, width)
-    block: list[_Column] = []
+def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[Column[_Cells]]]:
+    """The columns that fit beside each other, the titles first; the next ones come in a table below."""
+    names = [cell_len(visible(row.case.eval_id)) + 2 for row in rows]
+    first = min(max([*names, *map(len, sum_rows(matrix))]), width // 3)
+    titles: Column[_Cells] = Column("", itemgetter(0), first, gap=0)
+    left, block = width - first, [titles]
     for place in range(len(matrix.columns)):
         texts = [visible(matrix.name(place)), *(texts[place] for texts in sum_rows(matrix).values())]
         widths = [*map(cell_len, texts), *(cells(cell_line(row.cells[place])) for row in rows)]
-        needed = max(_FEWEST_CELLS, *widths)
-        needed = min(needed, width - _first_width(matrix, rows, width) - _GAP)
-        if block and needed + _GAP > left:
+        needed = min(max(_FEWEST_CELLS, *widths), width - first - _GAP)
+        if len(block) > 1 and needed + _GAP > left:
             yield block
-            block, left = [], width - _first_width(matrix, rows, width)
-        block.append(_Column(place, needed))
+            left, block = width - first, [titles]
+        block.append(Column("", itemgetter(place + 1), needed))
         left -= needed + _GAP
     yield block
 
 
-def _first_width(matrix: Matrix, rows: Sequence[Row], width: int) -> int:
-    names = [cell_len(visible(row.case.eval_id)) + 2 for row in rows]
-    return min(max([*names, *map(len, sum_rows(matrix))]), width // 3)
-
-
-def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[_Column], width: int) -> Iterator[Line]:
-    first, places = _first_width(matrix, rows, width), range(len(matrix.columns))
-
-    def line(title: str, role: str, of_variants: Sequence[Line]) -> Line:
-        whole: Line = [(pad(title, first), role)]
-        for column in columns:
-            cell = cut(of_variants[column.place], column.width)
-            whole += [(" " * _GAP, ""), *cell, (" " * (column.width - cells(cell)), "")]
-        return whole
-
-    yield line("", "", [[(visible(matrix.name(place)), "bold")] for place in places])
+def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[Column[_Cells]]) -> Iterator[Line]:
+    table = Table(columns, (), 0)
+    places = range(len(matrix.columns))
+    yield table.line([[], *([(visible(matrix.name(place)), "bold")] for place in places)])
     label = ""
     for row in rows:
         if row.case.path != label:
             label = row.case.path
             yield [(visible(row.eval_set_id), "bold")]
-        yield line(f"  {visible(row.case.eval_id)}", "", [cell_line(cell) for cell in row.cells])
-    yield [("─" * min(width, first + sum(column.width + _GAP for column in columns)), "muted")]
-    for title, texts in sum_rows(matrix).items():
-        yield line(title, "muted", [[(text, "")] for text in texts])
+        title: Line = [(f"  {visible(row.case.eval_id)}", "")]
+        yield table.line([title, *map(cell_line, row.cells)])
+    yield [("─" * sum(column.least + column.gap for column in columns), "muted")]
+    for text, texts in sum_rows(matrix).items():
+        yield table.line([[(text, "muted")], *([(figure, "")] for figure in texts)])
