@@ -61,6 +61,15 @@ def test_texts_of_others_are_texts(tmp_path):
     assert "@all" not in text
 
 
+def test_names_in_the_plot_do_not_run_into_each_other(tmp_path):
+    for name in ("base", "cold", "french"):
+        write_variant(tmp_path, name, {"lights": {"hello": "pp"}})
+    names = re.findall(r'class="name" x="([^"]+)" y="([^"]+)">(\w+)<', html_matrix(report(tmp_path)))
+    assert [name for *_, name in names] == ["base", "cold", "french"]
+    rows = sorted(float(y) for _, y, _ in names)
+    assert all(below - above >= 12 for above, below in zip(rows, rows[1:], strict=False))
+
+
 def test_markdown_has_the_sums_and_the_cases_that_differ(tmp_path):
     write_matrix(tmp_path)
     text = markdown_matrix(report(tmp_path))

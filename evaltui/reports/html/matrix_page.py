@@ -26,6 +26,8 @@ _MOST_CHARACTERS = 1_450_000
 _MOST_REPEATS = 10
 # Of the plot, in its own units.
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 240, 48, 28
+# Of a name in the plot: a letter and a line.
+_CELL, _NAME_HEIGHT = 7.3, 14
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class PointView:
     x: float
     y: float
     name: str
+    name_y: float
 
 
 def html_matrix(report: MatrixReport) -> str:
@@ -132,14 +135,15 @@ def _plot(matrix: Matrix) -> dict[str, Any]:
         return {}
     most = max(point.x for point in plot.points) or 1.0
     room, height = _WIDTH - _LEFT - 120, _HEIGHT - _BOTTOM - 10
-    points = [
-        PointView(
-            round(_LEFT + point.x / most * room, 1),
-            round(10 + (1 - point.rate) * height, 1),
-            matrix.name(point.place),
-        )
-        for point in plot.points
-    ]
+    points: list[PointView] = []
+    for point in sorted(plot.points, key=lambda point: -point.rate):
+        name, x = matrix.name(point.place), round(_LEFT + point.x / most * room, 1)
+        y = name_y = round(10 + (1 - point.rate) * height, 1)
+        for other in points:
+            is_beside = other.x < x + _CELL * len(name) and x < other.x + _CELL * len(other.name)
+            if is_beside and name_y < other.name_y + _NAME_HEIGHT:
+                name_y = other.name_y + _NAME_HEIGHT
+        points.append(PointView(x, y, name, name_y))
     lines = [(round(10 + (1 - share) * height, 1), show_rate(share)) for share in (0, 0.25, 0.5, 0.75, 1)]
     return {
         "points": points,
