@@ -1,4 +1,7 @@
-"""All use of private names of Textual, to be checked with every new version of it."""
+"""All use of private names of Textual, to be checked with every new version of it.
+
+`Fault of 8.2.8` is how one would be reported: the steps, what happens, and what should.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +61,8 @@ def event_time() -> float:
 def know_alt_enter() -> None:
     """Makes alt+enter the key ctrl+j, as which many terminals send it.
 
-    Most send it as escape and return, of which Textual makes a return: who wanted a new line would have sent
-    a message that is not finished.
+    Fault of 8.2.8: press alt+enter in a terminal without the kitty protocol, which sends `\\x1b\\r`. The key
+    is `enter`, and a message that is not finished is sent. Expected: `alt+enter`.
     """
     cast("dict[str, Any]", ANSI_SEQUENCES_KEYS)["\x1b\r"] = (Keys.ControlJ,)
 
@@ -67,8 +70,8 @@ def know_alt_enter() -> None:
 def once(pump: MessagePump, seconds: float, callback: Callable[[], object]) -> Timer:
     """Calls something after a while.
 
-    Textual leaves out the ticks for which it is too late when a timer begins. A timer that ticks once would
-    never tick where its time has passed by then, because it is short or the process was held up.
+    Fault of 8.2.8: `set_timer(1e-9, callback)`, or a longer one in a process that is held up until its time
+    has passed. The timer skips the tick that it is late for, and never calls. Expected: it calls once, late.
     """
     timer = pump.set_timer(seconds, callback)
     timer._skip = False
@@ -135,8 +138,10 @@ class _Updates(CompositorUpdate):
 
 
 class NearCompositor(Compositor):
-    """Textual's renders all that lies between two changes: where a line at the top and one at the bottom have
-    changed, the whole screen."""
+    """Renders changes that are far from each other by themselves.
+
+    Fault of 8.2.8: refresh the first and the last line of a screen. Every line is rendered. Expected: two.
+    """
 
     def render_partial_update(self) -> CompositorUpdate | None:  # type: ignore[override]
         groups = near_each_other(self._dirty_regions)
@@ -150,7 +155,10 @@ class NearCompositor(Compositor):
 
 
 def set_border_texts(widget: Widget, title: Content, subtitle: Content) -> None:
-    """Sets what stands in the borders of a widget; Textual would paint anew what is between them, too."""
+    """Sets what stands in the borders of a widget.
+
+    Fault of 8.2.8: set `border_title`. All of the widget is painted anew. Expected: its border.
+    """
     widget._border_title = title
     widget._border_subtitle = subtitle
     width, height = widget.outer_size
@@ -181,7 +189,10 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
         return {widget: one for widget, one in selections.items() if widget is began_in}
 
     def _on_timer_update(self) -> None:
-        """Scroll bars wait for what they belong to, which else would be painted a frame later."""
+        """Paints scroll bars together with what they belong to.
+
+        Fault of 8.2.8: scroll a `ScrollView`. Its bar is painted a frame before its lines. Expected: at once.
+        """
         are_alone = {*map(type, self._dirty_widgets)} == {ScrollBar} and not self._layout_required
         if are_alone and not self._bars_waited:
             self._bars_waited = True
@@ -191,14 +202,22 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
             super()._on_timer_update()
 
     def _compositor_refresh(self) -> None:
-        """While updates wait for each other, Textual renders the whole screen and throws that away."""
+        """Renders once the updates that wait for each other are over.
+
+        Fault of 8.2.8: within `batch_update`, `Screen._compositor_refresh` renders all of the screen, which
+        `App._display` then leaves out. Expected: nothing is rendered before the end.
+        """
         if self.app._batch_count:
             self._repaint_required = True
         else:
             super()._compositor_refresh()
 
     def _forward_event(self, event: events.Event) -> None:
-        """The mouse that has selected a text has not clicked; one that has moved by a cell has."""
+        """Forwards a click unless it has selected a text.
+
+        Fault of 8.2.8: press a button of the mouse, move it by a cell, release the button. There is no
+        `Click`. Expected: one.
+        """
         if isinstance(event, events.MouseUp) and self._mouse_down_offset is not None:
             moved = event.screen_offset - self._mouse_down_offset
             if abs(moved.x) <= 1 and not moved.y:
@@ -244,8 +263,10 @@ class ExactDocument(Document):
 class ExactTextArea(TextField, TextArea):
     """A text area that holds its text to the character: what nobody typed is given back as it was.
 
-    Textual's own takes ten characters for the end of a line, U+2028 among them, and gives one back for all.
     What is typed or pasted ends its lines as the text does; control characters are shown as pictures.
+
+    Fault of 8.2.8: `TextArea("a\\u2028b").text`. It is `a\\nb`, as for ten characters in all. Expected: the
+    text that was given.
     """
 
     @property
@@ -270,7 +291,11 @@ class ExactTextArea(TextField, TextArea):
         return super()._replace_via_keyboard(self.taken(insert), start, end)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Textual's own also asks for the focus, but gets it later, when a click or a key has moved it on."""
+        """Pastes without asking for the focus.
+
+        Fault of 8.2.8: paste, and press tab at once. The text area, which asked for the focus as it pasted
+        and gets it later, has it again. Expected: the next widget has it.
+        """
         event.prevent_default()
         if not self.read_only and (result := self._replace_via_keyboard(event.text, *self.selection)):
             self.move_cursor(result.end_location)

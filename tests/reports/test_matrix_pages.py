@@ -1,6 +1,7 @@
 """The matrix as HTML and Markdown."""
 
 import re
+from itertools import pairwise
 
 from stored_matrix import write_matrix, write_variant
 
@@ -67,7 +68,7 @@ def test_names_in_the_plot_do_not_run_into_each_other(tmp_path):
     names = re.findall(r'class="name" x="([^"]+)" y="([^"]+)">(\w+)<', html_matrix(report(tmp_path)))
     assert [name for *_, name in names] == ["base", "cold", "french"]
     rows = sorted(float(y) for _, y, _ in names)
-    assert all(below - above >= 12 for above, below in zip(rows, rows[1:], strict=False))
+    assert all(below - above >= 12 for above, below in pairwise(rows))
 
 
 def test_markdown_has_the_sums_and_the_cases_that_differ(tmp_path):
