@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pilots import screen_text, until
+from pilots import screen_lines, screen_text, until
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_source import agent_facts
@@ -15,6 +15,7 @@ from evaltui.files.templates import create_starter
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.tui.start.chooser import ChooserApp, StarterScreen
 from evaltui.workbench.state import Opening
+from tests.stored_runs import selected, store_run, summary
 
 SIZE = (100, 30)
 
@@ -94,6 +95,17 @@ async def test_recent_agents_are_offered_where_there_is_none(tmp_path):
         await pilot.press("end", "enter")
         await until(pilot, lambda: app.return_value is not None)
     assert app.return_value == Opening((tmp_path / "desk").resolve())
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+async def test_outcomes_of_agents_end_where_the_rule_above_them_does(tmp_path, width):
+    create_starter(tmp_path / "desk", "native")
+    store_run(tmp_path / "desk", [selected("lights", ["a"])], [summary("lights", "a", "PASSED")])
+    app = ChooserApp(tmp_path, ["desk", "shop"])
+    async with app.run_test(size=(width, 45)) as pilot:
+        await until(pilot, lambda: "✓ 1" in screen_text(app))
+        rule, row = (next(line for line in screen_lines(app) if text in line) for text in ("Open ─", "✓ 1"))
+        assert rule.rindex("─") == row.index("✓ 1") + 2
 
 
 async def test_each_of_several_agents_is_shown_with_what_its_source_says(tmp_path):

@@ -247,7 +247,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         return [choice(*way) for way in ways]
 
     def _line(self, number: int, is_current: bool) -> Line:
-        width = max(20, self.query_one("#chooser").size.width - 4)
+        width = max(20, self.query_one(PageLines).page.width - 1)
         marker = ("▌ " if is_current else "  ", "bold accent")
         return [marker, *self._choices[number].line(width, is_current)]
 
