@@ -57,6 +57,12 @@ def cut(line: Line, width: int) -> Line:
     return [*fitted, ("…", "muted")]
 
 
+def filled(line: Line, width: int) -> Line:
+    """Exactly `width` cells: the line, cut or with spaces behind it."""
+    line = cut(line, width)
+    return [*line, (" " * (width - cells(line)), "")]
+
+
 def divided(line: Sequence[Span], at: int) -> tuple[Line, Line]:
     """Divides a line at a cell into the part before it and the rest."""
     before: Line = []

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from evaltui.text.lines import Line, cells, cut, with_role, wrap, wrap_behind
+from evaltui.text.lines import Line, cells, cut, filled, with_role, wrap, wrap_behind
 from evaltui.text.syntax import code
 from evaltui.text.values import visible
 
@@ -112,7 +112,7 @@ def _block(lines: Sequence[str], language: str, width: int) -> Iterator[Line]:
     written = [[(visible(language), "muted")]] if language else []
     for line in [*written, *code(text, language)]:
         for part in wrap(line, width - 2) if line else [[]]:
-            yield with_role("surface", [(" ", ""), *part, (" " * (width - 1 - cells(part)), "")])
+            yield with_role("surface", filled([(" ", ""), *part], width))
 
 
 def _table(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:

@@ -11,7 +11,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
 from evaltui.text.figures import UNKNOWN, counted
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
+from evaltui.text.lines import Line, Span, both_ends, cells, filled, pad
 from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
@@ -111,12 +111,12 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     left: Line = [
         (pad(name, columns.name), ""),
         ("  ", ""),
-        *_padded(verdicts(change), _VERDICTS),
+        *filled(verdicts(change), _VERDICTS),
         ("  ", ""),
     ]
     row = change_row(change)
     moved = [span for score in row.scores[:1] for span in (*score.figures, (f"  {score.metric}", "muted"))]
-    right: Line = _padded(moved, columns.score) if columns.score else []
+    right: Line = filled(moved, columns.score) if columns.score else []
     for text, size in ((row.time, columns.time), (row.tokens, columns.tokens), (row.cost, columns.cost)):
         right += [(f"  {text:>{size}}", "muted")] if size else []
     what: Line = [("…" if why is None else visible(why), "muted")]
@@ -135,11 +135,6 @@ def change_heads(columns: Columns, width: int) -> Line:
     right += f"  {'tokens':>{columns.tokens}}" if columns.tokens else ""
     right += f"  {'cost':>{columns.cost}}" if columns.cost else ""
     return both_ends([(left, "muted")], [(right, "muted")] if right else [], width)
-
-
-def _padded(line: Line, width: int) -> Line:
-    shown = cut(line, width)
-    return [*shown, (" " * (width - cells(shown)), "")]
 
 
 # One group, one case

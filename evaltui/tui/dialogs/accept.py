@@ -11,7 +11,7 @@ from textual.message import Message
 from evaltui.core.model.outcome import CaseResult
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, cells
+from evaltui.text.lines import Line, cells, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.dialogs.effects import write_result
@@ -188,9 +188,8 @@ class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
         self.lines_changed(len(self._rows))
 
     def line(self, number: int) -> Line:
-        label: Line = [("scope" if number == 0 else "", "muted")]
-        label.append((" " * (LABEL - cells(label)), ""))
-        return [*label, *(span for choice in self._rows[number] for span in self._choice(choice))]
+        label = pad("scope" if number == 0 else "", LABEL)
+        return [(label, "muted"), *(span for choice in self._rows[number] for span in self._choice(choice))]
 
     def _choice(self, number: int) -> Line:
         return [(f" {self._titles[number]} ", "chip" if number == self._current else ""), (" ", "")]

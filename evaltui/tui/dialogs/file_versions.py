@@ -13,7 +13,7 @@ from evaltui.documents.line_changes import LineChange
 from evaltui.documents.merge import Clash, Side
 from evaltui.documents.open_file import FileConflict
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, Span, cells, cut, divided, pad, with_role, wrap_behind
+from evaltui.text.lines import Line, Span, cells, divided, filled, pad, with_role, wrap_behind
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible, visible_lines
 from evaltui.text.word_diff import words
@@ -263,9 +263,8 @@ def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line
     room = column_width(len(parts), width)
     line: Line = [(pad(mark[0], _GUTTER), mark[1])]
     for number, part in enumerate(parts):
-        kept = cut(list(part), room)
         line += [(_BETWEEN, "line")] if number else []
-        line += [*kept, (" " * (room - cells(kept)), "")]
+        line += filled(part, room)
     return line
 
 

@@ -13,8 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, cells, pad
-from evaltui.text.lines import cut as cut_line
+from evaltui.text.lines import Line, cells, filled, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
@@ -242,12 +241,11 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
 
     def found_line(self, found: Jump, width: int) -> Line:
         name_width = min(48, max(12, width * 2 // 5))
-        name = cut_line(_marked(found), name_width)
         return [
             glyph(self._workbench.outcomes.status(found.case)),
             (" ", ""),
-            *name,
-            (" " * (name_width - cells(name) + 2), ""),
+            *filled(_marked(found), name_width),
+            ("  ", ""),
             (pad(visible(found.set_id), min(20, width // 5)), "muted"),
             (f"  {visible(found.text)}", "muted"),
         ]

@@ -23,7 +23,7 @@ from evaltui.text.figures import (
     show_rate,
 )
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
+from evaltui.text.lines import Line, both_ends, cells, filled, pad, with_role
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
 from evaltui.views.matrix import cell_line, cell_row, matrix_facts, rate_of, sum_rows, variant_changes
@@ -204,8 +204,7 @@ def _time(totals: Totals, longest: float, size: int) -> Line:
 
 def _tinted(text: Line, size: int, is_best: bool) -> Line:
     """Exactly `size` cells, the last two of them a gap; the best variant is tinted."""
-    kept = cut(text, size - 2)
-    line: Line = [*kept, (" " * (size - 2 - cells(kept)), "")]
+    line = filled(text, size - 2)
     return [*(with_role("surface", line) if is_best else line), ("  ", "")]
 
 

@@ -18,7 +18,7 @@ from evaltui.core.model.outcome import Status as CaseStatus
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, show_duration, show_moment
-from evaltui.text.lines import Line, both_ends, cells, cut, wrap_behind
+from evaltui.text.lines import Line, both_ends, filled, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
@@ -84,9 +84,8 @@ def write_cells(
     for number in range(min(height, max(map(len, sides)))):
         line: Line = []
         for place, side in enumerate(sides):
-            own = cut(side[number], width) if number < len(side) else []
             line += [(_RULE, "line")] if place else []
-            line += [*own, (" " * (width - cells(own)), "")]
+            line += filled(side[number] if number < len(side) else [], width)
         page.lines.append(line)
 
 

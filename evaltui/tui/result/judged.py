@@ -15,7 +15,7 @@ from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.judgement import Vote
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.text.figures import show_scores
-from evaltui.text.lines import Line, cells
+from evaltui.text.lines import Line, cells, filled
 from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
 from evaltui.tui.result.verdict import ROOMY, short_names
@@ -167,7 +167,7 @@ def _write_samples(page: Page, finding: Finding) -> None:
         why = shown("\n".join(filter(None, (vote.rationale, vote.problem))), _LONGEST)
         page.text(
             [(why or "without a reason", "" if why else "muted")],
-            [*head, (" " * (width - cells(head) + 2), "")],
+            filled(head, width + 2),
         )
     if not judgement.votes and judgement.rationale:
         page.block([(shown(judgement.rationale, _LONGEST), "")], 2)

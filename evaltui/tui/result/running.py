@@ -11,7 +11,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, filled, with_role
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
 from evaltui.text.plots import sparkline, stacked_bar
 from evaltui.text.values import visible
@@ -135,7 +135,7 @@ def write_figures(page: Page, figures: Sequence[Figure]) -> None:
         below = both_ends([(f" {one.value}  ", "bold")], [*one.plot, (" ", "")], width, gap=0)
         for row, line in zip(rows, (top, below), strict=True):
             gap: Line = [(" " * _GAP, "")] if row else []
-            row += [*gap, *with_role("surface", [*line, (" " * (width - cells(line)), "")])]
+            row += [*gap, *with_role("surface", filled(line, width))]
     page.lines += rows
 
 

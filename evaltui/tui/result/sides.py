@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from evaltui.text.lines import Line, both_ends, cells, characters, with_role
+from evaltui.text.lines import Line, both_ends, cells, characters, filled, with_role
 from evaltui.text.outcomes import ROW_MARKS
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
@@ -87,8 +87,7 @@ def note_width(note: str) -> int:
 def _tinted(line: Line, note: Line, room: int, tint: str) -> Line:
     """Exactly `room` cells, with a note at the right end."""
     ends: Line = [(" ", ""), *note, (" ", "")] if note else []
-    drawn = both_ends(line, ends, room, gap=1)
-    drawn.append((" " * (room - cells(drawn)), ""))
+    drawn = filled(both_ends(line, ends, room, gap=1), room)
     return with_role(tint, drawn) if tint else drawn
 
 

@@ -11,7 +11,7 @@ from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import score_figures
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, filled, with_role
 from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
 from evaltui.text.plots import bar, sparkline
 from evaltui.text.syntax import colored
@@ -109,9 +109,8 @@ def _write_cards(
         for row in (0, 1):
             line: Line = []
             for card in cards[first : first + in_row]:
-                fill = " " * (width - 1 - cells(card[row]))
                 gap: Line = [(" " * _CARD_GAP, "")] if line else []
-                line += [*gap, *with_role("surface", [(" ", ""), *card[row], (fill, "")])]
+                line += [*gap, *with_role("surface", filled([(" ", ""), *card[row]], width))]
             # What the division leaves belongs to the last card of a full row.
             rest = page.width - cells(line) if len(cards) - first >= in_row else 0
             page.lines.append([*line, (" " * rest, "surface")])
@@ -152,7 +151,7 @@ def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory |
         page.links.append(Link("", above, above + 1, page.width - cells(sparks) - 1))
     for number, line in enumerate(lines):
         ends = both_ends(line, [] if number else sparks, page.width)
-        page.lines.append(with_role("surface", [*ends, (" " * (page.width - cells(ends)), "")]))
+        page.lines.append(with_role("surface", filled(ends, page.width)))
 
 
 def _figure(metric: MetricResult, name: str) -> Line:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import UNKNOWN, show_duration, show_interval, show_money, show_points, show_rate
-from evaltui.text.lines import Line, Span, cells
+from evaltui.text.lines import Line, Span, filled
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
@@ -83,7 +83,7 @@ def _write_columns(
     room = page.width - (SIDE if beside else 0)
     for number, line in enumerate(column_plot(values, roles, room, height - 1, marks, top, hollow)):
         fact = beside[number] if number < len(beside) else []
-        page.lines.append([*line, (" " * (room - cells(line)), ""), *fact])
+        page.lines.append([*filled(line, room), *fact])
 
 
 def write_plot(

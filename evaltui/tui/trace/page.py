@@ -10,9 +10,8 @@ from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_
 from evaltui.core.trace.spans import Span, SpanKind, SpanTree
 from evaltui.core.trace.time_spent import TimeSpent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
-from evaltui.text.lines import Line, both_ends, cells, pad
+from evaltui.text.lines import Line, both_ends, cells, filled, pad
 from evaltui.text.lines import Span as Text
-from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import GLYPHS, ROLES
 from evaltui.text.plots import bar, column_plot, waterfall_bar
 from evaltui.tui.widgets.writer import Page
@@ -92,8 +91,8 @@ def span_line(
     not over may still end, `named` whether the name of a model is shown."""
     right = _right(span, columns, width, "…" if is_live else UNKNOWN)
     room = width - cells(right) - 1
-    left = cut_line([*_gutter(span, folded, op), *_left(span, status, room - _GUTTER, named=named)], room)
-    return [*left, (" " * (width - cells(left) - cells(right)), ""), *right]
+    left = [*_gutter(span, folded, op), *_left(span, status, room - _GUTTER, named=named)]
+    return [*filled(left, room), (" ", ""), *right]
 
 
 def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, named: bool = True) -> str:
@@ -108,7 +107,7 @@ def _gutter(span: Span, folded: bool, op: str) -> Line:
     fold = "▸" if folded else "▾" if span.kind == "turn" and span.children else ""
     marks: Line = [_MARKS[op]] if op in _MARKS else []
     marks += [(fold, "muted")] if fold else []
-    return [*marks, (" " * (_GUTTER - cells(marks)), "")]
+    return filled(marks, _GUTTER)
 
 
 def _left(span: Span, status: str, room: int, *, named: bool = True) -> Line:
