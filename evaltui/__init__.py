@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from evaltui.core.model.outcome import CaseResult, MetricResult, Status
     from evaltui.core.model.problems import EvalSetError
-    from evaltui.core.scoring.scoring import score_case
+    from evaltui.core.scoring import score_case
     from evaltui.files.configs import find_config_for_test_file
     from evaltui.files.eval_sets import load_eval_set
     from evaltui.runner.child.native.agent import Agent, ToolContext
@@ -106,7 +106,7 @@ _HOMES = {
     "generate_responses": ".runs.evaluation",
     "invocations_from_events": ".core.conversation.invocations",
     "load_eval_set": ".files.eval_sets",
-    "score_case": ".core.scoring.scoring",
+    "score_case": ".core.scoring",
 }
 
 __all__ = [

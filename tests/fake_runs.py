@@ -22,7 +22,7 @@ from evaltui.core.model.events import Event, split
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
 from evaltui.core.recordings.given import given_to_agent
-from evaltui.core.scoring.scoring import Expected, failed_repeat, score_repeat
+from evaltui.core.scoring import Expected, failed_repeat, score_repeat
 from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import (
     AgentLoaded,

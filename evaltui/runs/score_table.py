@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Status
-from evaltui.core.scoring.thresholds import Limit
+from evaltui.core.thresholds import Limit
 from evaltui.runs.run_file import RunFile, reading
 
 _RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}

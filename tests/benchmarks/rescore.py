@@ -11,7 +11,7 @@ import time
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 
 
 def turn(answer: str, calls: list[dict]) -> dict:

@@ -14,7 +14,7 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.validation import validate_case
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 
 SECRET = "what nobody should hear"

@@ -9,7 +9,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.regexes import Patience, SlowRegexError, check_regex, is_slow
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.documents.editing.references import slow_rules
 
 # In time that doubles with each letter.

@@ -13,7 +13,7 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.judges.judge import JudgeFailedError
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, calls_of, worst_status
-from evaltui.core.scoring.scoring import Expected, score_repeat
+from evaltui.core.scoring import Expected, score_repeat
 
 BOTH = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 HELLO = {"role": "user", "parts": [{"text": "hello"}]}

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 from evaltui.core.statistics.differences import fisher_worse, mcnemar_exact
-from evaltui.core.statistics.estimates import clustered_mean, clustered_rate, quantile, wilson
+from evaltui.core.statistics.estimates import clustered_mean, clustered_rate, quantile, t_quantile, wilson
 from evaltui.core.statistics.sequential import SequentialTest
-from evaltui.core.statistics.student import t_quantile
 
 SIZES = [1, 2, 3, 4, 5, 8, 13, 40, 99, 100, 101, 500, 20_000]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.reports.csv_report import csv_report
 from evaltui.runs.run_header import SelectedSet
 

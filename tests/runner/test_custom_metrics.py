@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
-from evaltui.core.scoring.scoring import Expected, score_repeat
+from evaltui.core.scoring import Expected, score_repeat
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
-from evaltui.core.scoring.scoring import Expected, failed_repeat, score_case
+from evaltui.core.scoring import Expected, failed_repeat, score_case
 from evaltui.runs.adk_results import write_adk_result
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]

@@ -14,7 +14,7 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
-from evaltui.core.scoring.thresholds import Limit, judged_by, limits_of, scores_tell
+from evaltui.core.thresholds import Limit, judged_by, limits_of, scores_tell
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run

@@ -9,7 +9,7 @@ pytest.importorskip("google.adk")
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.set import CaseEditor
 from evaltui.documents.edits import EditError

@@ -15,7 +15,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.reports.details import case_details
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.page import html_report

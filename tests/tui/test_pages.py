@@ -12,7 +12,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, IntermediateData, Invocation
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.core.scoring.scoring import Expected, failed_repeat, score_case
+from evaltui.core.scoring import Expected, failed_repeat, score_case
 from evaltui.text.lines import cells
 from evaltui.tui.result.case_result import CaseShown, write_case_result
 from evaltui.tui.widgets.writer import MIN_WIDTH, Folding, Page

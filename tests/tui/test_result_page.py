@@ -12,7 +12,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.text.lines import cells, draw
 from evaltui.tui.result import rows as rows_page
 from evaltui.tui.result.case_result import CaseShown, write_case_result

@@ -1,5 +1,7 @@
 """Text that the mouse selects in views that are drawn line by line, and how it is copied."""
 
+from types import SimpleNamespace
+
 from textual.app import ComposeResult
 from textual.geometry import Offset
 from textual.selection import Selection
@@ -8,6 +10,7 @@ from evaltui.tui.action_screen import ActionScreen, KeysInOrder
 from evaltui.tui.pane import PagePane
 from evaltui.tui.result.sides import BESIDE, Sides, write_sides
 from evaltui.tui.widgets.lines import CursorLines
+from evaltui.workbench.messages import Messages
 
 LINES = [
     [("▌", "accent"), ("one", "bold"), (" first", "muted")],
@@ -33,7 +36,7 @@ class TwoSides(PagePane, can_focus=True, inherit_bindings=False):
     """A page whose lines have an expected side and an actual one."""
 
     def __init__(self) -> None:
-        super().__init__(None, id="upper")
+        super().__init__(SimpleNamespace(messages=Messages()), id="upper")
         self.page.width = BESIDE
         for number in range(3):
             write_sides(self.page, Sides("changed", [(f"was {number}", "")], [(f"is {number}", "")]))

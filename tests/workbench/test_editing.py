@@ -184,8 +184,8 @@ async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, unt
     workbench, path = await opened(echo)
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
+    from evaltui.core import scoring
     from evaltui.core.model import validation
-    from evaltui.core.scoring import scoring
 
     validated, scored = [], []
     check, score = validation.validate_case, scoring.score_repeat

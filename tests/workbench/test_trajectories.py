@@ -18,6 +18,7 @@ from evaltui.tui.compare.page import (
     write_trajectories,
 )
 from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.messages import Messages, RunsRead
 from evaltui.workbench.runs.compared_runs import Compared, Reasons, trajectories
 
 P, F = Status.PASSED, Status.FAILED
@@ -135,7 +136,9 @@ def test_a_group_has_a_page():
 async def test_why_is_read_when_it_is_looked_at(fails, until):
     both = BOTH if fails else compared(BOTH.candidate, BOTH.base)
     seen = []
-    reasons = Reasons(both, lambda: seen.append(1))
+    messages = Messages()
+    messages.subscribe(seen.append, RunsRead)
+    reasons = Reasons(both, messages)
     change = change_of(both, "night")
     assert reasons.of(change_of(both, "same")) == ""
     assert reasons.of(change) is None

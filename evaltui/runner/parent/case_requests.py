@@ -8,7 +8,7 @@ from evaltui.core.metrics.preflight import SCENARIO, withheld
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
-from evaltui.core.scoring.scoring import Expected
+from evaltui.core.scoring import Expected
 from evaltui.core.simulated_users import simulated_user
 from evaltui.files.folders import agent_folder
 from evaltui.runner.plan import RunPlan, WorkItem

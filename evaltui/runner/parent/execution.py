@@ -13,7 +13,7 @@ from evaltui.core.cost.prices import load_table
 from evaltui.core.model.budget import Amount, parse_budget
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status
-from evaltui.core.scoring.scoring import Expected
+from evaltui.core.scoring import Expected
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.executors import executor_of
 from evaltui.runner.parent.case_requests import CaseRequests

@@ -14,7 +14,7 @@ from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.metrics.preflight import SetToCheck, preflight
 from evaltui.core.metrics.requirements import Facts
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.core.scoring.scoring import as_adk_has_it
+from evaltui.core.scoring import as_adk_has_it
 from evaltui.files.agent_environment import environment_of, gemini_here
 from evaltui.files.folders import agent_folder
 from evaltui.files.import_names import import_name

@@ -16,7 +16,7 @@ from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.recordings.given import given_to_agent
-from evaltui.core.scoring.scoring import (
+from evaltui.core.scoring import (
     Expected,
     failed_repeat,
     not_evaluated,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.core.scoring.thresholds import judged_by
+from evaltui.core.thresholds import judged_by
 from evaltui.documents.line_changes import LineChange
 from evaltui.text.outcomes import STALE
 from evaltui.views.cause import why

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.core.scoring.scoring import CustomScorer, Expected, KnownJudgement
+    from evaltui.core.scoring import CustomScorer, Expected, KnownJudgement
     from evaltui.core.secrets import Secrets
 
 Events = Mapping[int, Sequence["Event"]]
@@ -48,7 +48,7 @@ async def score_again(
     what was done without secrets: then the case is compared without them, too. Where its own are what
     decides, the last result stands and is undecided.
     """
-    from evaltui.core.scoring.scoring import Expected
+    from evaltui.core.scoring import Expected
 
     set_id_then = (scored.logged or scored.ref).figures.eval_set_id
     eval_set_id = eval_set_id or scored.figures.eval_set_id
@@ -102,7 +102,7 @@ async def _scored_by(
 ) -> CaseResult:
     """The result of a case, what was done being without `secrets`."""
     from evaltui.core.compare.repeats import case_over_repeats
-    from evaltui.core.scoring.scoring import failed_repeat, score_repeat
+    from evaltui.core.scoring import failed_repeat, score_repeat
 
     repeats: list[RepeatResult] = []
     for number, repeat in enumerate(scored.result.repeats):
@@ -142,7 +142,7 @@ def needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
 
 
 def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:
-    from evaltui.core.scoring.scoring import Expected
+    from evaltui.core.scoring import Expected
 
     if not needs_masking(stored, secrets):
         return Expected(eval_set_id, stored.model(), config)
@@ -207,7 +207,7 @@ def _remarked(known: MetricResult, remark: str, is_same: bool) -> MetricResult:
 
 
 def _shown_before(given: MetricInput, before: Expected | None) -> bool:
-    from evaltui.core.scoring.scoring import metric_input
+    from evaltui.core.scoring import metric_input
 
     return before is not None and any(
         _shown(metric_input(before, metric, given.actual)) == _shown(given)

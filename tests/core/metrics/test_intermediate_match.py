@@ -13,7 +13,7 @@ from evaltui.core.metrics.response_match import rouge_1_f
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 
 NAME = "intermediate_match_score"
 

@@ -4,7 +4,7 @@ import pytest
 from eval_data import make_case, make_turn
 
 from evaltui import EvalCase, EvalConfig, Invocation, Status
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 
 CONFIRM = "adk_request_confirmation"
 

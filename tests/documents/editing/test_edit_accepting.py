@@ -13,7 +13,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import Call, Status, TurnResult, calls_of
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.set import CaseEditor

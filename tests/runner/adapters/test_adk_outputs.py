@@ -18,7 +18,7 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, full_text
 from evaltui.core.model.events import split
-from evaltui.core.scoring.scoring import score_case
+from evaltui.core.scoring import score_case
 from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]

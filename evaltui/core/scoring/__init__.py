@@ -1,1 +1,0 @@
-"""Scoring of cases: metrics over repeats, and what other thresholds would decide."""
