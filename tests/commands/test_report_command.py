@@ -175,6 +175,7 @@ def test_cases_of_the_sets_are_not_held_while_reports_are_written(agent, monkeyp
     def write(*_):
         # The thread that has written the results for google-adk lets go of them a moment later.
         for _ in range(100):
+            held.clear()
             gc.collect()
             held[:] = [plan() for plan in plans]
             if held == [None]:
