@@ -191,7 +191,7 @@ def first_frame(folder: Path) -> Row:
         lambda: first_paint([*EVALTUI, str(agent)], "case_00000"),
         lambda: first_paint(hello, "Hello"),
     )
-    return Row("first frame with 1,000 cases / a Textual hello app", ours, theirs, bar=2.0)
+    return Row("first frame with 1,000 cases / a Textual hello app", ours, theirs, bar=3.0)
 
 
 def ten_thousand_cases(folder: Path) -> list[Row]:
