@@ -32,7 +32,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,10 @@ from normalised_output import without_durations
 from waiting import wait_until
 
 from evaltui.cli import main
+
+with suppress(ImportError):
+    # It takes the place of what finds packages, and pytester takes it away again after a test that loads it.
+    import distributed  # noqa: F401
 
 _WIDTH = 140
 # Characters of the path of the session: some outputs are wrapped or cut, on all machines alike.
