@@ -11,6 +11,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
+from weakref import WeakSet
 
 from aiohttp import web
 
@@ -38,13 +39,15 @@ class HttpServer:
         full: bytes = b"",
     ) -> None:
         """`head` is the seconds in which a connection has to have sent its first request, `keepalive` those
-        it may wait for a further one. Beyond `connections` one gets the response `full`, or is cut."""
+        it may wait for a further one. As many connections again as there may be get the response `full`;
+        further ones are cut, and all of them where it is empty."""
         self._handle = handle
         self._connections = connections
         self._head = head
         self._keepalive = keepalive
         self._full = full
         self._http = web.Server(self._answer)
+        self._turned_away = WeakSet[_TurnedAway]()
         # Since when each connection has not sent a request.
         self._silent: dict[web.RequestHandler, float] = {}
         self._listening: asyncio.Server | None = None
@@ -69,7 +72,10 @@ class HttpServer:
 
     def _connection(self) -> asyncio.BaseProtocol:
         if len(self._http.connections) >= self._connections:
-            return _TurnedAway(self._full)
+            has_room = len(self._turned_away) < self._connections
+            turned_away = _TurnedAway(self._full if has_room else b"")
+            self._turned_away.add(turned_away)
+            return turned_away
         handler = _Connection(
             self._http,
             loop=asyncio.get_running_loop(),

@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evaltui.core.metrics.declaration import MetricInfo, metric
-from evaltui.core.metrics.metric import MetricInput, not_evaluated, nothing_to_score, required_threshold
+from evaltui.core.metrics.metric import (
+    Metric,
+    MetricInput,
+    not_evaluated,
+    nothing_to_score,
+    required_threshold,
+)
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted, show_money, show_number
 
 
-@metric(
-    MetricInfo(
-        "US dollars that the agent may spend on a case; lower is better.",
-        interval=None,
-        source="evaltui",
-        lower_is_better=True,
-    )
-)
+def _at_most(meaning: str) -> Callable[[Metric], Metric]:
+    """Declares a metric of what a case may take at most."""
+    return metric(MetricInfo(meaning, interval=None, source="evaltui", lower_is_better=True))
+
+
+@_at_most("US dollars that the agent may spend on a case; lower is better.")
 def cost_usd(inputs: MetricInput) -> MetricResult:
     """US dollars of the agent's model calls. Raises CriterionError without a threshold."""
     spent = _agent_spending(inputs)
@@ -38,14 +42,7 @@ def cost_usd(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, cost.usd + (cost.saved_usd or 0.0), show_money)
 
 
-@metric(
-    MetricInfo(
-        "Seconds that the turns of a case may take; lower is better.",
-        interval=None,
-        source="evaltui",
-        lower_is_better=True,
-    )
-)
+@_at_most("Seconds that the turns of a case may take; lower is better.")
 def seconds(inputs: MetricInput) -> MetricResult:
     """Seconds of all turns. Raises CriterionError without a threshold."""
     if not inputs.actual:
@@ -60,14 +57,7 @@ def seconds(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, round(sum(timed), 3), show_number)
 
 
-@metric(
-    MetricInfo(
-        "Tokens that the agent may use in a case; lower is better.",
-        interval=None,
-        source="evaltui",
-        lower_is_better=True,
-    )
-)
+@_at_most("Tokens that the agent may use in a case; lower is better.")
 def tokens(inputs: MetricInput) -> MetricResult:
     """Input and output tokens of the agent's model calls. Raises CriterionError without a threshold."""
     spent = _agent_spending(inputs)

@@ -104,7 +104,10 @@ async def test_more_connections_than_there_may_be_are_turned_away(tmp_path):
         answer = await mine.raw(head(2) + b"{}")
         assert answer.startswith(b"HTTP/1.1 503")
         assert b"retry-after: 1\r\n" in answer.lower()
-        for _, writer in waiting:
+        # Who is turned away may still read the answer; a flood of such senders takes no more connections.
+        reading = [await asyncio.open_connection("127.0.0.1", mine.port) for _ in range(3)]
+        assert await mine.raw(head(2) + b"{}", end=False) == b""
+        for _, writer in waiting + reading:
             writer.close()
 
 
