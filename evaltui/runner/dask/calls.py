@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from evaltui.core.model.events import Json
-from evaltui.runner.dask.messages import CallTold, Go, StopCalls, Wait
+from evaltui.runner.dask.messages import CallStep, Go, StopCalls, Wait
 from evaltui.runner.parent.gate.gate import Gate, GatedCall
 
 # Seconds for which a call of a worker that is lost still counts as one at a time: its model was not told.
@@ -27,7 +27,7 @@ class WorkerCalls:
         self._send = send
         self._calls: dict[int, GatedCall] = {}
 
-    def on_told(self, told: CallTold) -> None:
+    def on_told(self, told: CallStep) -> None:
         gate = self._gate
         if gate is None:
             return
@@ -62,7 +62,7 @@ class WorkerCalls:
 
 
 class _Put(Protocol):
-    def __call__(self, message: CallTold, *, now: bool) -> None: ...
+    def __call__(self, message: CallStep, *, now: bool) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class RemoteGate:
     ) -> RemoteCall:
         number = next(self._numbers)
         self._waiting[number] = on_go, on_stop
-        self._put(CallTold(number, "ask", model, size, is_first), now=True)
+        self._put(CallStep(number, "ask", model, size, is_first), now=True)
         return RemoteCall(number)
 
     def on_message(self, message: Go | Wait | StopCalls) -> None:
@@ -118,11 +118,11 @@ class RemoteGate:
         return self._refused_until.get(model, -math.inf)
 
     def end(self, gated: RemoteCall, usage: Json | None) -> None:
-        self._put(CallTold(gated.number, "end", usage=usage), now=False)
+        self._put(CallStep(gated.number, "end", usage=usage), now=False)
 
     def refused(self, gated: RemoteCall, retry_after: float | None) -> None:
-        self._put(CallTold(gated.number, "refused", retry_after=retry_after), now=True)
+        self._put(CallStep(gated.number, "refused", retry_after=retry_after), now=True)
 
     def withdraw(self, gated: RemoteCall) -> None:
         self._waiting.pop(gated.number, None)
-        self._put(CallTold(gated.number, "withdraw"), now=False)
+        self._put(CallStep(gated.number, "withdraw"), now=False)

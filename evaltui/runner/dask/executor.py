@@ -25,19 +25,19 @@ from evaltui.files.versions import versions_of
 from evaltui.runner.dask.chunks import Chunk, ChunkQueue
 from evaltui.runner.dask.cluster import OwnCluster, connected, kill_workers
 from evaltui.runner.dask.messages import (
-    Arrived,
-    Begun,
-    Broken,
-    CallTold,
+    AgentBroken,
+    CallStep,
+    ChunkStarted,
     Ended,
     FromWorker,
-    Happened,
+    ItemEvent,
+    ItemStarted,
     OfItems,
     Printed,
     Recorded,
     Scored,
-    Started,
     Variables,
+    WorkerReady,
 )
 from evaltui.runner.dask.scoring import ScoringOnWorkers
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk
@@ -433,21 +433,21 @@ class DaskExecutor:
             return
         address = event[1]["worker"]
         for message in pickle.loads(event[1]["batch"]):
-            if isinstance(message, Arrived):
+            if isinstance(message, WorkerReady):
                 self._on_arrived(address, message)
             worker = self._workers.get(address)
             if worker is None:
                 return
-            if isinstance(message, Begun):
+            if isinstance(message, ChunkStarted):
                 worker.on_begun(message.chunk)
-            elif isinstance(message, CallTold):
+            elif isinstance(message, CallStep):
                 worker.calls.on_told(message)
             elif isinstance(message, Scored):
                 self.scoring.on_scored(worker, message)
             else:
                 self._inbox.put_nowait((worker, message))
 
-    def _on_arrived(self, address: str, arrived: Arrived) -> None:
+    def _on_arrived(self, address: str, arrived: WorkerReady) -> None:
         worker = RemoteWorker(address, arrived, self._run.hosts, self._client, self._run.topic, self._gate)
         self._workers[address] = worker
         if arrived.evaltui != own_version():
@@ -485,26 +485,26 @@ class DaskExecutor:
                         await self._on_over(worker, chunk, is_well=False)
                 case (Chunk() as chunk, bool() as is_well):
                     await self._on_over(worker, chunk, is_well=is_well)
-                case Started() | Happened() | Recorded() | Ended():
+                case ItemStarted() | ItemEvent() | Recorded() | Ended():
                     held = worker.chunks.get(message.chunk)
                     if held is not None and message.item in held.left:
                         await self._on_item(held, message)
                 case Printed(number) if number is None or number in worker.chunks:
                     item = None if message.item is None else self._items[message.item]
                     self._listener.printed(item, message.source, message.line)
-                case Broken(error=error):
+                case AgentBroken(error=error):
                     self._unfit.add(worker, error)
 
     async def _on_item(self, chunk: Chunk, message: OfItems) -> None:
         item = self._items[message.item]
         match message:
-            case Started(item=number):
+            case ItemStarted(item=number):
                 if number in chunk.events:
                     # Once more, alone: its recording begins anew.
                     self._listener.message(item)
                 chunk.events[number] = []
                 self._listener.started(item)
-            case Happened(item=number, text=text):
+            case ItemEvent(item=number, text=text):
                 chunk.events[number].append(self._listener.happened(item, text))
             case Recorded(line=line):
                 self._listener.recorded(item, line)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.secrets import Secrets
-from evaltui.runner.dask.messages import Happened, Scored
+from evaltui.runner.dask.messages import ItemEvent, Scored
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 
 
@@ -43,7 +43,7 @@ class OwnTexts(Secrets):
     def replaced(self, message: Any) -> Any:
         """A message to the run as it is there."""
         match message:
-            case Happened(text=text):
+            case ItemEvent(text=text):
                 return replace(message, text=_written(self.masked(json.loads(text))))
             case Scored(answer=AgentBrokenError() | RequestFailedError() | HostLostError() as failed):
                 told = copy(failed)

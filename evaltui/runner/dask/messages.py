@@ -14,7 +14,7 @@ from evaltui.runner.protocol import FilesOpened
 
 
 @dataclass(frozen=True)
-class Arrived:
+class WorkerReady:
     """A worker has the run, and says this before anything else."""
 
     evaltui: str
@@ -25,14 +25,14 @@ class Arrived:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A worker has begun with a chunk."""
+class ChunkStarted:
+    """A worker has started a chunk."""
 
     chunk: int
 
 
 @dataclass(frozen=True)
-class Started:
+class ItemStarted:
     """An item was handed to a host."""
 
     chunk: int
@@ -40,7 +40,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Happened:
+class ItemEvent:
     """An event of an item, as JSON text."""
 
     chunk: int
@@ -59,7 +59,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Ended:
-    """Running an item is over."""
+    """An item has ended on its host."""
 
     chunk: int
     item: int
@@ -80,7 +80,7 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Broken:
+class AgentBroken:
     """The agent cannot be imported here, so what has not ended of a chunk is not run."""
 
     chunk: int
@@ -88,7 +88,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class CallTold:
+class CallStep:
     """A step of a model call at the run's gate, see `Gate`; `number` tells those of a worker apart."""
 
     number: int
@@ -154,6 +154,6 @@ class StopCalls:
     """To a worker: the run makes no more model calls."""
 
 
-OfItems = Started | Happened | Recorded | Ended
-FromWorker = Arrived | Begun | OfItems | Printed | Broken | CallTold | Scored
+OfItems = ItemStarted | ItemEvent | Recorded | Ended
+FromWorker = WorkerReady | ChunkStarted | OfItems | Printed | AgentBroken | CallStep | Scored
 ToWorker = Score | LeaveScore | Go | Wait | StopCalls

@@ -29,23 +29,23 @@ from evaltui.files.versions import differing
 from evaltui.runner.dask.calls import RemoteGate
 from evaltui.runner.dask.masking import OwnTexts
 from evaltui.runner.dask.messages import (
-    Arrived,
-    Begun,
-    Broken,
+    AgentBroken,
+    ChunkStarted,
     Ended,
     FromWorker,
     Go,
-    Happened,
+    ItemEvent,
+    ItemStarted,
     LeaveScore,
     Printed,
     Recorded,
     Score,
     Scored,
-    Started,
     StopCalls,
     ToWorker,
     Variables,
     Wait,
+    WorkerReady,
 )
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.runner.parent.pool import ExecutionResult, HostPool
@@ -159,7 +159,7 @@ class RunOnWorker(WorkerPlugin):
             self._remove_files(worker)
             raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
         self.here = WorkerRun(self._run, settings, worker)
-        self.here.put(Arrived(own_version(), differences, worker.state.nthreads), now=True)
+        self.here.put(WorkerReady(own_version(), differences, worker.state.nthreads), now=True)
 
     async def teardown(self, worker: Any) -> None:
         if self.here is not None:
@@ -256,7 +256,7 @@ class WorkerRun:
         self.put(Scored(message.number, answer, opened), len(str(answer)), now=True)
 
     async def run_chunk(self, number: int, requests: Mapping[int, Json]) -> None:
-        self.put(Begun(number), now=True)
+        self.put(ChunkStarted(number), now=True)
         task = asyncio.create_task(self._run_chunk(number, requests))
         self._chunks.add(task)
         try:
@@ -337,11 +337,11 @@ class _ChunkListener:
         return request
 
     def started(self, item: int) -> None:
-        self.run.put(Started(self.chunk, item))
+        self.run.put(ItemStarted(self.chunk, item))
 
     def happened(self, item: int, text: str) -> Event:
         event = Event.from_json(decode_event(text))
-        self.run.put(Happened(self.chunk, item, text), len(text))
+        self.run.put(ItemEvent(self.chunk, item, text), len(text))
         return event
 
     def recorded(self, item: int, line: Json) -> None:
@@ -355,7 +355,7 @@ class _ChunkListener:
 
     def broken(self, error: ErrorInfo) -> None:
         self.error = error
-        self.run.put(Broken(self.chunk, error))
+        self.run.put(AgentBroken(self.chunk, error))
 
     async def done(self, item: int, ran: ExecutionResult) -> None:
         if self.error is not None and ran.error is self.error:

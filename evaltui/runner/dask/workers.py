@@ -15,7 +15,7 @@ from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
 from evaltui.runner.dask.calls import WorkerCalls
 from evaltui.runner.dask.chunks import Chunk
-from evaltui.runner.dask.messages import Arrived, Score, ToWorker, Variables
+from evaltui.runner.dask.messages import Score, ToWorker, Variables, WorkerReady
 from evaltui.runner.dask.worker import hear, prepare
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.pool import Listener
@@ -43,7 +43,7 @@ class RemoteWorker:
     """One worker, from its first word until it is lost or the run is over."""
 
     def __init__(
-        self, address: str, arrived: Arrived, hosts: int, client: Any, topic: str, gate: Gate | None
+        self, address: str, arrived: WorkerReady, hosts: int, client: Any, topic: str, gate: Gate | None
     ) -> None:
         """It has at most so many `hosts`, and one for each of its threads."""
         self.address = address
