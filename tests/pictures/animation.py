@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,11 +37,16 @@ async def frames() -> list[Frame]:
     """Every screen of the tour that differs from the one before it."""
     found: list[Frame] = []
     with tempfile.TemporaryDirectory() as folder:
-        app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True)
+        # The cases are run once what was opened is remembered: not before the first frame is captured.
+        captured = threading.Event()
+        app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True, remember=captured.wait)
         async with app.run_test(size=SIZE) as pilot:
             app.theme = DARK
-            await _until(app, lambda: bool(app.workbench.sets.listed))
-            await _capture(pilot, found)
+            try:
+                await _until(app, lambda: STEPS[0].text in "\n".join(_texts(app)))
+                await _capture(pilot, found)
+            finally:
+                captured.set()
             for number, step in enumerate(STEPS):
                 async for _ in pressed(pilot, step):
                     await _capture(pilot, found)
