@@ -187,35 +187,38 @@ def _metric(criteria: Json, metric: MetricResult, score: float | None, status: S
 
 
 def _details(metric: MetricResult) -> Json:
-    known = {name: value for name, value in metric.details.items() if value is not None}
+    details = {name: value for name, value in metric.details.items() if value is not None}
     key = info_of(metric.name).adk_details
-    return {"details": {key: known}} if known and key else {}
+    return {"details": {key: details}} if details and key else {}
 
 
-def _rubrics(found: Sequence[Finding]) -> Json:
-    scores = [_rubric_score(_rubric_id(finding), finding.judgement.score, finding.why) for finding in found]
+def _rubrics(findings: Sequence[Finding]) -> Json:
+    scores = [
+        _rubric_score(_rubric_id(finding), finding.judgement.score, finding.why) for finding in findings
+    ]
     return {"details": {"rubric_scores": scores}} if scores else {}
 
 
 def _overall_rubrics(metric: MetricResult) -> Json:
-    """As in ADK, of each rubric the mean over the turns; the reasons are those of the turns."""
+    """The mean of each rubric over the turns, with the reasons of the turns, as in ADK."""
     if not was_judged(metric):
         return {}
     by_id: dict[str, list[Finding]] = {}
     for finding in findings(metric):
         by_id.setdefault(_rubric_id(finding), []).append(finding)
     scores = []
-    for rubric_id, found in by_id.items():
-        known = [one.judgement.score for one in found if one.judgement.score is not None]
-        mean = sum(known) / len(known) if known else None
-        scores.append(_rubric_score(rubric_id, mean, _reasons(found)))
+    for rubric_id, of_rubric in by_id.items():
+        judged = (finding.judgement.score for finding in of_rubric)
+        rubric_scores = [score for score in judged if score is not None]
+        mean = sum(rubric_scores) / len(rubric_scores) if rubric_scores else None
+        scores.append(_rubric_score(rubric_id, mean, _reasons(of_rubric)))
     return {"details": {"rubric_scores": scores}}
 
 
-def _reasons(found: Sequence[Finding]) -> str:
-    if len(found) == 1:
-        return found[0].why
-    return "\n".join(f"turn {one.turn + 1}, {one.word}: {one.why}" for one in found)
+def _reasons(findings: Sequence[Finding]) -> str:
+    if len(findings) == 1:
+        return findings[0].why
+    return "\n".join(f"turn {finding.turn + 1}, {finding.word}: {finding.why}" for finding in findings)
 
 
 def _rubric_id(finding: Finding) -> str:

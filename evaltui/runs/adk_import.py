@@ -57,23 +57,23 @@ def keep_adk_run(store: RunStore, data: Json) -> Path:
 
 def _set_of(agent_dir: Path, eval_set_id: str) -> tuple[str, tuple[str, ...]]:
     """The path of a set's cases in `CaseId`, and their ids; its own id and none where no file is that set."""
-    found = [one for one in open_workspace(agent_dir).sets if one.eval_set_id == eval_set_id]
-    if len(found) != 1:
+    matches = [eval_set for eval_set in open_workspace(agent_dir).sets if eval_set.eval_set_id == eval_set_id]
+    if len(matches) != 1:
         return eval_set_id, ()
-    return found[0].case_path, tuple(case.eval_id for case in found[0].cases)
+    return matches[0].case_path, tuple(case.eval_id for case in matches[0].cases)
 
 
 def _write(writer: RunWriter, case: CaseId, result: CaseResult) -> None:
     number = 0
-    for repeat, one in enumerate(result.repeats):
+    for repeat, repeat_result in enumerate(result.repeats):
         writer.start(case, result.eval_set_id, repeat)
-        for event in _events(one):
+        for event in _events(repeat_result):
             number += 1
             named = replace(
                 event, path=case.path, set=result.eval_set_id, case=case.eval_id, repeat=repeat, seq=number
             )
             writer.add_event(named)
-        writer.add_repeat(case, result.eval_set_id, repeat, one)
+        writer.add_repeat(case, result.eval_set_id, repeat, repeat_result)
     writer.add_case(summarize(result), result)
 
 
@@ -83,10 +83,10 @@ def _events(repeat: RepeatResult) -> Iterator[Event]:
 
 
 def _criteria(data: Json) -> Json:
-    """What the cases were scored by, as far as the results say: by metric its criterion, or its threshold."""
-    found: Json = {}
+    """The criteria of the cases that the results hold: a criterion or a threshold by metric."""
+    criteria: Json = {}
     for case in data.get("eval_case_results", ()):
         for metric in case.get("overall_eval_metric_results", ()):
             if metric.get("threshold") is not None:
-                found[metric["metric_name"]] = metric.get("criterion") or metric["threshold"]
-    return found
+                criteria[metric["metric_name"]] = metric.get("criterion") or metric["threshold"]
+    return criteria

@@ -69,7 +69,7 @@ def run_from_adk(data: Any) -> AdkRun:
         # Files of the first versions name the set in a key that has another name now.
         own = _get(entry, "eval_set_id") or _get(entry, "eval_set_file") or eval_set_id
         repeats.setdefault((str(own), str(_get(entry, "eval_id") or "")), []).append(_repeat(entry))
-    cases = tuple(case_over_repeats(*key, found, "all") for key, found in repeats.items())
+    cases = tuple(case_over_repeats(*key, results, "all") for key, results in repeats.items())
     return AdkRun(
         id=str(_get(data, "eval_set_result_id") or ""),
         eval_set_id=eval_set_id,
@@ -83,7 +83,7 @@ def _get(data: Json, name: str) -> Any:
 
 
 def _objects(value: Any) -> Iterator[Json]:
-    return (one for one in value or () if isinstance(one, dict)) if isinstance(value, list) else iter(())
+    return (item for item in value or () if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
 def _number(value: Any) -> float | None:
@@ -110,15 +110,15 @@ def _repeat(entry: Json) -> RepeatResult:
         )
     actual = [_invocation(_get(turn, "actual_invocation")) for turn in turns]
     expected = [_invocation(_get(turn, "expected_invocation")) for turn in turns]
-    known = [invocation for invocation in actual if invocation is not None]
+    readable = [invocation for invocation in actual if invocation is not None]
     simulated = all(_get(turn, "expected_invocation") is None for turn in turns)
     return RepeatResult(
         status=status,
         metrics=tuple(metrics),
         error=error,
-        actual=tuple(known) if len(known) == len(actual) else (),
+        actual=tuple(readable) if len(readable) == len(actual) else (),
         turns=tuple(_turns(expected, actual, metrics, simulated=simulated)),
-        seconds=round(sum(invocation.duration or 0.0 for invocation in known), 3),
+        seconds=round(sum(invocation.duration or 0.0 for invocation in readable), 3),
         session_id=str(_get(entry, "session_id") or ""),
         user_id=str(_get(entry, "user_id") or ""),
     )
@@ -127,15 +127,17 @@ def _repeat(entry: Json) -> RepeatResult:
 def _metric(metric: Json, turns: Sequence[Json]) -> MetricResult:
     name = str(_get(metric, "metric_name") or "")
     by_turn = (_objects(_get(turn, "eval_metric_results")) for turn in turns)
-    found = [next((one for one in some if _get(one, "metric_name") == name), None) for some in by_turn]
+    of_metric = [
+        next((result for result in some if _get(result, "metric_name") == name), None) for some in by_turn
+    ]
     per_turn = [
         InvocationScore(
-            _number(_get(one, "score")),
-            _status(_get(one, "eval_status")),
-            judgements=tuple(_judgements(name, one, turn)),
+            _number(_get(result, "score")),
+            _status(_get(result, "eval_status")),
+            judgements=tuple(_judgements(name, result, turn)),
         )
-        for one, turn in zip(found, turns, strict=True)
-        if one is not None
+        for result, turn in zip(of_metric, turns, strict=True)
+        if result is not None
     ]
     aligned = tuple(per_turn) if len(per_turn) == len(turns) else ()
     # Where there are turns, what google-adk says of them all only points to them.
@@ -162,18 +164,18 @@ def _rubric_scores(metric: Json) -> Iterator[Json]:
 
 
 def _judgements(name: str, metric: Json, turn: Json) -> Iterator[Judgement]:
-    """What was found of each rubric in a turn, with its text where the file has it."""
+    """The judgement of each rubric in a turn, with the rubric's text where the file has it."""
     scores = list(_rubric_scores(metric))
     texts = dict(_rubric_texts(metric, turn)) if scores else {}
-    for one in scores:
-        rubric_id = str(_get(one, "rubric_id") or "")
-        score = _number(_get(one, "score"))
+    for rubric_score in scores:
+        rubric_id = str(_get(rubric_score, "rubric_id") or "")
+        score = _number(_get(rubric_score, "score"))
         is_sentence, is_whole = info_of(name).judged_item == "sentence", rubric_id == EXPLANATION
         yield Judgement(
             id="" if is_sentence or is_whole else rubric_id,
             subject=rubric_id if is_sentence else texts.get(rubric_id, ""),
             score=_number(_get(metric, "score")) if is_whole and score is None else score,
-            rationale=str(_get(one, "rationale") or ""),
+            rationale=str(_get(rubric_score, "rationale") or ""),
         )
 
 
@@ -190,9 +192,9 @@ def _invocation(data: Any) -> Invocation | None:
     if not isinstance(data, dict):
         return None
     try:
-        kept = {key: value for key, value in data.items() if key not in _LEFT_OUT}
+        fields = {key: value for key, value in data.items() if key not in _LEFT_OUT}
         # As JSON, in which bytes are base64.
-        return Invocation.model_validate_json(json.dumps(kept))
+        return Invocation.model_validate_json(json.dumps(fields))
     except ValidationError:
         return None
 

@@ -51,8 +51,8 @@ def adk_results(agent_dir: Path) -> list[Path]:
     beside others, as google-adk runs folders."""
     if agent_file(agent_dir):
         return []
-    found = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
-    files = [file for file in found if file.is_file()]
+    paths = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
+    files = [file for file in paths if file.is_file()]
     return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
 
 

@@ -1,4 +1,4 @@
-"""What a run will take, by what the last run of each of its cases took. No model is asked for it."""
+"""Estimates a run from the last run of each of its cases, without a model call."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _MOST_LOGS = 50
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a run of a case took on average, replayed calls as if they were asked; None is unknown."""
+class CaseAverages:
+    """The averages of a run of a case, with replayed calls counted as calls; None is unknown."""
 
     calls: float | None
     tokens: float | None
     usd: float | None
     seconds: float | None
-    models: Mapping[str, Asked] = field(default_factory=dict)
+    models: Mapping[str, ModelRequests] = field(default_factory=dict)
     """By the model's name."""
 
 
-class Asked(NamedTuple):
-    """What a model was asked in a run of a case, on average."""
+class ModelRequests(NamedTuple):
+    """The average requests to a model in a run of a case."""
 
     calls: float
     tokens: float
@@ -45,17 +45,17 @@ class AtLimit:
     """The time that a limit of models takes by itself."""
 
     limit: str
-    """As on the command line."""
+    """The limit as the command line has it."""
     seconds: float
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run will take if no call is replayed; None is unknown."""
+    """The cost of a run if no call is replayed; None is unknown."""
 
     cases: int
     runs: int
-    """Of all cases together."""
+    """Repeats of all cases together."""
     unknown_cases: int
     """Cases that were never run: they count as the median of the others."""
     parallel: int
@@ -81,51 +81,55 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
     Reads the last run of each case. Raises OSError.
     """
     runs: dict[CaseId, int] = {}
-    for one in plan.sets:
-        for case in one.case_ids:
-            known = plan.known.get(case, {})
-            rule = plan.repeat_rule(one, case)
-            runs[case] = 0 if rule.is_over(known) else rule.most - len(known)
-    taken = _last_taken(store, runs, plan)
-    seconds = _sum(runs, taken, lambda one: one.seconds)
+    for plan_of_set in plan.sets:
+        for case in plan_of_set.case_ids:
+            finished = plan.known.get(case, {})
+            rule = plan.repeat_rule(plan_of_set, case)
+            runs[case] = 0 if rule.is_over(finished) else rule.most - len(finished)
+    averages = _last_averages(store, runs, plan)
+    seconds = _sum(runs, averages, lambda plan_of_set: plan_of_set.seconds)
     if seconds is not None:
-        longest = max((one.seconds for one in taken.values() if one.seconds), default=0.0)
+        longest = max(
+            (plan_of_set.seconds for plan_of_set in averages.values() if plan_of_set.seconds), default=0.0
+        )
         own = sum(runs.values()) * _OWN_SECONDS
         seconds = max(seconds / (plan.settings.parallel * machines), longest, own)
-    slowest = max((_at(limit, runs, taken) for limit in plan.settings.limits), key=_seconds, default=None)
+    slowest = max((_at(limit, runs, averages) for limit in plan.settings.limits), key=_seconds, default=None)
     if slowest is not None and seconds is not None:
         seconds = max(seconds, slowest.seconds)
     return Estimate(
         cases=len(runs),
         runs=sum(runs.values()),
-        unknown_cases=sum(case not in taken for case in runs),
+        unknown_cases=sum(case not in averages for case in runs),
         parallel=plan.settings.parallel * machines,
         machines=machines,
-        calls=_sum(runs, taken, lambda one: one.calls),
-        tokens=_sum(runs, taken, lambda one: one.tokens),
-        usd=_sum(runs, taken, lambda one: one.usd),
+        calls=_sum(runs, averages, lambda plan_of_set: plan_of_set.calls),
+        tokens=_sum(runs, averages, lambda plan_of_set: plan_of_set.tokens),
+        usd=_sum(runs, averages, lambda plan_of_set: plan_of_set.usd),
         seconds=seconds,
         at_limit=slowest if slowest is not None and slowest.seconds else None,
         at_most=plan.settings.confidence is not None,
     )
 
 
-def _seconds(one: AtLimit) -> float:
-    return one.seconds
+def _seconds(at_limit: AtLimit) -> float:
+    return at_limit.seconds
 
 
-def _at(limit: Limit, runs: Mapping[CaseId, int], taken: Mapping[CaseId, Taken]) -> AtLimit:
+def _at(limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, CaseAverages]) -> AtLimit:
     """A minute's worth of calls and tokens may be spent at once; cases that were never run count as the
     others do."""
-    known = sum(number for case, number in runs.items() if case in taken)
-    share = sum(runs.values()) / known if known else 0.0
-    asked = [
-        (asked.calls * runs[case], asked.tokens * runs[case])
-        for case, one in taken.items()
-        for model, asked in one.models.items()
+    measured = sum(number for case, number in runs.items() if case in averages)
+    share = sum(runs.values()) / measured if measured else 0.0
+    amounts = [
+        (amounts.calls * runs[case], amounts.tokens * runs[case])
+        for case, average in averages.items()
+        for model, amounts in average.models.items()
         if limit.matches(model)
     ]
-    calls, tokens = (fsum(figures) * share for figures in zip(*asked, strict=True)) if asked else (0.0, 0.0)
+    calls, tokens = (
+        (fsum(figures) * share for figures in zip(*amounts, strict=True)) if amounts else (0.0, 0.0)
+    )
     minutes = [
         figure / most - 1 for figure, most in ((calls, limit.rpm), (tokens, limit.tpm)) if most is not None
     ]
@@ -133,39 +137,43 @@ def _at(limit: Limit, runs: Mapping[CaseId, int], taken: Mapping[CaseId, Taken])
 
 
 def _sum(
-    runs: Mapping[CaseId, int], taken: Mapping[CaseId, Taken], figure: Callable[[Taken], float | None]
+    runs: Mapping[CaseId, int],
+    averages: Mapping[CaseId, CaseAverages],
+    figure: Callable[[CaseAverages], float | None],
 ) -> float | None:
-    """Of all runs; None where it is not known of a case that was run, or of none."""
-    known = {case: figure(one) for case, one in taken.items()}
-    values = [value for value in known.values() if value is not None]
-    if not values or len(values) < len(known):
+    """A figure for all runs together; None where it is unknown for a case that was run, or for all."""
+    figures = {case: figure(average) for case, average in averages.items()}
+    values = [value for value in figures.values() if value is not None]
+    if not values or len(values) < len(figures):
         return None
     usual = median(values)
-    return sum((known.get(case) or 0.0 if case in known else usual) * number for case, number in runs.items())
+    return sum(
+        (figures.get(case) or 0.0 if case in figures else usual) * number for case, number in runs.items()
+    )
 
 
-def _last_taken(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) -> dict[CaseId, Taken]:
-    """Of each case that was run with the agent and variant of the plan; what is damaged is passed over."""
+def _last_averages(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) -> dict[CaseId, CaseAverages]:
+    """The averages of each case that was run with the agent and variant of the plan, without damaged logs."""
     kind = RunKind.of(plan.agent)
-    found: dict[CaseId, Taken] = {}
+    averages: dict[CaseId, CaseAverages] = {}
     for path in list(reversed(store.files()))[:_MOST_LOGS]:
-        if len(found) == len(cases):
+        if len(averages) == len(cases):
             break
         try:
             if RunFile(path).header.kind._replace(adk_verdicts=False) != kind:
                 continue
             run = open_run(path)
-            for case in cases.keys() & run.summary.results.keys() - found.keys():
-                found[case] = _taken(run, case)
+            for case in cases.keys() & run.summary.results.keys() - averages.keys():
+                averages[case] = _averages_in(run, case)
         except ValueError:
             continue
-    return found
+    return averages
 
 
-def _taken(run: KeptRun, case: CaseId) -> Taken:
+def _averages_in(run: KeptRun, case: CaseId) -> CaseAverages:
     summary, spent = run.summary.cases[case], run.case(case).spent
     if spent is None or spent.unseen:
-        return Taken(None, None, None, summary.seconds)
+        return CaseAverages(None, None, None, summary.seconds)
     times = summary.runs
     calls = spent.calls + spent.replayed
     cost = spent.cost
@@ -174,25 +182,25 @@ def _taken(run: KeptRun, case: CaseId) -> Taken:
     tokens = None if spent.unmetered else _total((spent.tokens.total, spent.saved_tokens.total))
     if not calls:
         usd, tokens = 0.0, 0.0
-    return Taken(
+    return CaseAverages(
         calls / times,
         None if tokens is None else tokens / times,
         None if usd is None else usd / times,
         summary.seconds,
-        _asked(spent, times),
+        _requests_of(spent, times),
     )
 
 
-def _asked(spent: Spending, times: int) -> dict[str, Asked]:
-    found: dict[str, Asked] = {}
-    for one in spent.models:
-        before = found.get(one.model, Asked(0.0, 0.0))
-        tokens = (one.tokens + one.saved_tokens).total or 0
-        calls = before.calls + (one.calls + one.replayed) / times
-        found[one.model] = Asked(calls, before.tokens + tokens / times)
-    return found
+def _requests_of(spent: Spending, times: int) -> dict[str, ModelRequests]:
+    requests: dict[str, ModelRequests] = {}
+    for spending in spent.models:
+        before = requests.get(spending.model, ModelRequests(0.0, 0.0))
+        tokens = (spending.tokens + spending.saved_tokens).total or 0
+        calls = before.calls + (spending.calls + spending.replayed) / times
+        requests[spending.model] = ModelRequests(calls, before.tokens + tokens / times)
+    return requests
 
 
 def _total(parts: Sequence[float | None]) -> float | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if known else None
+    numbers = [part for part in parts if part is not None]
+    return sum(numbers) if numbers else None

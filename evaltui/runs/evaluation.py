@@ -154,7 +154,7 @@ def plan_for(
 def evaluate_sync(
     agent: Any, eval_sets: EvalSetsGiven = None, config: ConfigGiven = None, **options: Any
 ) -> RunResult:
-    """As `evaluate`, where no event loop runs; `options` are its other arguments.
+    """Does what `evaluate` does where no event loop runs; `options` are its other arguments.
 
     Raises RuntimeError where one runs.
     """
@@ -163,13 +163,13 @@ def evaluate_sync(
 
 @dataclass(frozen=True)
 class CaseResponses:
-    """What an agent did in a case, without a verdict."""
+    """The responses of an agent in a case, without a verdict."""
 
     eval_case: EvalCase
     responses: list[list[Invocation]]
     """The turns of each repeat, as far as it came."""
     errors: list[ErrorInfo | None]
-    """Of each repeat what ended it, None where it came to its end."""
+    """The error of each repeat; None where it came to its end."""
     eval_set_id: str = ""
 
     def __repr__(self) -> str:
@@ -195,21 +195,23 @@ async def generate_responses(
     on_update = options.pop("on_update", None)
     plan = plan_for(agent, eval_sets, config, runs=repeat_num, **options)
     unscored = tuple(
-        replace(one, config_in_use=replace(one.config_in_use, config=_without_criteria(one.config)))
-        for one in plan.sets
+        replace(
+            eval_set, config_in_use=replace(eval_set.config_in_use, config=_without_criteria(eval_set.config))
+        )
+        for eval_set in plan.sets
     )
     result = await run_planned(agent, replace(plan, sets=unscored), on_update)
     if result.stopped:
         raise RuntimeError(result.stopped)
-    cases = [case for one in plan.sets for case in one.cases]
+    cases = [case for eval_set in plan.sets for case in eval_set.cases]
     return [
         CaseResponses(
             case,
-            [list(one.actual) for one in found.repeats],
-            [one.error or _refusal(one) for one in found.repeats],
-            found.eval_set_id,
+            [list(eval_set.actual) for eval_set in case_result.repeats],
+            [eval_set.error or _refusal(eval_set) for eval_set in case_result.repeats],
+            case_result.eval_set_id,
         )
-        for case, found in zip(cases, result.cases, strict=True)
+        for case, case_result in zip(cases, result.cases, strict=True)
     ]
 
 
@@ -220,7 +222,7 @@ def _without_criteria(config: EvalConfig) -> EvalConfig:
 
 def _refusal(repeat: RepeatResult) -> ErrorInfo | None:
     """Why a case was not run at all; None where it was."""
-    reasons = (one.reason for one in repeat.metrics if one.status is Status.NOT_EVALUATED)
+    reasons = (metric.reason for metric in repeat.metrics if metric.status is Status.NOT_EVALUATED)
     errors = (ErrorInfo("NotRun", reason, kind=ErrorKind.CONFIG) for reason in reasons)
     return None if repeat.actual else next(errors, None)
 
@@ -247,20 +249,20 @@ async def run_planned(
     files = await asyncio.to_thread(logged_files, plan)
     log = None if results_dir is None else _begin_log(plan, results_dir, files)
 
-    def tell(update: Update) -> None:
+    def publish(update: Update) -> None:
         if log is not None:
             log.write(update)
         if on_update is not None:
             on_update(update)
 
     try:
-        result = await _result(agent, plan, tell)
+        result = await _result(agent, plan, publish)
         if log is not None:
             # One that was stopped can be resumed as one that was interrupted.
             log.end(None if result.stopped else result.status)
         header = RunHeader(files=files) if log is None else log.header
         for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, header))):
-            tell(Noted(note))
+            publish(Noted(note))
             _warn(note)
     finally:
         if log is not None:

@@ -68,7 +68,7 @@ def logged_files(plan: RunPlan, also: Iterable[str] = ()) -> dict[str, str]:
 def notes_on_changes(plan: RunPlan, header: RunHeader) -> Iterator[str]:
     """Sentences that name the files that changed since a run read them; those of the agent are in its
     header."""
-    read = {path: before for one in plan.sets for path, before in one.files.items()}
+    read = {path: before for eval_set in plan.sets for path, before in eval_set.files.items()}
     changed = [path for path, before in read.items() if fingerprint_of(path) != before]
     if changed:
         names = some_of([case_path(plan.agent_dir, path) for path in changed])
@@ -118,7 +118,7 @@ class LoggedRun:
         secrets = secrets_of(plan.agent_dir)
         header = replace(
             header,
-            sets=tuple(_set(plan, one, secrets) for one in plan.sets),
+            sets=tuple(_set(plan, eval_set, secrets) for eval_set in plan.sets),
             agent_dir=str(agent.folder),
             agent_name=agent.name,
             module=agent.module,
@@ -227,10 +227,12 @@ class LoggedRun:
 
 
 def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:
-    """What its host has changed for the variant: `variant pro: root_agent.model a → b`."""
+    """The changes that a host made for the variant: `variant pro: root_agent.model a → b`."""
     done = [
-        f"{one['what']} {one['old']} → {one['new']}" if one["old"] else f"{one['what']} {one['new']}"
-        for one in info.get("changes", ())
+        f"{change['what']} {change['old']} → {change['new']}"
+        if change["old"]
+        else f"{change['what']} {change['new']}"
+        for change in info.get("changes", ())
     ]
     if agent.variant is None:
         return
@@ -240,44 +242,51 @@ def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[s
 
 
 def _texts(plan: RunPlan) -> Iterator[tuple[CaseId, str]]:
-    for one in plan.sets:
-        cases = one.cases.stored if isinstance(one.cases, StoredCases) else map(StoredCase.of, one.cases)
-        yield from ((CaseId(one.case_path, case.eval_id), case.text) for case in cases)
+    for eval_set in plan.sets:
+        cases = (
+            eval_set.cases.stored
+            if isinstance(eval_set.cases, StoredCases)
+            else map(StoredCase.of, eval_set.cases)
+        )
+        yield from ((CaseId(eval_set.case_path, case.eval_id), case.text) for case in cases)
 
 
-def _set(plan: RunPlan, one: SetPlan, secrets: Secrets) -> SelectedSet:
-    eval_ids, path, config = one.eval_ids, one.case_path, one.config_in_use
+def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
+    eval_ids, path, config = eval_set.eval_ids, eval_set.case_path, eval_set.config_in_use
     defaulted = tuple(DEFAULT_CRITERIA) if config.defaulted else ()
     more = {eval_id: runs for eval_id in eval_ids if (runs := plan.more.get(CaseId(path, eval_id)))}
     return SelectedSet(
         path,
-        one.eval_set_id,
+        eval_set.eval_set_id,
         eval_ids,
-        one.config.scoring(),
-        one.whole,
-        one.places,
-        one.tags,
+        eval_set.config.scoring(),
+        eval_set.whole,
+        eval_set.places,
+        eval_set.tags,
         None if plan.held is None else _conversations(plan.held, path, eval_ids),
         more,
-        one.fingerprint,
-        None if one.path is None else str(one.path),
+        eval_set.fingerprint,
+        None if eval_set.path is None else str(eval_set.path),
         None if config.path is None else str(config.path),
         # Those of a set that is in no file are given with it.
-        None if one.path is None or config.is_given else defaulted,
+        None if eval_set.path is None or config.is_given else defaulted,
         None if config.passed_over is None else str(config.passed_over),
-        tuple(fingerprint(secrets.in_json(case.text, dumped)) for case in one.others),
+        tuple(fingerprint(secrets.in_json(case.text, dumped)) for case in eval_set.others),
     )
 
 
 def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    found = {eval_id: held.get(CaseId(path, eval_id), ()) for eval_id in eval_ids}
-    return {eval_id: tuple(one.id for one in some) for eval_id, some in found.items() if some}
+    by_case = {eval_id: held.get(CaseId(path, eval_id), ()) for eval_id in eval_ids}
+    return {
+        eval_id: tuple(conversation.id for conversation in some) for eval_id, some in by_case.items() if some
+    }
 
 
 @dataclass(frozen=True)
 class LogGrew:
-    """How far the file of the run is, before the update that follows; None where no more can be written. Told
-    only where a case begins and ends.
+    """The file of the run before the update that follows; None where it cannot be written any more.
+
+    It is published only where a case begins and ends.
 
     `result` is the number of the case that has the last result in the file, None before there is one.
     """
@@ -288,7 +297,7 @@ class LogGrew:
 
 @dataclass(frozen=True)
 class Selected:
-    """What the run is made of is known, and it begins."""
+    """The cases of the run are selected, and it starts."""
 
     run: SelectedRun
 
@@ -354,8 +363,12 @@ async def run(
 
 
 def _prints_of_recordings(plan: RunPlan, recordings: RecordingsOfSets) -> dict[str, str]:
-    files = {one.case_path: plan.recordings_path(one) for one in plan.sets if one.path in recordings}
-    return {path: known for path, file in files.items() if file and (known := fingerprint_of(file))}
+    files = {
+        eval_set.case_path: plan.recordings_path(eval_set)
+        for eval_set in plan.sets
+        if eval_set.path in recordings
+    }
+    return {path: digest for path, file in files.items() if file and (digest := fingerprint_of(file))}
 
 
 class _Execution:
@@ -372,7 +385,9 @@ class _Execution:
         # Fingerprints before the run, by the paths of the sets.
         self._recordings: Mapping[str, str] = {}
         secrets = secrets_of(selected.plan.agent_dir)
-        self._adk_results = {one.case_path: AdkResult(one, secrets) for one in selected.plan.sets}
+        self._adk_results = {
+            eval_set.case_path: AdkResult(eval_set, secrets) for eval_set in selected.plan.sets
+        }
         resumes = selected.request.resumes
         if resumes is not None and not resumes.of_other_variant:
             done = len(list(resumes.carried()))
@@ -434,7 +449,7 @@ class _Execution:
         return ExecutedRun(started, log.seconds, status, log.path, file, self._stopped, problem)
 
     async def _finish(self, log: LoggedRun) -> None:
-        """What is to be done once all cases are over."""
+        """Adds notes and writes ADK's result files once all cases are over."""
         for note in await asyncio.to_thread(lambda: list(notes_on_changes(self._selected.plan, log.header))):
             self._note(note)
         if log.path is not None:

@@ -60,7 +60,7 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
 
 
 def _errors(result: RepeatResult) -> dict[str, Json]:
-    """What ended the conversation, by the turn in which it did."""
+    """The error that ended the conversation, by its turn."""
     error = result.error
     if error is None or error.turn is None:
         return {}
@@ -68,23 +68,23 @@ def _errors(result: RepeatResult) -> dict[str, Json]:
 
 
 def _results(result: RepeatResult, turn: int, turns: int) -> list[Json]:
-    """What metrics say of a turn; those of the conversation as a whole at its last turn."""
-    found: list[Json] = []
+    """The results of the metrics in a turn; results of the whole conversation stand at its last turn."""
+    results: list[Json] = []
     for metric in result.metrics:
         scored = metric.per_invocation
         if scored and turn < len(scored):
-            one = scored[turn]
-            found.append(_result(metric.name, one.score, one.status, one.reason))
+            scored_turn = scored[turn]
+            results.append(_result(metric.name, scored_turn.score, scored_turn.status, scored_turn.reason))
         elif not scored and turn == turns - 1:
-            found.append(_result(metric.name, metric.score, metric.status, metric.reason))
-    return found
+            results.append(_result(metric.name, metric.score, metric.status, metric.reason))
+    return results
 
 
 def _result(name: str, score: float | None, status: Status, reason: str) -> Json:
-    said = {
+    fields = {
         "gen_ai.evaluation.name": name,
         "gen_ai.evaluation.score.value": None if score is None else float(score),
         "gen_ai.evaluation.score.label": _LABELS.get(status, status.value.lower()),
         "gen_ai.evaluation.explanation": reason or None,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}

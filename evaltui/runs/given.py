@@ -1,4 +1,4 @@
-"""What Python code hands over to be run, models of google-adk included, as what a plan needs."""
+"""Turns the arguments of Python callers, models of google-adk included, into a plan."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def config_given(config: ConfigGiven) -> EvalConfig | None:
         # A criterion may be of any class; only as data it is what a config file says.
         model, problems = validate_config(_data(config, "a config"))
     if model is None:
-        raise EvalSetError([one for one in problems if one.severity is Severity.ERROR])
+        raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
     return model
 
 
@@ -106,7 +106,7 @@ _PLACE = Kind("a path", "", lambda value: isinstance(value, str | Path))
 _NAME = Kind("a text", "", _is_text)
 _FLAG = Kind("True or False", "", lambda value: isinstance(value, bool))
 # Arguments of `evaluate` that a command line would have checked.
-_KINDS = {one.attribute: one.kind for one in SETTINGS.values()} | {
+_KINDS = {setting.attribute: setting.kind for setting in SETTINGS.values()} | {
     "runs": COUNT,
     "pass_if": Kind("all, majority or a pass rate, e.g. 0.6", "", _is_pass_rule),
     "adk_verdicts": _FLAG,
@@ -143,7 +143,7 @@ def confidence_given(level: float | None, max_runs: int | None) -> Confidence | 
 
 def set_plans(
     agent: AgentAddress,
-    given: EvalSetsGiven,
+    eval_sets: EvalSetsGiven,
     config: EvalConfig | None,
     initial_session: InitialSession,
     choice: ConfigChoice,
@@ -155,7 +155,7 @@ def set_plans(
     EvalSetError for a set or a config with errors, SelectionError where there is none, ValueError for two
     sets of one id, TypeError for what is no set.
     """
-    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    several = eval_sets if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str) else [eval_sets]
     plans: dict[str, SetPlan] = {}
 
     def add(data: Any) -> None:
@@ -166,18 +166,18 @@ def set_plans(
         plans[plan.case_path] = plan
 
     loose: list[Any] = []
-    for one in several:
-        if one is None or isinstance(one, str | Path):
-            for path, eval_ids in _files(agent, one):
+    for source in several:
+        if source is None or isinstance(source, str | Path):
+            for path, eval_ids in _files(agent, source):
                 before = plans.get(case_path(agent.folder, path))
                 if before is not None and eval_ids is not None:
                     eval_ids = None if before.whole else [*before.eval_ids, *eval_ids]
                 plan = _plan_of_file(agent.folder, path, eval_ids, config, initial_session, choice)
                 plans[plan.case_path] = plan
-        elif _is_case(one):
-            loose.append(_data(one, "an eval case"))
+        elif _is_case(source):
+            loose.append(_data(source, "an eval case"))
         else:
-            add(_data(one, "an eval set"))
+            add(_data(source, "an eval set"))
     if loose:
         add({"eval_set_id": _LOOSE_CASES, "eval_cases": loose})
     return tuple(plans.values())
@@ -188,35 +188,37 @@ def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPl
 
     Raises ValueError for what is no list of tags, SelectionError where no case has one, or none is left.
     """
-    for name, given in (("tags", tags), ("not_tags", not_tags)):
-        if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
-            raise ValueError(f"{name}: {given!r} is not a list of tags")
+    for name, value in (("tags", tags), ("not_tags", not_tags)):
+        if isinstance(value, str) or not all(isinstance(tag, str) for tag in value):
+            raise ValueError(f"{name}: {value!r} is not a list of tags")
     choice = TagChoice(tuple(tags), tuple(not_tags))
     if not choice:
         return plan
-    found, known = [], set[str]()
-    for one in plan.sets:
-        of_cases = one.tags
-        known |= {tag for of_case in of_cases.values() for tag in of_case}
-        if kept := [eval_id for eval_id in one.eval_ids if choice.keeps(of_cases.get(eval_id, ()))]:
-            found.append(one.only(kept))
-    if (unknown := choice.unknown(known)) is not None:
-        raise SelectionError(f"{'tags' if unknown in tags else 'not_tags'}: {no_tag(unknown, known)}")
-    if not found:
+    sets, all_tags = [], set[str]()
+    for eval_set in plan.sets:
+        of_cases = eval_set.tags
+        all_tags |= {tag for of_case in of_cases.values() for tag in of_case}
+        if chosen := [eval_id for eval_id in eval_set.eval_ids if choice.keeps(of_cases.get(eval_id, ()))]:
+            sets.append(eval_set.only(chosen))
+    if (unknown := choice.unknown(all_tags)) is not None:
+        raise SelectionError(f"{'tags' if unknown in tags else 'not_tags'}: {no_tag(unknown, all_tags)}")
+    if not sets:
         raise SelectionError("tags: no case is left to run")
-    return replace(plan, sets=tuple(found))
+    return replace(plan, sets=tuple(sets))
 
 
-def _files(agent: AgentAddress, given: str | Path | None) -> Iterator[tuple[Path, Sequence[str] | None]]:
+def _files(agent: AgentAddress, selector: str | Path | None) -> Iterator[tuple[Path, Sequence[str] | None]]:
     """The files of sets, each with the ids of its cases that are given, None for all."""
-    if given is not None and Path(given).is_file():
-        yield Path(given), None
+    if selector is not None and Path(selector).is_file():
+        yield Path(selector), None
         return
-    if isinstance(given, Path) and not given.exists():
-        raise SelectionError(f"{given}: no such file or folder")
+    if isinstance(selector, Path) and not selector.exists():
+        raise SelectionError(f"{selector}: no such file or folder")
     # Also the id of a set, as on the command line.
-    for one, eval_ids in select(open_workspace(agent.folder), [] if given is None else [str(given)]):
-        yield one.path, eval_ids
+    for eval_set, eval_ids in select(
+        open_workspace(agent.folder), [] if selector is None else [str(selector)]
+    ):
+        yield eval_set.path, eval_ids
 
 
 def _plan_of_file(
@@ -227,8 +229,8 @@ def _plan_of_file(
     initial_session: InitialSession,
     choice: ConfigChoice,
 ) -> SetPlan:
-    found = find_config(path, choice=choice) if config is None else ConfigInUse(None, config, is_given=True)
-    plan = read_set(agent_dir, path, found, initial_session)
+    in_use = find_config(path, choice=choice) if config is None else ConfigInUse(None, config, is_given=True)
+    plan = read_set(agent_dir, path, in_use, initial_session)
     return plan if eval_ids is None else replace(plan.only(eval_ids), whole=False)
 
 
@@ -238,12 +240,12 @@ def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
     assert eval_set is not None
     config = config or EvalConfig.default()
     cases = list_at(data, (key := spelt("eval_cases", data),))
-    found = [
+    problems = [
         replace(problem, path=(key, number, *problem.path))
         for number, case in dicts(cases)
         for problem in rubric_problems(case, config)
     ]
-    _refuse(found, data)
+    _refuse(problems, data)
     eval_set_id = eval_set.eval_set_id
     return SetPlan(eval_set_id, eval_set_id, tuple(eval_set.eval_cases), ConfigInUse(None, config))
 
@@ -251,22 +253,22 @@ def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
 def _refuse(problems: Sequence[Problem], data: Any) -> None:
     """Raises EvalSetError for the errors among the problems of a set that is given as data."""
     named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
-    if errors := [replace(one, file=named) for one in problems if one.severity is Severity.ERROR]:
+    if errors := [replace(problem, file=named) for problem in problems if problem.severity is Severity.ERROR]:
         raise EvalSetError(errors)
 
 
-def _is_case(given: Any) -> bool:
+def _is_case(value: Any) -> bool:
     """Whether it is an eval case, in which evaltui's, google-adk's and JSON data are alike."""
-    if isinstance(given, Mapping):
-        return bool(given.keys() & {"eval_id", "evalId"})
-    return hasattr(given, "eval_id")
+    if isinstance(value, Mapping):
+        return bool(value.keys() & {"eval_id", "evalId"})
+    return hasattr(value, "eval_id")
 
 
-def _data(given: Any, what: str) -> Any:
+def _data(value: Any, what: str) -> Any:
     """A model of evaltui or of google-adk, or JSON data, as JSON data."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if not hasattr(given, "model_dump"):
-        kind = type(given).__name__
+    if isinstance(value, Mapping):
+        return dict(value)
+    if not hasattr(value, "model_dump"):
+        kind = type(value).__name__
         raise TypeError(f"{what} is a path, a dict, or a model of evaltui or google-adk, not of type {kind}")
-    return given.model_dump(mode="json", exclude_none=True, serialize_as_any=True)
+    return value.model_dump(mode="json", exclude_none=True, serialize_as_any=True)

@@ -54,25 +54,25 @@ def find_run(store: RunStore, ref: str) -> Path:
             raise SelectionError(f"no runs of {store.title} yet")
         return last
     agent_dir, names = store.agent_dir, store.names()
-    known = {run_id(path): path for path in [*adk_results(agent_dir), *store.files()]}
-    wanted = names.get(ref, ref)
-    if wanted in known:
-        return known[wanted]
-    found = _numbered(store, ref) or [one for one in known if ref and one.startswith(ref)]
-    if len(found) > 1:
-        first, second, *_ = found
-        raise SelectionError(f"{ref!r} matches {counted(len(found), 'run')}: {first}, {second}, …")
-    if not found and Path(ref).is_file():
+    paths = {run_id(path): path for path in [*adk_results(agent_dir), *store.files()]}
+    named = names.get(ref, ref)
+    if named in paths:
+        return paths[named]
+    matches = _numbered(store, ref) or [candidate for candidate in paths if ref and candidate.startswith(ref)]
+    if len(matches) > 1:
+        first, second, *_ = matches
+        raise SelectionError(f"{ref!r} matches {counted(len(matches), 'run')}: {first}, {second}, …")
+    if not matches and Path(ref).is_file():
         raise SelectionError(
             f"{ref} is no run: the file of a run ends in {SUFFIX}, "
             f"a result file of google-adk in {ADK_SUFFIX}"
         )
-    if not found:
+    if not matches:
         raise SelectionError(
-            f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *known]) or '.'} "
+            f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *paths]) or '.'} "
             f"`evaltui runs {agent_dir}` lists the runs; `last` is the newest"
         )
-    return known[found[0]]
+    return paths[matches[0]]
 
 
 def _numbered(store: RunStore, ref: str) -> list[str]:
@@ -109,7 +109,7 @@ def name_run(store: RunStore, ref: str, name: str) -> str:
     Raises SelectionError for a run that there is not and for a name that would not be found, OSError.
     """
     path = find_run(store, ref)
-    ids = {run_id(one) for one in [*adk_results(store.agent_dir), *store.files()]}
+    ids = {run_id(path) for path in [*adk_results(store.agent_dir), *store.files()]}
     if name in ("", "last") or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
         raise SelectionError(f"{name!r} is not a valid run name")
     store.name(run_id(path), name)
@@ -135,7 +135,7 @@ class KeptRun:
     case: Callable[[CaseId], CaseResult]
     """The whole result of a selected case, with what the agent did. Raises KeyError for another case."""
     events: Callable[[CaseId], dict[int, list[Event]]]
-    """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
+    """The events of a case by repeat; none in a run of google-adk, which stores no events."""
     file: RunFile | None = None
     """The run's file; None for a run of google-adk."""
 
@@ -190,8 +190,8 @@ def summary_of(file: RunFile) -> RunSummary:
     header = file.header
     return RunSummary(
         file.id,
-        selected_cases(header.selected(), {one.id: one.summary for one in file.cases}),
-        frozenset(one.path for one in header.sets if one.whole),
+        selected_cases(header.selected(), {case.id: case.summary for case in file.cases}),
+        frozenset(case.path for case in header.sets if case.whole),
         circumstances_of(header, file.agent),
         matrix=header.matrix,
         variant=header.variant,
@@ -228,7 +228,7 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
         files=header.files,
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),
-        configs={one.path: form for one in header.sets if (form := one.scored_by) is not None},
+        configs={eval_set.path: form for eval_set in header.sets if (form := eval_set.scored_by) is not None},
         adk_verdicts=header.settings.adk_verdicts,
         options=options_of_run(
             header.agent_name,
@@ -284,7 +284,7 @@ class CasePoint:
 
 @dataclass(frozen=True)
 class CaseHistory:
-    """What came of a case in the last runs that had it, the oldest one first."""
+    """The results of a case in the last runs that had it, the oldest one first."""
 
     case: CaseId
     points: tuple[CasePoint, ...]
@@ -297,8 +297,8 @@ class CaseHistory:
 
     @property
     def changed_since(self) -> tuple[str, ...]:
-        """What is different between the newest run and the one in which it last passed; nothing where that is
-        the same one, or it never passed."""
+        """The differences between the newest run and the one in which it last passed; none where these are
+        the same run, or it never passed."""
         passed = self.last_passed
         return what_changed(passed.run, self.points[-1].run, self.case) if passed else ()
 

@@ -46,7 +46,7 @@ class Listener:
         self._request = request
         self.counts = counts
         self.url = url
-        """What exporters have as their endpoint."""
+        """The endpoint for exporters."""
 
     async def sessions(self) -> AsyncIterator[ScoredSession]:
         """Every session when it is complete, and again when there is more of it; never ends."""
@@ -56,7 +56,7 @@ class Listener:
             await asyncio.sleep(_EVERY)
 
     async def last_sessions(self) -> AsyncIterator[ScoredSession]:
-        """Those whose first span has ended, however short ago: nothing more is waited for."""
+        """The sessions whose first span has ended, without waiting for later spans."""
         async for session in self._complete(ending=True):
             yield session
 

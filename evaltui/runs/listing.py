@@ -37,7 +37,7 @@ class RunRow:
     number: int | None = None
     """Counts the runs of the agent, from 1; None for a result file of google-adk."""
     names: tuple[str, ...] = ()
-    """What the user calls it."""
+    """The names that the user gave it."""
     ending: RunEnding = "over"
     status: Status | None = None
     """None where it did not come to its end."""
@@ -74,8 +74,8 @@ class RunRow:
 
     def is_whole(self, paths: Iterable[str]) -> bool:
         """Whether it ran to its end with all cases of its sets, those of these paths among them."""
-        has_all = {*paths} <= {one.path for one in self.sets}
-        return self.ending == "over" and has_all and all(one.whole for one in self.sets)
+        has_all = {*paths} <= {eval_set.path for eval_set in self.sets}
+        return self.ending == "over" and has_all and all(eval_set.whole for eval_set in self.sets)
 
     @property
     def is_of_adk(self) -> bool:
@@ -103,20 +103,23 @@ def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
         else:
             file = RunFile(path)
             results = [result_of(file, case) for case in file.failing(most)]
-        return tuple(FailedCase(one.eval_id, one.status, summary(one)) for one in results)
+        return tuple(FailedCase(case.eval_id, case.status, summary(case)) for case in results)
     return ()
 
 
 def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
-    """What is different in two runs besides what the agent did, in short: its files, `model`, `config`."""
-    found = different_files(before.files, after.files) if before.files and after.files else ()
+    """The differences of two runs besides the agent's answers, in short: its files, `model`, `config`."""
+    changes = different_files(before.files, after.files) if before.files and after.files else ()
     if before.model and after.model and before.model != after.model:
-        found = (*found, "model")
-    then, now = ({one.path: one for one in row.sets if one.config is not None} for row in (before, after))
+        changes = (*changes, "model")
+    then, now = (
+        {eval_set.path: eval_set for eval_set in row.sets if eval_set.config is not None}
+        for row in (before, after)
+    )
     both = ((then[path], now[path]) for path in then.keys() & now.keys())
     if any(mine.config != theirs.config and mine.scored_by != theirs.scored_by for mine, theirs in both):
-        found = (*found, "config")
-    return found
+        changes = (*changes, "config")
+    return changes
 
 
 def run_title(number: int | None, started: datetime, name: str = "", kind: RunKind = ROOT_AGENT) -> str:
@@ -203,7 +206,7 @@ def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
         ending,
         ended.status if ended else None,
         totals,
-        sum(len(one.eval_ids) for one in header.sets),
+        sum(len(eval_set.eval_ids) for eval_set in header.sets),
         header.sets,
         ended.seconds if ended else None,
         str(file.agent.get("model") or ""),

@@ -43,7 +43,7 @@ class StoredMatrix:
 
     @property
     def unchanged(self) -> VariantLog | None:
-        """That of the agent as it is."""
+        """The run of the agent as it is."""
         return next((log for log in self.logs if log.header.variant and not log.header.variant.changes), None)
 
     @property
@@ -75,13 +75,13 @@ def stored_matrices(store: RunStore, agent: RunKind | None = None) -> list[Store
 
     A log that cannot be read is passed over.
     """
-    found: dict[str, dict[str, list[VariantLog]]] = {}
+    variants: dict[str, dict[str, list[VariantLog]]] = {}
     for path in store.files():
         log = _variant_log(path)
         if log is not None and agent in (None, log.header.kind.agent._replace(variant="")):
-            found.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
-    matrices = [_stored(key, tuple(map(_last, logs.values()))) for key, logs in found.items()]
-    return sorted(matrices, key=lambda one: one.started, reverse=True)
+            variants.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
+    matrices = [_stored(key, tuple(map(_last, logs.values()))) for key, logs in variants.items()]
+    return sorted(matrices, key=lambda matrix: matrix.started, reverse=True)
 
 
 def _stored(matrix: str, logs: tuple[VariantLog, ...]) -> StoredMatrix:
@@ -113,14 +113,14 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
         latest = last_run(store)
         newest = _variant_log(latest) if latest else None
         ref = newest.header.matrix if newest else ""
-    known = {one.id: one for one in stored_matrices(store)} if ref else {}
-    if ref in known or ref in store.names() or any(run_id(path).startswith(ref) for path in store.files()):
-        return known.get(ref)
-    found = [one for key, one in known.items() if key.startswith(ref)]
-    if len(found) > 1:
-        first, second, *_ = (one.id for one in found)
-        raise SelectionError(f"{ref!r} matches {len(found)} matrices: {first}, {second}, …")
-    return found[0] if found else None
+    by_id = {matrix.id: matrix for matrix in stored_matrices(store)} if ref else {}
+    if ref in by_id or ref in store.names() or any(run_id(path).startswith(ref) for path in store.files()):
+        return by_id.get(ref)
+    matches = [matrix for key, matrix in by_id.items() if key.startswith(ref)]
+    if len(matches) > 1:
+        first, second, *_ = (matrix.id for matrix in matches)
+        raise SelectionError(f"{ref!r} matches {len(matches)} matrices: {first}, {second}, …")
+    return matches[0] if matches else None
 
 
 def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "") -> tuple[Path, ...]:
@@ -133,7 +133,7 @@ def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "")
         if log is None:
             return (path,)
         if log.header.matrix != besides:
-            return next(one.paths for one in stored_matrices(store) if one.id == log.header.matrix)
+            return next(matrix.paths for matrix in stored_matrices(store) if matrix.id == log.header.matrix)
     return ()
 
 
@@ -152,9 +152,9 @@ def recorded_seconds(store: RunStore) -> dict[CaseId, float]:
     seconds: dict[CaseId, float] = {}
     for path in newest_runs(store):
         with suppress(OSError, ValueError):
-            for one in RunFile(path).cases:
-                if one.summary.seconds is not None:
-                    seconds[one.id] = one.summary.seconds
+            for case in RunFile(path).cases:
+                if case.summary.seconds is not None:
+                    seconds[case.id] = case.summary.seconds
     return seconds
 
 

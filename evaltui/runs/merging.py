@@ -74,7 +74,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
 def _read(logs: Sequence[Path]) -> list[RunFile]:
     """The one that was started first comes first, in whatever order they are given."""
     runs: list[RunFile] = []
-    for path in dict.fromkeys(one.resolve() for one in logs):
+    for path in dict.fromkeys(log.resolve() for log in logs):
         if path.name.endswith(ADK_SUFFIX):
             raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")
         run = RunFile(path)
@@ -140,7 +140,7 @@ class _Merge:
     @cached_property
     def _last(self) -> dict[str, RunFile]:
         """The run of each set that was started last, by the path of the set."""
-        return {one.path: run for run in self._runs for one in run.header.sets}
+        return {eval_set.path: run for run in self._runs for eval_set in run.header.sets}
 
     @cached_property
     def _unselected(self) -> dict[str, set[str]]:
@@ -208,8 +208,8 @@ class _Merge:
         seconds_of_runs = [run.ending.seconds if run.ending else None for run in self._runs]
         for note in self._notes(duplicates):
             into.add_note(note)
-        known = [one for one in seconds_of_runs if one is not None]
-        seconds = max(known) if len(known) == len(seconds_of_runs) else None
+        durations = [duration for duration in seconds_of_runs if duration is not None]
+        seconds = max(durations) if len(durations) == len(seconds_of_runs) else None
         is_complete = len(finished) == len(cases)
         into.close(Ending(worst_status(finished.values()), seconds) if is_complete else None)
         return MergedRun(into.path, seconds)
@@ -240,21 +240,21 @@ class _Merge:
         count = len({path for check in checks for path in check.paths})
         for key, alike in (pair for group in groups.values() for pair in group.items()):
             of_checks = {path for check in alike for path in check.paths}
-            sets = [one for one in self.sets if one.path in of_checks]
+            sets = [eval_set for eval_set in self.sets if eval_set.path in of_checks]
             # Runs may have cases in common.
-            cases = min(sum(check.cases for check in alike), sum(len(one.eval_ids) for one in sets))
+            cases = min(sum(check.cases for check in alike), sum(len(eval_set.eval_ids) for eval_set in sets))
             yield replace(
                 key,
-                sets=tuple(one.eval_set_id for one in sets),
-                paths=tuple(one.path for one in sets),
+                sets=tuple(eval_set.eval_set_id for eval_set in sets),
+                paths=tuple(eval_set.path for eval_set in sets),
                 cases=cases,
                 without=tuple(dict.fromkeys(case for check in alike for case in check.without)),
                 in_all=len(sets) == count,
             )
 
     def _changed_data(self) -> tuple[str, ...]:
-        """What was not the same at the start of every run and does not refuse a merge: data and `.env` of the
-        agent, the text of sets, recordings, versions."""
+        """The differences at the start of the runs that do not refuse a merge: data and `.env` of the agent,
+        the text of sets, recordings, versions."""
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
         traces: dict[str, str] = {}
@@ -271,8 +271,8 @@ class _Merge:
         agents = [run.agent for run in self._runs if run.agent]
         for word, versions in (
             ("evaltui", [header.evaltui for header in headers]),
-            ("Python", [said.get("python") for said in agents]),
-            ("framework", [f"{said.get('framework')} {said.get('version')}" for said in agents]),
+            ("Python", [info.get("python") for info in agents]),
+            ("framework", [f"{info.get('framework')} {info.get('version')}" for info in agents]),
         ):
             if len(different := list(dict.fromkeys(map(str, versions)))) > 1:
                 names.add(f"{word} {' and '.join(different)}")
@@ -281,27 +281,29 @@ class _Merge:
     @cached_property
     def _cases(self) -> dict[CaseId, _Case]:
         header = self._runs[0].header
-        found: dict[CaseId, _Case] = {}
-        for one in self.sets:
-            repeats = EvalConfig.model_validate(one.config or {"criteria": {}}).evaltui.repeats
+        cases: dict[CaseId, _Case] = {}
+        for eval_set in self.sets:
+            repeats = EvalConfig.model_validate(eval_set.config or {"criteria": {}}).evaltui.repeats
             pass_if = header.settings.pass_if or repeats.pass_if
-            found |= {
-                CaseId(one.path, eval_id): _Case(one, header.repeat_rule(one, eval_id, repeats), pass_if)
-                for eval_id in one.eval_ids
+            cases |= {
+                CaseId(eval_set.path, eval_id): _Case(
+                    eval_set, header.repeat_rule(eval_set, eval_id, repeats), pass_if
+                )
+                for eval_id in eval_set.eval_ids
             }
-        return found
+        return cases
 
     def _winners(self) -> tuple[dict[Repeat, int], int]:
-        """Of each run of a case the log that counts, and how many are in other logs as well."""
+        """The number of the log that counts for each repeat, and how many repeats other logs have, too."""
         cases = self._cases
         winners: dict[Repeat, int] = {}
         of_logs: list[set[Repeat]] = []
         for number, run in enumerate(self._runs):
             mine = {
-                (one.case, one.repeat)
-                for one in run.repeats
-                if one.repeat < cases[one.case].rule.most
-                and _same_conversations(cases[one.case].set, run, one.case)
+                (stored.case, stored.repeat)
+                for stored in run.repeats
+                if stored.repeat < cases[stored.case].rule.most
+                and _same_conversations(cases[stored.case].set, run, stored.case)
             }
             of_logs.append(mine)
             winners |= dict.fromkeys(mine, number)
@@ -310,11 +312,11 @@ class _Merge:
         return winners, sum(map(len, of_logs)) - len(winners)
 
     def _of_one_log(self, of_logs: Sequence[Collection[Repeat]]) -> dict[Repeat, int]:
-        """Of each case the log that brought it to its end, else the one that came furthest: a test of two
-        sequences that are mixed would be wrong more often than it says."""
+        """Takes all repeats of a case from the log that finished it, else from the one with the most repeats:
+        a test over a mix of two sequences would be wrong more often than it says."""
         ranks: dict[CaseId, tuple[bool, int, int]] = {}
         for number, (run, repeats) in enumerate(zip(self._runs, of_logs, strict=True)):
-            ended = {one.id for one in run.cases}
+            ended = {case.id for case in run.cases}
             for case, count in Counter(case for case, _ in repeats).items():
                 rank = (True, 0, number) if case in ended else (False, count, number)
                 ranks[case] = max(ranks.get(case, rank), rank)
@@ -335,35 +337,37 @@ def _expects(run: RunFile, case: CaseId) -> str:
 
 
 def _merged_files(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What differs in the runs has a fingerprint that no file has: some of the results are of another one."""
-    changed = {name for one in files for name in different_files(files[0], one)}
-    return {name: "" if name in changed else text for one in files for name, text in one.items()}
+    """The fingerprints of the files; "" for one that differs between the runs, so that it equals no file."""
+    changed = {name for prints in files for name in different_files(files[0], prints)}
+    return {name: "" if name in changed else text for prints in files for name, text in prints.items()}
 
 
 def _has_set(header: RunHeader, path: str) -> bool:
-    return any(one.path == path for one in header.sets)
+    return any(eval_set.path == path for eval_set in header.sets)
 
 
 def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool:
     """Whether repeats of a case have the numbers in a log that they have in the merged one."""
     if merged.conversations is None:
         return True
-    theirs = next((one.conversations or {} for one in run.header.sets if one.path == case.path), {})
+    theirs = next(
+        (eval_set.conversations or {} for eval_set in run.header.sets if eval_set.path == case.path), {}
+    )
     return theirs.get(case.eval_id, ()) == merged.conversations.get(case.eval_id, ())
 
 
-def _result(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseResult:
-    repeats = [known.repeats[number] for number in sorted(known.repeats)]
+def _result(case: CaseId, merged: _Case, confidence: Confidence | None) -> CaseResult:
+    repeats = [merged.repeats[number] for number in sorted(merged.repeats)]
     path, eval_id = case
-    return case_over_repeats(known.set.eval_set_id, eval_id, repeats, known.pass_if, path, confidence)
+    return case_over_repeats(merged.set.eval_set_id, eval_id, repeats, merged.pass_if, path, confidence)
 
 
 def _merged_sets(runs: Sequence[RunFile]) -> Iterator[SelectedSet]:
     """Every set of the logs with all cases that any of them selected, in the order of the set if known."""
     by_path: dict[str, list[SelectedSet]] = {}
     shards = _merged_shards(runs)
-    for path, one in shards.sets.items() if shards else ():
-        by_path[path] = [SelectedSet(path, one.eval_set_id, one.eval_ids, whole=one.whole)]
+    for path, divided in shards.sets.items() if shards else ():
+        by_path[path] = [SelectedSet(path, divided.eval_set_id, divided.eval_ids, whole=divided.whole)]
     for run in runs:
         for logged in run.header.sets:
             by_path.setdefault(logged.path, []).append(logged)
@@ -371,24 +375,24 @@ def _merged_sets(runs: Sequence[RunFile]) -> Iterator[SelectedSet]:
 
 
 def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
-    eval_ids = tuple(dict.fromkeys(eval_id for one in parts for eval_id in one.eval_ids))
+    eval_ids = tuple(dict.fromkeys(eval_id for part in parts for eval_id in part.eval_ids))
     places = {
         eval_id: place
-        for one in parts
-        for eval_id, place in zip(one.eval_ids, one.places or (), strict=False)
+        for part in parts
+        for eval_id, place in zip(part.eval_ids, part.places or (), strict=False)
     }
     has_places = len(set(places.values())) == len(eval_ids)
     # The newest selection of all of them has their order.
-    complete = next((one for one in reversed(parts) if len(one.eval_ids) == len(eval_ids)), None)
+    complete = next((part for part in reversed(parts) if len(part.eval_ids) == len(eval_ids)), None)
     if complete is not None:
         eval_ids = complete.eval_ids
     elif has_places:
         eval_ids = tuple(sorted(eval_ids, key=places.__getitem__))
     more: dict[str, int] = {}
-    for one in parts:
-        more |= {eval_id: max(runs, more.get(eval_id, runs)) for eval_id, runs in one.more.items()}
-    fingerprints = {one.fingerprint for one in parts if one.eval_ids}
-    scored = next((one for one in parts if one.config is not None), parts[0])
+    for part in parts:
+        more |= {eval_id: max(runs, more.get(eval_id, runs)) for eval_id, runs in part.more.items()}
+    fingerprints = {part.fingerprint for part in parts if part.eval_ids}
+    scored = next((part for part in parts if part.config is not None), parts[0])
     return SelectedSet(
         parts[0].path,
         parts[0].eval_set_id,
@@ -396,7 +400,7 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
         scored.config,
         complete is not None and complete.whole,
         tuple(places[eval_id] for eval_id in eval_ids) if has_places else None,
-        {eval_id: tags for one in parts for eval_id, tags in one.tags.items()},
+        {eval_id: tags for part in parts for eval_id, tags in part.tags.items()},
         _merged_conversations(parts),
         more,
         fingerprints.pop() if len(fingerprints) == 1 else None,
@@ -408,14 +412,14 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
 
 
 def _merged_conversations(parts: Sequence[SelectedSet]) -> Mapping[str, tuple[str, ...]] | None:
-    """Those of a case are as the run that was started last has them."""
-    if all(one.conversations is None for one in parts):
+    """The conversations of each case, as the run that started last has them."""
+    if all(part.conversations is None for part in parts):
         return None
-    return {eval_id: ids for one in parts for eval_id, ids in (one.conversations or {}).items()}
+    return {eval_id: ids for part in parts for eval_id, ids in (part.conversations or {}).items()}
 
 
 def _merged_shards(runs: Sequence[RunFile]) -> ShardsOfRun | None:
-    found = [run.header.shards for run in runs if run.header.shards is not None]
-    if not found:
+    shards = [run.header.shards for run in runs if run.header.shards is not None]
+    if not shards:
         return None
-    return replace(found[0], numbers=tuple(sorted({number for one in found for number in one.numbers})))
+    return replace(shards[0], numbers=tuple(sorted({number for part in shards for number in part.numbers})))

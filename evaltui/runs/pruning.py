@@ -45,9 +45,9 @@ def _header(log: Path) -> RunHeader | None:
 def _last_of_sets(runs: list[_Read]) -> set[Path]:
     last: dict[tuple[RunKind, str], Path] = {}
     for log, header in runs:
-        for one in header.sets if header else ():
-            if header and one.eval_ids:
-                last[header.kind.of_any_deployment, one.path] = log
+        for eval_set in header.sets if header else ():
+            if header and eval_set.eval_ids:
+                last[header.kind.of_any_deployment, eval_set.path] = log
     matrices = {header.matrix for log, header in runs if header and header.matrix and log in last.values()}
     return {*last.values(), *(log for log, header in runs if header and header.matrix in matrices)}
 

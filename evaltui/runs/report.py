@@ -25,11 +25,11 @@ from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_header import SelectedSet
 
 EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
-"""What happened in a case, by repeat from 0; empty where nobody knows."""
+"""Gives the events of a case by repeat, from 0; none where they are unknown."""
 
 
 def no_events(_: CaseId) -> Mapping[int, Sequence[Event]]:
-    """Those of a run that was not stored."""
+    """Gives no events: the run was not stored."""
     return {}
 
 
@@ -37,7 +37,7 @@ ExpectedOfCase = Callable[[CaseId], Sequence[Invocation]]
 
 
 def nothing_expected(_: CaseId) -> Sequence[Invocation]:
-    """That of a run that was not stored."""
+    """Gives no expectation: the run was not stored."""
     return ()
 
 
@@ -86,56 +86,58 @@ class RunReport:
 
     @cached_property
     def summaries(self) -> tuple[CaseSummary, ...]:
-        """Those of the cases, in order."""
+        """The summaries of the cases, in order."""
         return tuple(self.cases.summaries)
 
     @cached_property
     def totals(self) -> Totals:
-        """What the cases add up to."""
+        """The totals of the cases."""
         return totals_of(self.summaries)
 
     @cached_property
     def _spent(self) -> tuple[Spending | None, Mapping[str, Spending | None]]:
-        """What all cases cost, and what those of each file do."""
+        """The cost of all cases, and of the cases of each file."""
         spent, by_path = RunningTotal(), defaultdict[str, RunningTotal](RunningTotal)
         for path, cost in self.cases.costs:
             by_path[path].add(cost)
             spent.add(cost)
-        return spent.value, {path: one.value for path, one in by_path.items()}
+        return spent.value, {path: total.value for path, total in by_path.items()}
 
     @property
     def spent(self) -> Spending | None:
-        """What all cases cost, by model; None where nobody knows."""
+        """The cost of all cases, by model; None where it is unknown."""
         return self._spent[0]
 
     def spent_in(self, eval_set: SelectedSet) -> Spending | None:
-        """As `spent`, of the cases of a set."""
+        """The cost of the cases of a set; None where it is unknown."""
         return self._spent[1].get(eval_set.path)
 
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:
         """How many cases had errors of each kind."""
         may_have = (
-            self.cases[number] for number, one in enumerate(self.summaries) if Status.ERROR in one.outcomes
+            self.cases[number]
+            for number, summary in enumerate(self.summaries)
+            if Status.ERROR in summary.outcomes
         )
         return Counter(kind for case in may_have for kind in case.error_kinds if kind)
 
     @cached_property
     def tags(self) -> Mapping[str, Totals]:
-        """What the cases with each tag add up to, sorted by tag; empty where no case has one."""
-        found: dict[str, list[CaseSummary]] = {}
+        """The totals of the cases with each tag, sorted by tag; empty where no case has a tag."""
+        by_tag: dict[str, list[CaseSummary]] = {}
         tags = {eval_set.path: eval_set.tags for eval_set in self.sets}
         for case in self.summaries:
             for tag in tags[case.id.path].get(case.eval_id, ()):
-                found.setdefault(tag, []).append(case)
-        return {tag: totals_of(found[tag]) for tag in sorted(found)}
+                by_tag.setdefault(tag, []).append(case)
+        return {tag: totals_of(by_tag[tag]) for tag in sorted(by_tag)}
 
     def by_set(self) -> list[tuple[SelectedSet, ReportedCases]]:
         """Each set with its cases."""
-        sets = {one.path: one for one in self.sets}
+        sets = {eval_set.path: eval_set for eval_set in self.sets}
         return [(sets[path], cases) for path, cases in self.cases.by_path(sets).items()]
 
     def name_of(self, eval_set: SelectedSet) -> str:
         """The id of a set, with its file where another set of the run has the same id."""
-        shared = sum(one.eval_set_id == eval_set.eval_set_id for one in self.sets) > 1
+        shared = sum(other.eval_set_id == eval_set.eval_set_id for other in self.sets) > 1
         return f"{eval_set.eval_set_id} ({eval_set.path})" if shared else eval_set.eval_set_id

@@ -47,7 +47,7 @@ class ReportedCases(Sequence[CaseResult]):
 
     @property
     def summaries(self) -> Iterator[CaseSummary]:
-        """Those of the cases, in order, without reading the results."""
+        """The summaries of the cases, in order, without reading the results."""
         for case in self._cases:
             yield case.summary if isinstance(case, CaseInRun) else summarize(case)
 

@@ -59,11 +59,11 @@ def save_results(manager: ResultsManager, plan: RunPlan, result: RunResult, app:
     models: Any = importlib.import_module("google.adk.evaluation.eval_result")
     name = app or app_name(plan.agent_dir)
     secrets = secrets_of(plan.agent_dir)
-    for one in plan.sets:
-        results = AdkResult(one, secrets)
+    for eval_set in plan.sets:
+        results = AdkResult(eval_set, secrets)
         for case in result.cases:
-            if case.id.path == one.case_path:
+            if case.id.path == eval_set.case_path:
                 results.add(case)
         _, text = results.document(name, time.time())
-        kept = models.EvalSetResult.model_validate_json(text)
-        manager.save_eval_set_result(name, one.eval_set_id, kept.eval_case_results)
+        saved = models.EvalSetResult.model_validate_json(text)
+        manager.save_eval_set_result(name, eval_set.eval_set_id, saved.eval_case_results)

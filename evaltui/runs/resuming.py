@@ -62,9 +62,9 @@ class Resumption:
     more: Mapping[CaseId, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others."""
     spent: Amount = field(default_factory=Amount)
-    """What its model calls have spent besides the results in `known`."""
+    """The spending of its model calls besides the results in `known`."""
     known_spent: Amount = field(default_factory=Amount)
-    """What those in `known` have spent."""
+    """The spending of the results in `known`."""
     of_other_variant: bool = False
     """Whether the run was of another variant, and only says which cases are run, and how."""
 
@@ -84,7 +84,7 @@ class Resumption:
 
 
 def begun_with(path: Path, *, of_traces: bool = False) -> RunHeader:
-    """What a run that may go on was begun with: a run of the agent, or one that scored traces.
+    """The header of a run that may be resumed: a run of the agent, or one that scored traces.
 
     Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run.
     """
@@ -110,16 +110,17 @@ def read_resumption(
     of_traces: bool = False,
     more: Mapping[CaseId, int] | None = None,
 ) -> Resumption:
-    """What a run left to do: cases without a result, and errors, of these kinds if there are any; and `more`
-    runs of some of its cases than it was begun with. Sets and configs must be read as they were for it;
-    `of_traces` as `begun_with` takes it.
+    """The cases and repeats that a run left: those without a result, and errors of these `kinds`.
+
+    `more` adds repeats of some of its cases. Sets and configs must be read as they were for the run; for
+    `of_traces` see `begun_with`.
 
     Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
     EvalSetError, OSError, and ValueError for a log that is damaged.
     """
     agent_dir, header = agent.folder, begun_with(path, of_traces=of_traces)
     _refuse_another(agent, path, header, sets, of_traces=of_traces)
-    opened = [_opened(agent_dir, one, sets) for one in header.sets]
+    opened = [_opened(agent_dir, selected, sets) for selected in header.sets]
     if not opened and header.shards is not None:
         raise CompleteError("Nothing to resume: the shard has no case")
     if not opened:
@@ -130,25 +131,25 @@ def read_resumption(
     changed_cases: list[str] = []
     more_of: dict[CaseId, int] = {}
     missing, known_spent = 0, Amount()
-    for began, one in zip(header.sets, opened, strict=True):
-        runs = header.settings.runs or one.config.evaltui.repeats.runs
-        cases = one.only(began.eval_ids).cases
+    for began, plan in zip(header.sets, opened, strict=True):
+        runs = header.settings.runs or plan.config.evaltui.repeats.runs
+        cases = plan.only(began.eval_ids).cases
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
-            case = CaseId(one.case_path, eval_id)
-            rule = header.repeat_rule(began, eval_id, one.config.evaltui.repeats)
+            case = CaseId(plan.case_path, eval_id)
+            rule = header.repeat_rule(began, eval_id, plan.config.evaltui.repeats)
             if more is not None and (header.settings.confidence is None or case in more):
                 least = rule.most if header.settings.confidence is None else 0
                 rule = FixedRuns(max(least, len(finished.get(case, {}))) + more.get(case, 0))
             is_fixed = isinstance(rule, FixedRuns) and not of_traces
             if is_fixed and (header.settings.confidence is not None or rule.most != runs):
                 more_of[case] = rule.most
-            done = {repeat: one for repeat, one in finished.get(case, {}).items() if repeat < rule.most}
+            done = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < rule.most}
             repeats = StoredRepeats(file, case, tuple(done))
             if done:
                 known[case] = repeats
-                if {one.expects for one in done.values()} != {case_fingerprint(cases[number])}:
+                if {result.expects for result in done.values()} != {case_fingerprint(cases[number])}:
                     changed_cases.append(eval_id)
-                known_spent = sum((one.spent for one in done.values()), known_spent)
+                known_spent = sum((result.spent for result in done.values()), known_spent)
             missing += len(rule.due(repeats))
     if changed_cases:
         named = some_of(changed_cases, _MOST_NAMES)
@@ -180,19 +181,19 @@ def _refuse_another(
 
 
 def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:
-    """What another variant of the matrix of a run has to do: the same cases, all of them.
+    """The selection for another variant of the matrix of a run: the same cases, all of them.
 
     Raises ResumeError where sets or configs are not what they were, EvalSetError, OSError, and ValueError for
     a log that is damaged.
     """
     header = begun_with(path)
-    opened = [_opened(agent.folder, one, sets) for one in header.sets]
+    opened = [_opened(agent.folder, selected_set, sets) for selected_set in header.sets]
     return Resumption(path, header, _selected(header, opened), {}, of_other_variant=True)
 
 
 def _selected(header: RunHeader, opened: Sequence[SetPlan]) -> dict[Path, tuple[str, ...]]:
     """The cases of a run, by their files."""
-    files = (one.path for one in opened)
+    files = (plan.path for plan in opened)
     return {file: began.eval_ids for began, file in zip(header.sets, files, strict=True) if file}
 
 
@@ -201,26 +202,28 @@ def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
     path = sets.find(began.path, name)
     if path is None:
         raise ResumeError(f"{began.path} was deleted", differs=True)
-    found = sets.open(path)
-    if found.eval_set_id != name:
+    plan = sets.open(path)
+    if plan.eval_set_id != name:
         raise ResumeError(f"{began.path} no longer has the set {name}", differs=True)
-    here = {*found.eval_ids}
+    here = {*plan.eval_ids}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
         raise ResumeError(f"{name} no longer has {some_of(gone, _MOST_NAMES)}", differs=True)
     # As the log has it.
-    now = normal_config(secrets_of(agent_dir).masked(found.config.scoring()))
+    now = normal_config(secrets_of(agent_dir).masked(plan.config.scoring()))
     if changes := list(config_changes(began.scored_by, now)):
         raise ResumeError(f"the scoring of {name} changed: {'; '.join(changes)}", differs=True)
-    return found
+    return plan
 
 
 def spent_in(log: Path) -> Amount:
-    """What the model calls of a run have spent, as far as its log says.
+    """The spending of the model calls of a run, as far as its log says.
 
     Raises OSError, and ValueError for a log that is damaged.
     """
     file = RunFile(log)
-    return sum((Amount.of(file.result(one.data).spent) for one in file.repeats), file.spent_without_result)
+    return sum(
+        (Amount.of(file.result(stored.data).spent) for stored in file.repeats), file.spent_without_result
+    )
 
 
 def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:

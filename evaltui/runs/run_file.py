@@ -87,7 +87,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class MetricTotal:
-    """What a metric says of several cases."""
+    """The totals of a metric over several cases."""
 
     cases: int = 0
     """Cases that it passes or fails, or should."""
@@ -95,7 +95,7 @@ class MetricTotal:
     scored: int = 0
     """How many have a score."""
     sum: float = 0.0
-    """Of the scores."""
+    """The sum of the scores."""
 
     def __add__(self, other: MetricTotal) -> MetricTotal:
         return MetricTotal(
@@ -247,7 +247,7 @@ class RunFile:
 
     @property
     def totals(self) -> Totals:
-        """As `totals_of` its cases, without how each execution came out: the lists of runs need no more."""
+        """The totals of its cases, without those of executions, which lists of runs do not show."""
         done = "FROM cases WHERE status IS NOT NULL"
         counts = Counter(dict(self._rows(f"SELECT status, count(*) {done} GROUP BY status")))
         flaky, tokens, all_tokens, usd, saved, unpriced, unseen, with_cost = self._row(
@@ -266,7 +266,7 @@ class RunFile:
 
     @property
     def spent_without_result(self) -> Amount:
-        """What model calls have spent that no result counts."""
+        """The spending of model calls that no result counts."""
         return Amount(*self._row("SELECT total(usd), total(tokens) FROM spending"))
 
     # Cases
@@ -414,7 +414,7 @@ class RunFile:
         row = self._json(secrets.in_json(text, json.dumps))
         ids = {"path": case.id.path, "eval_id": case.id.eval_id, "eval_set_id": case.summary.eval_set_id}
         repeats = self._repeats_of(case.number, secrets)
-        reported: Json = self._read(lambda one: whole_case(one, repeats), {**row, **ids})
+        reported: Json = self._read(lambda values: whole_case(values, repeats), {**row, **ids})
         return reported
 
     def repeat(self, case: CaseId, repeat: int) -> RepeatResult:

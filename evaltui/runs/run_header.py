@@ -49,7 +49,7 @@ class SelectedSet:
     more: Mapping[str, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others, by their ids."""
     fingerprint: str | None = None
-    """Of the text of its file; None where nobody knows."""
+    """The fingerprint of the text of its file; None where it is unknown."""
     file: str | None = None
     """Its file as the run found it; None where nobody knows."""
     config_path: str | None = None
@@ -74,7 +74,7 @@ class RunHeader:
 
     sets: tuple[SelectedSet, ...] = ()
     settings: RunSettings = field(default_factory=RunSettings)
-    """Of a shard, with the limits of all shards together."""
+    """The settings; in a shard, with the limits of all shards together."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     number: int | None = None
     """Number of the run, from 1; None outside of the runs of an agent."""
@@ -88,7 +88,7 @@ class RunHeader:
     module: str = ""
     """The dotted name that the agent was imported by; "" for what its folder holds."""
     url: str = ""
-    """Of an agent behind a network; "" for one that is imported."""
+    """The address of an agent behind a network; "" for one that is imported."""
     in_process: bool = False
     """Whether the agent was an object, run in the process that evaluated it."""
     interpreter: Interpreter | None = None
@@ -101,7 +101,7 @@ class RunHeader:
     read: tuple[str, ...] = ()
     """The files of the project that its processes opened for reading."""
     written: tuple[str, ...] = ()
-    """Those that they opened for writing."""
+    """The files of the project that its processes opened for writing."""
     recordings: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of the recordings before the run, by the paths of their sets."""
     config: str = ""
@@ -169,20 +169,22 @@ class RunHeader:
         agent of."""
         return self.of_traces or self.kind.agent == agent.agent
 
-    def repeat_rule(self, one: SelectedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
+    def repeat_rule(self, eval_set: SelectedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
         """How often a case is run whose config has `repeats`. Raises ValueError where it could never pass."""
-        if one.conversations is not None:
-            return FixedRuns(max(len(one.conversations.get(eval_id, ())), 1))
-        if eval_id in one.more:
-            return FixedRuns(one.more[eval_id])
+        if eval_set.conversations is not None:
+            return FixedRuns(max(len(eval_set.conversations.get(eval_id, ())), 1))
+        if eval_id in eval_set.more:
+            return FixedRuns(eval_set.more[eval_id])
         settings = self.settings
         runs, pass_if = settings.runs or repeats.runs, settings.pass_if or repeats.pass_if
         return repeat_rule(runs, pass_if, settings.confidence)
 
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """The selected cases, each with its set id."""
-        for one in self.sets:
-            yield from ((CaseId(one.path, eval_id), one.eval_set_id) for eval_id in one.eval_ids)
+        for eval_set in self.sets:
+            yield from (
+                (CaseId(eval_set.path, eval_id), eval_set.eval_set_id) for eval_id in eval_set.eval_ids
+            )
 
     def to_json(self) -> Json:
         """Without what has a place of its own in the file of the run, and what is of this machine alone."""

@@ -24,7 +24,7 @@ class RunKind(NamedTuple):
     agent_name: str = ""
     """The sub-agent that was run as the root; "" for the root agent."""
     url: str = ""
-    """Of an agent behind a network; "" for one that is imported."""
+    """The address of an agent behind a network; "" for one that is imported."""
     in_process: bool = False
     variant: str = ""
     """The name of the variant, if it changes something of the agent."""
@@ -58,7 +58,7 @@ class RunKind(NamedTuple):
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """What it is besides the root agent of its folder or file, without the variant."""
+        """The ways in which it differs from the root agent of its folder, without the variant."""
         words = {
             "traces": self.of_traces,
             "in process": self.in_process,

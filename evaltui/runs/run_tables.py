@@ -82,7 +82,7 @@ def with_all_fields(schema: Any) -> Any:
         return [*map(with_all_fields, schema)]
     if not isinstance(schema, dict):
         return schema
-    fields = {key: with_all_fields(one) for key, one in schema.items()}
+    fields = {key: with_all_fields(part) for key, part in schema.items()}
     if fields.pop("serialization_exclude", False) and "default" in schema["schema"]:
         fields["serialization_exclude_if"] = partial(eq, schema["schema"]["default"])
     return fields
@@ -92,7 +92,7 @@ IDS = {"path", "eval_id", "eval_set_id"}
 """Keys of a case that have columns of their own."""
 SUMMARY = Row(CaseSummary, round_trip=True, exclude_defaults=True, exclude=IDS)
 REPEAT = Row(RepeatResult, by_alias=True)
-"""As in reports, with what these leave out."""
+"""The JSON of reports, and the fields that reports leave out."""
 _CASE = TypeAdapter(CaseResult)
 _SEVERITY = {status.value: rank for rank, status in enumerate(WORST_FIRST)}
 
@@ -104,13 +104,13 @@ def case_json(case: CaseResult, leave_out: AbstractSet[str] = frozenset()) -> Js
 
 
 def case_row(case: CaseResult) -> Json:
-    """What `whole_case` needs of a case besides its repeats."""
+    """The fields of a case that `whole_case` needs besides its repeats."""
     return case_json(case, {*IDS, "error", "metrics", "repeats", "turns", "state"})
 
 
 def whole_case(row: Json, repeats: Sequence[Json]) -> Json:
     """A case as reports have it, of its row and of those of its repeats."""
-    deciding = min(repeats, key=lambda one: _SEVERITY[one["status"]])
+    deciding = min(repeats, key=lambda repeat: _SEVERITY[repeat["status"]])
     case = {
         **row,
         "error": deciding["error"],
@@ -134,8 +134,9 @@ def unreported(kind: Any) -> Json:
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         places = {
-            one.metadata.get("alias", one.name): "exclude" in one.metadata or unreported(hints[one.name])
-            for one in fields(kind)
+            field.metadata.get("alias", field.name): "exclude" in field.metadata
+            or unreported(hints[field.name])
+            for field in fields(kind)
         }
         return {name: place for name, place in places.items() if place}
     places = {name: place for part in get_args(kind) for name, place in unreported(part).items()}

@@ -65,13 +65,13 @@ def begin_run(
     Raises OSError where neither folder can be written.
     """
 
-    def begin(folder: Path) -> RunWriter:
+    def create(folder: Path) -> RunWriter:
         return _begin_run(store, folder, header, cases, or_in_memory=or_in_memory)
 
     try:
-        return begin(store.make())
+        return create(store.make())
     except OSError as error:
-        writer = begin(store.make_folder_of_user())
+        writer = create(store.make_folder_of_user())
         writer.elsewhere = f"Run stored in {writer.path.parent}: {error}"
         return writer
 
@@ -184,8 +184,8 @@ class RunWriter:
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 (moment, header.number, *versions, stopped, self._header(header)),
             )
-            for one in header.sets:
-                self._add_set(one)
+            for eval_set in header.sets:
+                self._add_set(eval_set)
             self._db.executemany(_EVAL_CASE, self._eval_cases(cases))
             self._db.execute("COMMIT")
         self._uncommitted.clear()
@@ -213,20 +213,20 @@ class RunWriter:
             # The write lock tells others that the run goes on.
             self._db.execute("BEGIN IMMEDIATE")
 
-    def _add_set(self, one: SelectedSet) -> None:
-        config = None if one.config is None else dumped(self._masked(one.config))
-        defaulted = None if one.defaulted is None else dumped(one.defaulted)
-        paths = [None if path is None else stored(path) for path in (one.file, one.config_path)]
-        not_used = None if one.not_used is None else stored(one.not_used)
-        unselected = dumped(one.unselected) if one.unselected else None
+    def _add_set(self, eval_set: SelectedSet) -> None:
+        config = None if eval_set.config is None else dumped(self._masked(eval_set.config))
+        defaulted = None if eval_set.defaulted is None else dumped(eval_set.defaulted)
+        paths = [None if path is None else stored(path) for path in (eval_set.file, eval_set.config_path)]
+        not_used = None if eval_set.not_used is None else stored(eval_set.not_used)
+        unselected = dumped(eval_set.unselected) if eval_set.unselected else None
         self._execute(
             "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                stored(one.path),
-                stored(one.eval_set_id),
-                one.whole,
-                one.fingerprint,
-                one.conversations is not None,
+                stored(eval_set.path),
+                stored(eval_set.eval_set_id),
+                eval_set.whole,
+                eval_set.fingerprint,
+                eval_set.conversations is not None,
                 config,
                 *paths,
                 defaulted,
@@ -234,16 +234,16 @@ class RunWriter:
                 unselected,
             ),
         )
-        places = one.places or (None,) * len(one.eval_ids)
-        for eval_id, place in zip(one.eval_ids, places, strict=True):
-            tags, ids = one.tags.get(eval_id), (one.conversations or {}).get(eval_id)
+        places = eval_set.places or (None,) * len(eval_set.eval_ids)
+        for eval_id, place in zip(eval_set.eval_ids, places, strict=True):
+            tags, ids = eval_set.tags.get(eval_id), (eval_set.conversations or {}).get(eval_id)
             self._add_case(
-                CaseId(one.path, eval_id),
-                one.eval_set_id,
+                CaseId(eval_set.path, eval_id),
+                eval_set.eval_set_id,
                 place,
                 dumped(tags) if tags else None,
                 dumped(ids) if ids else None,
-                one.more.get(eval_id),
+                eval_set.more.get(eval_id),
             )
 
     def _add_case(self, case: CaseId, eval_set_id: str, *columns: object) -> int:
@@ -302,7 +302,10 @@ class RunWriter:
         )
         self._execute(
             "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
-            *((*key, one["name"], one["score"], one["threshold"], one["status"]) for one in data["metrics"]),
+            *(
+                (*key, metric["name"], metric["score"], metric["threshold"], metric["status"])
+                for metric in data["metrics"]
+            ),
         )
 
     def add_case(self, summary: CaseSummary, result: CaseResult) -> int:

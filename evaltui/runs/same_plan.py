@@ -13,14 +13,14 @@ from evaltui.text.values import show_value
 
 
 def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
-    """What is different, in words; nothing for logs that may be merged."""
+    """The differences in words; none for logs that may be merged."""
     if first.of_traces is not other.of_traces:
         yield "only one of them is of traces"
     options = _options(first), _options(other)
     for word in options[0]:
         before, now = (values[word] for values in options)
         if before != now:
-            yield f"{word} {_given(before)} → {_given(now)}"
+            yield f"{word} {_in_words(before)} → {_in_words(now)}"
     # Data an agent may change itself while it works.
     yield from (f"{name} changed" for name in different_files(first.files, other.files) if is_source(name))
     if first.shards and other.shards:
@@ -30,14 +30,16 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
     if first.settings.record == "replay":
         changed = changed_files(first.recordings, other.recordings)
         yield from (f"recordings of {path} changed" for path in changed if _has_both(path, first, other))
-    sets = {one.path: one for one in other.sets}
-    for one in first.sets:
-        same = sets.get(one.path)
+    sets = {eval_set.path: eval_set for eval_set in other.sets}
+    for eval_set in first.sets:
+        same = sets.get(eval_set.path)
         if same is None:
             continue
-        if same.eval_set_id != one.eval_set_id:
-            yield f"{one.path} has the set id {one.eval_set_id} → {same.eval_set_id}"
-        yield from (f"{one.path}: {change}" for change in config_changes(one.scored_by, same.scored_by))
+        if same.eval_set_id != eval_set.eval_set_id:
+            yield f"{eval_set.path} has the set id {eval_set.eval_set_id} → {same.eval_set_id}"
+        yield from (
+            f"{eval_set.path}: {change}" for change in config_changes(eval_set.scored_by, same.scored_by)
+        )
     yield from _divided_otherwise(first.shards, other.shards)
 
 
@@ -63,10 +65,10 @@ def _options(header: RunHeader) -> dict[str, object]:
 
 def _has_both(path: str, first: RunHeader, other: RunHeader) -> bool:
     """Whether both runs have cases of a set."""
-    return all(any(one.path == path for one in header.sets) for header in (first, other))
+    return all(any(eval_set.path == path for eval_set in header.sets) for header in (first, other))
 
 
-def _given(value: object) -> str:
+def _in_words(value: object) -> str:
     return "not given" if value is None else show_value(value)
 
 

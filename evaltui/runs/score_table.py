@@ -16,7 +16,7 @@ from evaltui.core.thresholds import Limit
 from evaltui.runs.run_file import RunFile, reading
 
 _RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}
-_FAILED, _FLAKY, _PASSED = (_RANKS[one] for one in (Status.FAILED, Status.FLAKY, Status.PASSED))
+_FAILED, _FLAKY, _PASSED = (_RANKS[status] for status in (Status.FAILED, Status.FLAKY, Status.PASSED))
 _NOT_EVALUATED = _RANKS[Status.NOT_EVALUATED]
 # `scores.rank` is that of a status, NULL where it has no part in the verdict. `cases` has the results that
 # tell how a case comes out by the saved and by the edited config, and the one whose scores are shown.
@@ -141,7 +141,7 @@ class Side(NamedTuple):
     column: str
     """`saved` or `edited`."""
     limits: Mapping[str, Limit | None]
-    """Those of the metrics that the config asks for."""
+    """The thresholds of the metrics that the config has."""
     pass_if: PassIf
     """Its policy; a run may have had another one."""
 
@@ -156,10 +156,10 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """What a threshold makes of the scores of a metric."""
+    """The effect of a threshold on the scores of a metric."""
 
     mean: float | None = None
-    """Of all scores; None where there are none."""
+    """The mean of all scores; None where there are none."""
     scored: int = 0
     """How many cases have a score."""
     passing: int = 0
@@ -217,11 +217,11 @@ class ScoreTable:
                         (
                             id,
                             number,
-                            one.name,
-                            one.score,
-                            None if one.is_passed_over else _RANKS.get(one.status),
+                            status.name,
+                            status.score,
+                            None if status.is_passed_over else _RANKS.get(status.status),
                         )
-                        for one in repeat.metrics
+                        for status in repeat.metrics
                     ],
                 )
             if result.decision is not None:
@@ -243,7 +243,7 @@ class ScoreTable:
     # Questions
 
     def trial(self, tried: TrialOf) -> Trial:
-        """What a threshold makes of the scores that are shown."""
+        """The effect of a threshold on the scores that are shown."""
         values = tried._asdict()
         sign, worst, order = (">=", "min", "ASC") if not tried.lower_is_better else ("<=", "max", "DESC")
         scores, mean = self._scores(values, tried.interval, sign)

@@ -37,14 +37,14 @@ class TracesToScore:
     only_paired: bool = False
     """Whether selected cases without a conversation are left out."""
     warnings: tuple[str, ...] = ()
-    """What was passed over when they were read."""
+    """Sentences on records that were skipped when they were read."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """The files that they are from, with the SHA-256 of each: see `trace_files`."""
 
 
 @dataclass(frozen=True)
 class PairedTraces:
-    """What comes of pairing them with all cases of the sets."""
+    """The conversations of traces, paired with the cases of the sets."""
 
     held: HeldConversations
     notes: tuple[str, ...]
@@ -66,53 +66,53 @@ def paired(
     from evaltui.traces.pairing import CaseToPair, pair
 
     cases: dict[CaseId, EvalCase] = {}
-    for one in sets:
-        for number, case in enumerate(one.case_ids):
-            cases[case] = one.cases[number]
-    names = {one.case_path: one.eval_set_id for one in sets}
+    for plan in sets:
+        for number, case in enumerate(plan.case_ids):
+            cases[case] = plan.cases[number]
+    names = {plan.case_path: plan.eval_set_id for plan in sets}
     to_pair = [CaseToPair(case, names[case.path], messages_of(model)) for case, model in cases.items()]
-    found = pair(to_pair, traces.conversations, traces.case_from)
+    pairing = pair(to_pair, traces.conversations, traces.case_from)
     count = len(selected) if shards is None else shards.case_count
-    remark = _pair_the_only_ones(found, traces, selected) if count == 1 else ()
+    remark = _pair_the_only_ones(pairing, traces, selected) if count == 1 else ()
     held = {
-        case: [HeldElsewhere(one.id, partial(_held, cases[case], one)) for one in conversations]
-        for case, conversations in found.pairs.items()
+        case: [HeldElsewhere(plan.id, partial(_held, cases[case], plan)) for plan in conversations]
+        for case, conversations in pairing.pairs.items()
     }
-    return PairedTraces(held, (*remark, *_notes(traces, found, selected)), len(found.unpaired))
+    return PairedTraces(held, (*remark, *_notes(traces, pairing, selected)), len(pairing.unpaired))
 
 
 def _pair_the_only_ones(
-    found: Pairing, traces: TracesToScore, selected: Collection[CaseId]
+    pairing: Pairing, traces: TracesToScore, selected: Collection[CaseId]
 ) -> tuple[str, ...]:
     """One conversation and one case are meant for each other; turns of other messages are not evaluated."""
-    if len(traces.conversations) != 1 or len(selected) != 1 or not found.unpaired:
+    if len(traces.conversations) != 1 or len(selected) != 1 or not pairing.unpaired:
         return ()
-    (alone,), (case,) = found.unpaired, selected
+    (alone,), (case,) = pairing.unpaired, selected
     if alone.conversation.named_case or alone.reason.startswith("several"):
         return ()
-    found.unpaired.clear()
-    found.pairs[case] = [alone.conversation]
+    pairing.unpaired.clear()
+    pairing.pairs[case] = [alone.conversation]
     return (f"paired as the only ones: conversation {visible(alone.conversation.id)}, case {case.eval_id}",)
 
 
 def messages_of(case: EvalCase) -> tuple[str, ...]:
-    """What the user of a case says, by turn; of a simulated user the first message."""
+    """The messages of the user of a case, by turn; only the first one of a simulated user."""
     if case.conversation is None:
         return (case.conversation_scenario.starting_prompt,) if case.conversation_scenario else ()
     return tuple(full_text(turn.user_content) for turn in case.conversation)
 
 
 def _user_contents(case: EvalCase) -> list[Json]:
-    """As `messages_of`, with all that the user gives."""
+    """The contents that the user of a case sends, by turn, attachments included."""
     if case.conversation is None:
         return [{"role": "user", "parts": [{"text": text}]} for text in messages_of(case)]
     return [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation]
 
 
-def _held(case: EvalCase, found: FoundConversation) -> HeldConversation:
+def _held(case: EvalCase, source: FoundConversation) -> HeldConversation:
     from evaltui.traces.pairing import aligned, aligned_events
 
-    conversation = found.read()
+    conversation = source.read()
     events: Sequence[Event] = conversation.events
     places: Sequence[int | None] = range(len(conversation.turns))
     expected = _user_contents(case)
@@ -135,45 +135,45 @@ def with_other_conversations(
     held: HeldConversations, resumes: Resumption, masked: Callable[[list[str]], list[str]]
 ) -> Iterator[str]:
     """The cases of which the earlier run has results of other conversations than they have now."""
-    for one in resumes.header.sets:
-        for eval_id in one.eval_ids:
-            case = CaseId(one.path, eval_id)
+    for eval_set in resumes.header.sets:
+        for eval_id in eval_set.eval_ids:
+            case = CaseId(eval_set.path, eval_id)
             now = masked([conversation.id for conversation in held.get(case, ())])
-            if resumes.known.get(case) and list((one.conversations or {}).get(eval_id, ())) != now:
+            if resumes.known.get(case) and list((eval_set.conversations or {}).get(eval_id, ())) != now:
                 yield eval_id
 
 
 def agent_name(traces: TracesToScore) -> str:
     """The agent that speaks first in most conversations; "" where none is named."""
-    named = Counter(one.agent for one in traces.conversations if one.agent)
+    named = Counter(conversation.agent for conversation in traces.conversations if conversation.agent)
     return named.most_common(1)[0][0] if named else ""
 
 
-def _notes(traces: TracesToScore, found: Pairing, selected: Collection[CaseId]) -> Iterator[str]:
+def _notes(traces: TracesToScore, pairing: Pairing, selected: Collection[CaseId]) -> Iterator[str]:
     yield from traces.warnings
-    elsewhere = sum(len(some) for case, some in found.pairs.items() if case not in selected)
+    elsewhere = sum(len(some) for case, some in pairing.pairs.items() if case not in selected)
     if elsewhere:
         yield f"{counted(elsewhere, 'conversation')} of cases that are not selected: not scored"
     total = len(traces.conversations)
-    if not found.unpaired:
+    if not pairing.unpaired:
         return
-    count = len(found.unpaired)
+    count = len(pairing.unpaired)
     match = plural(count, "matches", "match")
     yield f"{show_number(count)} of {counted(total, 'conversation')} {match} no case:"
-    for one in found.unpaired[:_MOST_NAMED]:
-        yield f"  {_described(one)}"
+    for unpaired in pairing.unpaired[:_MOST_NAMED]:
+        yield f"  {_described(unpaired)}"
     if count > _MOST_NAMED:
         yield f"  {counted(count - _MOST_NAMED, 'conversation')} more"
 
 
-def _described(one: Unpaired) -> str:
-    messages = one.conversation.messages
-    said = visible(cut(messages[0], _LONGEST_MESSAGE)) if messages else ""
-    nearest = f"nearest case: {one.nearest.eval_id}" if one.nearest else "no case is like it"
+def _described(unpaired: Unpaired) -> str:
+    messages = unpaired.conversation.messages
+    message = visible(cut(messages[0], _LONGEST_MESSAGE)) if messages else ""
+    nearest = f"nearest case: {unpaired.nearest.eval_id}" if unpaired.nearest else "no case is like it"
     parts = (
-        visible(cut(one.conversation.id, _LONGEST_MESSAGE)),
-        f'"{said}"' if said else "",
-        one.reason,
+        visible(cut(unpaired.conversation.id, _LONGEST_MESSAGE)),
+        f'"{message}"' if message else "",
+        unpaired.reason,
         nearest,
     )
     return "  ".join(filter(None, parts))

@@ -23,15 +23,15 @@ class SecretPieces:
         self._held: dict[_Stream, list[Happened]] = {}
 
     def add(self, update: Happened) -> Iterator[Happened]:
-        """What can be logged now, in the order of each stream."""
+        """The updates that can be logged now, in the order of each stream."""
         event = update.event
         if (stream := _stream(event)) is None:
             # A message that streamed is whole.
-            yield from self._end([one for one in self._held if _is_ended_by(one, event)])
+            yield from self._end([stream for stream in self._held if _is_ended_by(stream, event)])
             yield update
             return
         held = [*self._held.pop(stream, ()), update]
-        text = "".join(piece for one in held for piece in _texts(one.event))
+        text = "".join(piece for held_update in held for piece in _texts(held_update.event))
         unsettled = self._secrets.open_tail(text)
         held = self._masked(held, unsettled)
         first = len(held)
@@ -57,12 +57,14 @@ class SecretPieces:
     def _masked(self, held: Sequence[Happened], unsettled: int = 0) -> list[Happened]:
         """The updates without the secrets that are cut over several of them; the last `unsettled` characters
         stay."""
-        pieces = [text for one in held for text in _texts(one.event)]
+        pieces = [text for update in held for text in _texts(update.event)]
         masked = self._secrets.in_pieces(pieces, unsettled)
         if len(pieces) < 2 or masked == pieces:
             return list(held)
         new = iter(masked)
-        return [Happened(_with_texts(one.event, [next(new) for _ in _texts(one.event)])) for one in held]
+        return [
+            Happened(_with_texts(update.event, [next(new) for _ in _texts(update.event)])) for update in held
+        ]
 
 
 def _stream(event: Event) -> _Stream | None:

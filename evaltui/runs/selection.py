@@ -1,4 +1,4 @@
-"""What is to be run: which cases of which eval sets, scored by what, and how often."""
+"""Selects what a run runs: which cases of which eval sets, scored by what, and how often."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RunRequest:
 
     agent: AgentAddress
     cases: Mapping[Path, Collection[str] | None] = field(default_factory=dict)
-    """Of each file the ids of the cases that are meant, None for all of them."""
+    """The ids of the selected cases by file; None for all cases of a file."""
     only_failed: bool = False
     """Whether cases that passed in the newest run are left out."""
     skips_invalid: bool = False
@@ -144,17 +144,17 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     opened: list[SetPlan] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
-        found = _opened(request, sets, path, notes)
-        if found is None:
+        whole_set = _opened(request, sets, path, notes)
+        if whole_set is None:
             continue
         # Cases that came later are no part of the run.
-        is_whole = eval_ids is None or found.case_path in whole_before
-        one = found if eval_ids is None else replace(found.only(eval_ids), whole=is_whole)
+        is_whole = eval_ids is None or whole_set.case_path in whole_before
+        selected = whole_set if eval_ids is None else replace(whole_set.only(eval_ids), whole=is_whole)
         if passed:
-            one = one.only([case.eval_id for case in one.case_ids if case not in passed])
-        if one.cases or (eval_ids is None and not request.only_failed):
-            plans.append(one)
-            opened.append(found)
+            selected = selected.only([case.eval_id for case in selected.case_ids if case not in passed])
+        if selected.cases or (eval_ids is None and not request.only_failed):
+            plans.append(selected)
+            opened.append(whole_set)
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
     notes += warnings_of(opened)
@@ -170,9 +170,9 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     shards = request.resumes.header.shards if request.resumes else None
     if request.shard is not None:
         plans, shards = _part(request, request.shard, plans)
-        if not any(one.cases for one in plans):
+        if not any(selected.cases for selected in plans):
             notes.append(f"shard {request.shard} has none of the {counted(shards.case_count, 'case')}")
-    plans = [replace(one, places=_places(sets, one)) for one in plans]
+    plans = [replace(selected, places=_places(sets, selected)) for selected in plans]
     if request.agent.url and request.settings.record != "off":
         # Of the project: nobody has asked for it here.
         notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
@@ -202,24 +202,24 @@ def _paired(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> P
     whole = [sets.open(path) for path in request.cases]
     selected = {case for plan in plans for case in plan.case_ids}
     resumes = request.resumes
-    found = paired(request.traces, whole, selected, resumes.header.shards if resumes else None)
+    pairing = paired(request.traces, whole, selected, resumes.header.shards if resumes else None)
     if resumes is not None:
         secrets = secrets_of(request.agent_dir)
-        if others := list(with_other_conversations(found.held, resumes, secrets.masked)):
+        if others := list(with_other_conversations(pairing.held, resumes, secrets.masked)):
             raise SelectionError(
                 f"{some_of(others, _MOST_NAMES)} of run {resumes.id} had other conversations: the cases of "
                 "its eval sets changed. Score all cases instead"
             )
-    return found
+    return pairing
 
 
-def _only_paired(found: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
+def _only_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
     """The cases that a conversation is for; how many are left out is a note."""
-    mine = [one.only([case.eval_id for case in one.case_ids if case in found.held]) for one in plans]
-    before, after = (sum(len(one.cases) for one in some) for some in (plans, mine))
+    mine = [plan.only([case.eval_id for case in plan.case_ids if case in pairing.held]) for plan in plans]
+    before, after = (sum(len(plan.cases) for plan in some) for some in (plans, mine))
     if before > after:
         notes.append(f"{counted(before - after, 'case')} without a conversation left out")
-    return [one for one in mine if one.cases]
+    return [plan for plan in mine if plan.cases]
 
 
 def _part(request: RunRequest, shard: Shard, plans: Sequence[SetPlan]) -> tuple[list[SetPlan], ShardsOfRun]:
@@ -234,16 +234,16 @@ def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[
     """Shards run side by side; a resumed one is one of as many as it was."""
     if shards is None or shards.count == 1 or len(shards.numbers) > 1 or not plan.settings.limits:
         return plan
-    limits = tuple(one.divided_by(shards.count) for one in plan.settings.limits)
+    limits = tuple(limit.divided_by(shards.count) for limit in plan.settings.limits)
     notes.append(f"1/{shards.count} of the limits for this shard: {'; '.join(map(str, limits))}")
     return replace(plan, settings=replace(plan.settings, limits=limits))
 
 
-def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
-    if one.whole or one.path is None:
+def _places(sets: SetSource, plan: SetPlan) -> tuple[int, ...] | None:
+    if plan.whole or plan.path is None:
         return None
-    numbers = {eval_id: number for number, eval_id in enumerate(sets.open(one.path).eval_ids)}
-    return tuple(numbers[eval_id] for eval_id in one.eval_ids)
+    numbers = {eval_id: number for number, eval_id in enumerate(sets.open(plan.path).eval_ids)}
+    return tuple(numbers[eval_id] for eval_id in plan.eval_ids)
 
 
 def _header(
@@ -294,7 +294,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
 
 
 def _recorded_seconds(store: RunStore, scheduler: str) -> dict[CaseId, float]:
-    """What a scheduler orders the cases by."""
+    """The seconds of each case in the last runs, by which a scheduler orders the cases."""
     if not scheduler:
         return {}
     from evaltui.runs.matrices import recorded_seconds
@@ -304,11 +304,11 @@ def _recorded_seconds(store: RunStore, scheduler: str) -> dict[CaseId, float]:
 
 def _check_confidence(plan: RunPlan) -> None:
     """Raises SelectionError where no case of a set could ever pass."""
-    for one in plan.sets:
+    for eval_set in plan.sets:
         try:
-            repeat_rule(1, plan.pass_if_of(one), plan.settings.confidence)
+            repeat_rule(1, plan.pass_if_of(eval_set), plan.settings.confidence)
         except ValueError as error:
-            raise SelectionError(f"{one.eval_set_id}: {error}") from error
+            raise SelectionError(f"{eval_set.eval_set_id}: {error}") from error
 
 
 def _variables(request: RunRequest) -> dict[str, str]:
@@ -322,9 +322,9 @@ def _variables(request: RunRequest) -> dict[str, str]:
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
-    """Of which sets the earlier run had all cases."""
+    """The sets of which the earlier run had all cases."""
     sets = resumption.header.sets if resumption else ()
-    return frozenset(one.path for one in sets if one.whole)
+    return frozenset(eval_set.path for eval_set in sets if eval_set.whole)
 
 
 def _passed(request: RunRequest) -> frozenset[CaseId]:
@@ -336,7 +336,7 @@ def _passed(request: RunRequest) -> frozenset[CaseId]:
     from evaltui.runs.matrices import newest_runs
 
     store, kind = request.store, request.kind
-    variants = [one.name if one.changes else "" for one in request.variants] or [kind.variant]
+    variants = [item.name if item.changes else "" for item in request.variants] or [kind.variant]
     runs_of_variants = [
         newest_runs(store, kind._replace(variant=variant), besides=request.matrix) for variant in variants
     ]
@@ -347,7 +347,7 @@ def _passed(request: RunRequest) -> frozenset[CaseId]:
         return frozenset()
     try:
         runs = [RunFile(path) for path in last]
-        passed = [{one.id for one in run.cases if one.summary.status is Status.PASSED} for run in runs]
+        passed = [{item.id for item in run.cases if item.summary.status is Status.PASSED} for run in runs]
     except (OSError, ValueError) as error:
         raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
     return frozenset.intersection(*map(frozenset, passed))

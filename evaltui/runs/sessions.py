@@ -40,7 +40,7 @@ class ScoredSession:
 
     id: str
     messages: tuple[str, ...]
-    """What the user said, by turn."""
+    """The user's messages, by turn."""
     turns: int
     conversation: RecordedConversation | None = None
     """All of it; None where none can be made of its spans."""
@@ -49,7 +49,7 @@ class ScoredSession:
     is_paired: bool = False
     """Whether it is of that case, which is else only like it."""
     expected: EvalCase | None = None
-    """That case as it was then; None without a result."""
+    """The case as it was when it was scored; None without a result."""
     config: EvalConfig | None = None
     """The config that it was scored by; None without a result."""
     result: CaseResult | None = None
@@ -61,7 +61,7 @@ class ScoredSession:
     new_patterns: tuple[Pattern, ...] = ()
     """Calls of its turns that no turn of any case has."""
     remarks: tuple[str, ...] = ()
-    """What else is to be known of it, a sentence each."""
+    """Remarks on the session, a sentence each."""
 
     @property
     def status(self) -> Status:
@@ -78,15 +78,15 @@ class ScoredSession:
     @property
     def why(self) -> str:
         """Why it has its verdict, or none, in a line; the first message of the user where that says more."""
-        said = next((f'"{visible(cut(one, _MOST_MESSAGE))}"' for one in self.messages if one), "")
+        message = next((f'"{visible(cut(text, _MOST_MESSAGE))}"' for text in self.messages if text), "")
         if self.result is None:
             turns = counted(self.turns, "turn") if self.turns else ""
-            return "  ".join(filter(None, (turns, said, visible(self.problem))))
+            return "  ".join(filter(None, (turns, message, visible(self.problem))))
         reason = summary(self.result)
         if self.status is not Status.PASSED:
             return reason
         passed = sum(metric.status is Status.PASSED for metric in self.result.metrics)
-        return "  ".join(filter(None, (f"{counted(passed, 'metric')} passed", reason, said)))
+        return "  ".join(filter(None, (f"{counted(passed, 'metric')} passed", reason, message)))
 
 
 def pattern_in_words(pattern: Pattern) -> str:
@@ -116,12 +116,12 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
     if session.conversation is None:
         return ScoredSession(session.id, (), 0, problem=session.problem, remarks=session.warnings)
     conversation = session.conversation
-    known = await asyncio.to_thread(_cases_of, request)
+    cases = await asyncio.to_thread(_cases_of, request)
     in_memory = FoundConversation.in_memory(conversation)
-    pairing = pair(known.to_pair, [in_memory])
+    pairing = pair(cases.to_pair, [in_memory])
     case = next(iter(pairing.pairs), None)
     unpaired = next(iter(pairing.unpaired), None)
-    found = ScoredSession(
+    session_result = ScoredSession(
         session.id,
         tuple(turn.user for turn in conversation.turns),
         len(conversation.turns),
@@ -130,23 +130,26 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         is_paired=case is not None,
         problem=(unpaired.reason or "no case begins like it") if unpaired else "",
         new_patterns=tuple(
-            dict.fromkeys(one for one in patterns_of(conversation) if one not in known.patterns)
+            dict.fromkeys(pattern for pattern in patterns_of(conversation) if pattern not in cases.patterns)
         ),
-        remarks=(*session.warnings, *known.problems, *_remarks(conversation)),
+        remarks=(*session.warnings, *cases.problems, *_remarks(conversation)),
     )
-    if found.case is None or (unpaired and unpaired.reason):
-        return found
-    asked = replace(
+    if session_result.case is None or (unpaired and unpaired.reason):
+        return session_result
+    asking = replace(
         request,
-        cases={known.files[found.case.path]: (found.case.eval_id,)},
+        cases={cases.files[session_result.case.path]: (session_result.case.eval_id,)},
         traces=TracesToScore((in_memory,), ("evaltui listen",)),
         session=session.id,
     )
-    eval_case, config = known.cases[found.case], known.sets.open(known.files[found.case.path]).config
-    return await _scored(replace(found, expected=eval_case, config=config), asked, known.sets)
+    eval_case, config = (
+        cases.cases[session_result.case],
+        cases.sets.open(cases.files[session_result.case.path]).config,
+    )
+    return await _scored(replace(session_result, expected=eval_case, config=config), asking, cases.sets)
 
 
-async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
+async def _scored(session: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
     results: list[CaseResult] = []
     notes: list[str] = []
     cases = 0
@@ -158,22 +161,22 @@ async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> 
                 cases = selected.plan.case_count
             case CaseDone(result):
                 results.append(result)
-            case Noted(text) if found.is_paired:
+            case Noted(text) if session.is_paired:
                 notes.append(text)
 
     before = _cancellations()
     try:
         executed = await run(request, sets, on_update, None)
     except (EvalSetError, SelectionError, ValueError) as error:
-        return replace(found, problem=str(error))
+        return replace(session, problem=str(error))
     if cases and (executed.status is None or _cancellations() > before):
         # A run that is cancelled ends as if nothing had happened. This session will come again.
         if executed.log is not None:
             executed.log.unlink(missing_ok=True)
         raise asyncio.CancelledError
     if not results:
-        return replace(found, problem=found.problem or "not scored")
-    return replace(found, result=results[0], log=executed.log, remarks=(*found.remarks, *notes))
+        return replace(session, problem=session.problem or "not scored")
+    return replace(session, result=results[0], log=executed.log, remarks=(*session.remarks, *notes))
 
 
 def _cancellations() -> int:
@@ -190,13 +193,13 @@ def _cases_of(request: RunRequest) -> _Cases:
     cases: dict[CaseId, EvalCase] = {}
     patterns: set[Pattern] = set()
     problems: list[str] = []
-    for found in open_workspace(request.agent_dir).sets:
+    for eval_set in open_workspace(request.agent_dir).sets:
         try:
-            plan = sets.open(found.path)
+            plan = sets.open(eval_set.path)
         except EvalSetError as error:
-            problems.append(f"{found.path} left out: {error}".splitlines()[0])
+            problems.append(f"{eval_set.path} left out: {error}".splitlines()[0])
             continue
-        files[plan.case_path] = found.path
+        files[plan.case_path] = eval_set.path
         for number, case_id in enumerate(plan.case_ids):
             cases[case_id] = case = plan.cases[number]
             to_pair.append(CaseToPair(case_id, plan.eval_set_id, messages_of(case)))

@@ -69,21 +69,23 @@ def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) 
 def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
     """The problems of sets and their configs that keep nothing from running, as sentences."""
     by_config: dict[Path, list[SetPlan]] = {}
-    for one in sets:
-        if one.config_in_use.path is not None:
-            by_config.setdefault(one.config_in_use.path, []).append(one)
+    for plan in sets:
+        if plan.config_in_use.path is not None:
+            by_config.setdefault(plan.config_in_use.path, []).append(plan)
     # Why ADK's defaults apply is a line on standard error.
-    found = [problem for one in sets for problem in one.problems if problem not in one.config_in_use.problems]
+    problems = [
+        problem for plan in sets for problem in plan.problems if problem not in plan.config_in_use.problems
+    ]
     for config, scored in by_config.items():
         in_use = scored[0].config_in_use
         read = {
-            one.path: (one.eval_set_id, one.cases.stored)
-            for one in scored
-            if one.path is not None and isinstance(one.cases, StoredCases)
+            plan.path: (plan.eval_set_id, plan.cases.stored)
+            for plan in scored
+            if plan.path is not None and isinstance(plan.cases, StoredCases)
         }
-        found += [*in_use.problems, *reference_problems(config, in_use.config.evaltui, read)]
+        problems += [*in_use.problems, *reference_problems(config, in_use.config.evaltui, read)]
     by_file: dict[str | None, list[Problem]] = {}
-    for problem in found:
+    for problem in problems:
         by_file.setdefault(problem.file, []).append(problem)
     return [note for file, problems in by_file.items() for note in _notes(file, problems)]
 

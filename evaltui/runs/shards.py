@@ -30,13 +30,13 @@ class Shard:
 
 @dataclass(frozen=True)
 class DividedSet:
-    """What was selected of an eval set before it was divided."""
+    """The selection of an eval set before it was divided."""
 
     eval_set_id: str
     eval_ids: tuple[str, ...]
     """The cases of all shards, in order."""
     fingerprint: str
-    """Of these cases, with all that they say."""
+    """The fingerprint of the text of these cases."""
     whole: bool = False
     """Whether these are all cases of the set."""
 
@@ -61,7 +61,7 @@ class ShardsOfRun:
     @property
     def case_count(self) -> int:
         """How many cases all shards have together."""
-        return sum(len(one.eval_ids) for one in self.sets.values())
+        return sum(len(divided.eval_ids) for divided in self.sets.values())
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -77,13 +77,13 @@ def divide(
     repeats; which one depends on nothing but what is given here.
     """
     weights = {case: runs or plan.config.evaltui.repeats.runs for plan in plans for case in plan.case_ids}
-    known = {case: seconds[case] for case in weights if case in seconds}
-    shard_of = _by_duration(weights, known, shard.count) if known else _by_hash(weights, shard.count)
+    durations = {case: seconds[case] for case in weights if case in seconds}
+    shard_of = _by_duration(weights, durations, shard.count) if durations else _by_hash(weights, shard.count)
     mine = [
         plan.only([case.eval_id for case in plan.case_ids if shard_of[case] == shard.number])
         for plan in plans
     ]
-    by = fingerprint(repr(sorted(known.items()))) if known else _HASH
+    by = fingerprint(repr(sorted(durations.items()))) if durations else _HASH
     sets = {plan.case_path: _divided(plan) for plan in plans}
     return mine, ShardsOfRun((shard.number,), shard.count, by, sets)
 
@@ -101,12 +101,12 @@ def _by_duration(
     usual = sorted(seconds.values())[len(seconds) // 2]
     took = {case: seconds.get(case, usual) * number for case, number in runs.items()}
     shards = [(0.0, number) for number in range(1, count + 1)]
-    found: dict[CaseId, int] = {}
+    shard_of: dict[CaseId, int] = {}
     for case in sorted(took, key=lambda case: (-took[case], case)):
         load, number = heapq.heappop(shards)
-        found[case] = number
+        shard_of[case] = number
         heapq.heappush(shards, (load + took[case], number))
-    return found
+    return shard_of
 
 
 def _digest(case: CaseId) -> str:
@@ -116,5 +116,5 @@ def _digest(case: CaseId) -> str:
 def _divided(plan: SetPlan) -> DividedSet:
     cases = plan.cases
     # Making models of thousands of cases would take longer than running some of them.
-    texts = (one.text for one in cases.stored) if isinstance(cases, StoredCases) else map(case_text, cases)
+    texts = (case.text for case in cases.stored) if isinstance(cases, StoredCases) else map(case_text, cases)
     return DividedSet(plan.eval_set_id, plan.eval_ids, fingerprint("\0".join(texts)), plan.whole)

@@ -27,7 +27,7 @@ from evaltui.files.run_settings import RunSettings
 SUFFIX = ".sqlite"
 RUNS = "runs"
 SESSIONS = "sessions"
-"""Of a listener: each session is a run of its own, which would crowd out the others."""
+"""The folder of a listener's sessions: each is a run of its own and would crowd out the others."""
 _NAMES = "names.json"
 
 
@@ -71,7 +71,7 @@ class RunStore:
 
     @property
     def title(self) -> str:
-        """Of what runs are looked for, and where: `agents/desk`, `desk.agent (agents/desk)`,
+        """The agent of the runs, and where they are: `agents/desk`, `desk.agent (agents/desk)`,
         `agents/desk in out/agents/desk`."""
         place = f" in {seen_from_here(self.folder)}" if self.results_dir is not None else ""
         agent = self.url or self.module
@@ -102,7 +102,7 @@ class RunStore:
         """The file of every run, the oldest one first."""
         folders = [self.folder_of_user]
         own = own_folder(self.agent_dir)
-        if self.results_dir or not any(one.is_symlink() for one in (own, own / self.kind, self.folder)):
+        if self.results_dir or not any(folder.is_symlink() for folder in (own, own / self.kind, self.folder)):
             folders.append(self.folder)
         # The folder of sessions has the spool of the listener, too.
         files = (path for folder in folders for path in folder.glob(f"[0-9]*{SUFFIX}") if path.is_file())

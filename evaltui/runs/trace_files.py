@@ -42,9 +42,9 @@ def files_to_resume(agent_dir: Path, header: RunHeader) -> list[Path]:
 def _digest(file: Path) -> str:
     digest = hashlib.sha256()
     try:
-        for one in (file, file.with_name(file.name + _AHEAD)):
-            if one.is_file():
-                with one.open("rb") as opened:
+        for path in (file, file.with_name(file.name + _AHEAD)):
+            if path.is_file():
+                with path.open("rb") as opened:
                     hashlib.file_digest(opened, lambda: digest)
         return digest.hexdigest() if file.is_file() else ""
     except OSError:
