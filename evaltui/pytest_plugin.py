@@ -160,11 +160,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     cases = [
         pytest.param(
-            one,
-            id=one.id.eval_id,
-            marks=[marker for tag in one.tags if (marker := marker_of(metafunc.config, tag)) is not None],
+            to_test,
+            id=to_test.id.eval_id,
+            marks=[marker for tag in to_test.tags if (marker := marker_of(metafunc.config, tag)) is not None],
         )
-        for one in cases_of_marker(metafunc.definition, runs_of(metafunc.config))
+        for to_test in cases_of_marker(metafunc.definition, runs_of(metafunc.config))
     ]
     metafunc.parametrize("evaltui_case", cases, indirect=True)
 

@@ -1,4 +1,5 @@
-"""What google-adk has for evaluating from Python, under its names: a suite moves here by its import lines."""
+"""The functions of google-adk for evaluating from Python, under its names: a suite moves here by its import
+lines."""
 
 from __future__ import annotations
 

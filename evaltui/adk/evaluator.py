@@ -59,7 +59,7 @@ def _done_without_a_loop(
     """
 
     @wraps(evaluate)
-    def begun(*args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, RunResult]:
+    def wrapper(*args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, RunResult]:
         waiting = evaluate(*args, **kwargs)
         try:
             asyncio.get_running_loop()
@@ -67,7 +67,7 @@ def _done_without_a_loop(
             return _Finished(asyncio.run(waiting))
         return waiting
 
-    return begun
+    return wrapper
 
 
 class AgentEvaluator:
@@ -111,8 +111,8 @@ class AgentEvaluator:
         """
         _refuse(num_runs, artifact_service, output_file)
         files = _files(Path(eval_dataset_file_path_or_dir))
-        given = {"runs": num_runs, "agent_name": agent_name, "initial_session": initial_session_file}
-        result = await _evaluated(agent_module, files, None, given, app_name, eval_set_results_manager)
+        options = {"runs": num_runs, "agent_name": agent_name, "initial_session": initial_session_file}
+        result = await _evaluated(agent_module, files, None, options, app_name, eval_set_results_manager)
         return _judged(result, print_detailed_results)
 
     @staticmethod
@@ -130,7 +130,7 @@ class AgentEvaluator:
         app_name: str | None = None,
         eval_set_results_manager: ResultsManager | None = None,
     ) -> RunResult:
-        """As `evaluate`, for models: an eval set and a config of google-adk or of evaltui.
+        """Evaluates models: an eval set and a config of google-adk or of evaltui.
 
         `criteria` are thresholds by metric, and go before `eval_config`. Raises ValueError without either.
         """
@@ -138,8 +138,8 @@ class AgentEvaluator:
         if not criteria and eval_config is None:
             raise ValueError("eval_config is required")
         config = {"criteria": dict(criteria)} if criteria else eval_config
-        given = {"runs": num_runs, "agent_name": agent_name}
-        result = await _evaluated(agent_module, eval_set, config, given, app_name, eval_set_results_manager)
+        options = {"runs": num_runs, "agent_name": agent_name}
+        result = await _evaluated(agent_module, eval_set, config, options, app_name, eval_set_results_manager)
         return _judged(result, print_detailed_results)
 
 

@@ -27,16 +27,16 @@ class EvaluationGenerator:
         config = (
             {} if user_simulator_config is None else {"user_simulator_config": _data(user_simulator_config)}
         )
-        found = await generate_responses(
+        responses = await generate_responses(
             agent_module_path,
             eval_set,
             {"criteria": {}, **config},
             repeat_num=repeat_num,
             agent_name=agent_name,
         )
-        if failed := [repr(one) for one in found if any(one.errors)]:
+        if failed := [repr(response) for response in responses if any(response.errors)]:
             raise RuntimeError("\n".join(failed))
-        return found
+        return responses
 
 
 def _data(model: Any) -> Any:

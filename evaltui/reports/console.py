@@ -91,13 +91,17 @@ def _listed(cases: ReportedCases, summaries: Sequence[CaseSummary]) -> Sequence[
     if len(cases) <= _MOST_LISTED:
         # Gone through several times.
         return tuple(cases)
-    numbers = [number for number, one in enumerate(summaries) if one.runs and one.status is not Status.PASSED]
+    numbers = [
+        number
+        for number, summary in enumerate(summaries)
+        if summary.runs and summary.status is not Status.PASSED
+    ]
     return cases.only(numbers)
 
 
 def _not_listed(summaries: Sequence[CaseSummary]) -> str:
-    passed = sum(one.status is Status.PASSED for one in summaries)
-    not_run = sum(not one.runs for one in summaries)
+    passed = sum(summary.status is Status.PASSED for summary in summaries)
+    not_run = sum(not summary.runs for summary in summaries)
     parts = [counted(passed, "passed case")] if passed else []
     parts += [f"{counted(not_run, 'case')} that did not run"] if not_run else []
     return " and ".join(parts)
@@ -120,7 +124,7 @@ def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What the line of a case says."""
+    """The line of a case."""
 
     status: Status
     eval_id: str
@@ -187,10 +191,11 @@ class _Details:
 def _all_details(
     set_id: str, cases: Sequence[CaseResult], width: int, seen: dict[bytes, str]
 ) -> Iterator[Line]:
-    """Of every case that did not pass; what is the same for several, such as a broken agent, is written once.
+    """The details of every case that did not pass; a text that several cases share, such as that of a broken
+    agent, is written once.
 
-    Of a flaky case that its policy lets pass, how it varies. `seen` has the details of the sets before, each
-    with its first case.
+    A flaky case that its policy lets pass has the lines on how it varies. `seen` has the details of the sets
+    before, each with its first case.
     """
     by_text: dict[bytes, _Details] = {}
     for number, case in enumerate(cases):
@@ -198,21 +203,21 @@ def _all_details(
             lines = _details(case, width)
             text = "\n".join(draw(line, color=False) for line in lines)
             key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-            if (known := by_text.get(key)) is None:
+            if (same := by_text.get(key)) is None:
                 by_text[key] = _Details(number, lines if len(by_text) < _MOST_LISTED else None, [])
             else:
-                known.others.append(visible(case.eval_id))
-    for key, one in by_text.items():
-        first = cases[one.number]
+                same.others.append(visible(case.eval_id))
+    for key, group in by_text.items():
+        first = cases[group.number]
         yield _rule(first, width)
         if key in seen:
             yield cut([("  ", ""), (f"as {seen[key]}", "")], width)
         else:
             seen[key] = visible(f"{set_id} › {first.eval_id}")
-            yield from one.lines or _details(first, width)
-        if one.others:
+            yield from group.lines or _details(first, width)
+        if group.others:
             yield []
-            also = [(f"also {', '.join(one.others)}", "")]
+            also = [(f"also {', '.join(group.others)}", "")]
             yield from ([("  ", ""), *line] for line in wrap(also, width - 2))
         yield []
 

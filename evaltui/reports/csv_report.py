@@ -88,12 +88,12 @@ def csv_report(report: RunReport) -> Iterator[str]:
             for row in _case_rows(case, report.expected(case.id)):
                 row["tags"] = tags
                 writer.writerow([cell_text(row.get(column)) for column in COLUMNS])
-            yield _taken(file)
-    yield _taken(file)
+            yield _drained(file)
+    yield _drained(file)
 
 
-def _taken(file: io.StringIO) -> str:
-    """What was written since the last time."""
+def _drained(file: io.StringIO) -> str:
+    """The text that was written since the last call."""
     text = file.getvalue()
     file.seek(0)
     file.truncate()
@@ -147,7 +147,7 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
 
 
 def _cost(spent: Spending | None) -> _Row:
-    """What the model calls of a repeat cost; empty where nobody knows."""
+    """The cost of the model calls of a repeat; empty where it is unknown."""
     if spent is None:
         return {}
     tokens = spent.tokens
@@ -179,9 +179,9 @@ def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterat
             yield head | _whole(metric)
             continue
         for index, scored in enumerate(metric.per_invocation):
-            wanted = expected[index] if index < len(expected) else None
+            expected_turn = expected[index] if index < len(expected) else None
             actual = repeat.actual[index] if index < len(repeat.actual) else None
-            row = head | _turn(index + 1, scored, repeat.turns[index], wanted, actual)
+            row = head | _turn(index + 1, scored, repeat.turns[index], expected_turn, actual)
             if scored.judgements:
                 row["judged"] = "\n".join(map(_finding, findings_in(metric, index)))
             yield row

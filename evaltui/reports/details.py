@@ -108,7 +108,7 @@ def _metrics(case: CaseResult, width: int) -> Iterator[Line]:
 
 
 def _message(case: CaseResult, number: int) -> str:
-    """What the user wrote in a turn, from 0; "" where no repeat came so far."""
+    """The user's message in a turn, from 0; "" where no repeat came so far."""
     acted = (repeat.actual[number] for repeat in case.repeats if number < len(repeat.actual))
     return next((user_text(invocation.user_content) for invocation in acted), "")
 
@@ -197,7 +197,7 @@ def _text(row: Row, width: int) -> Iterator[Line]:
 
 
 def _judged(judged: Judged, width: int) -> Iterator[Line]:
-    """What a judge found, of which metrics that passed say only how it came out."""
+    """The findings of a judge; a single line for a metric that passed."""
     yield [("    ", ""), *judged.head]
     if not judged.needs_attention:
         if judged.scored.status is not Status.PASSED and judged.scored.reason:
@@ -210,7 +210,7 @@ def _judged(judged: Judged, width: int) -> Iterator[Line]:
 
 
 def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
-    """What was found of all turns together, and what ended the conversation with a simulated user."""
+    """The findings on the whole conversation, and how a conversation with a simulated user ended."""
     whole = whole_conversation(case, every_vote=False)
     judgements = [judged for judged in whole if judged.metric.status is not Status.PASSED]
     if not judgements and not case.stopped:

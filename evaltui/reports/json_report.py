@@ -107,7 +107,7 @@ class Report:
     judge_calls: Calls
     stubbed_tool_calls: int
     spent: Spending | None
-    """Of all cases; None where nobody knows."""
+    """The spending of all cases; None where it is unknown."""
     log: str | None
     """The run log."""
     notes: tuple[str, ...]

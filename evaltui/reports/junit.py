@@ -50,14 +50,14 @@ def _suite(eval_set: SelectedSet, cases: ReportedCases, report: RunReport) -> It
     )
     _count(suite, cases.summaries)
     properties = ET.Element("properties")
-    told = {
+    values = {
         "eval_set": eval_set.file or eval_set.path,
         "config": _config(eval_set),
         "defaulted": ", ".join(eval_set.defaulted or ()),
         **({"config_not_used": eval_set.not_used} if eval_set.not_used else {}),
         **_cost(report.spent_in(eval_set)),
     }
-    for name, value in told.items():
+    for name, value in values.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))
     name = report.name_of(eval_set)
     elements = chain([properties], _testcases(cases, name, eval_set))
@@ -89,17 +89,17 @@ _AT_START = re.compile(r"^(\s*)::", re.MULTILINE)
 
 
 def _cost(spent: Spending | None) -> dict[str, str]:
-    """What is known of what the cases cost."""
+    """The properties with the known cost of the cases."""
     if spent is None:
         return {}
-    cost, known = spent.cost, {}
+    cost, properties = spent.cost, {}
     if cost.usd is not None:
-        known["cost_usd"] = f"{cost.usd:.10f}".rstrip("0").removesuffix(".")
+        properties["cost_usd"] = f"{cost.usd:.10f}".rstrip("0").removesuffix(".")
     if not cost.is_exact:
-        known["cost"] = str(cost)
+        properties["cost"] = str(cost)
     if prices := estimate(spent):
-        known["cost_prices"] = prices
-    return known
+        properties["cost_prices"] = prices
+    return properties
 
 
 def _config(eval_set: SelectedSet) -> str:
@@ -143,7 +143,7 @@ def _testcase(eval_id: str, seconds: float, classname: str, tags: Sequence[str])
 
 
 def _say_why(element: ET.Element, case: CaseResult) -> None:
-    """What there is to say of a case that did not simply pass."""
+    """Adds the reasons why a case did not simply pass."""
     if tag := _tag(case.verdict):
         kind = _kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))

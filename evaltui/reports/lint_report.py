@@ -1,4 +1,4 @@
-"""What `evaltui lint` found, for people, editors and CI."""
+"""The problems found by `evaltui lint`, for people, editors and CI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaltui.files.lint import format_problem
 
 LintFormat = Literal["console", "json", "sarif", "github"]
 VERSION = 1
-"""Of the JSON form."""
+"""The version of the JSON form."""
 
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _HOME = "https://pypi.org/project/evaltui/"
@@ -25,20 +25,20 @@ def render_problems(problems: Sequence[Problem], form: LintFormat) -> str:
 
 
 def _console(problems: Sequence[Problem]) -> str:
-    return "".join(f"{format_problem(one)}\n" for one in problems)
+    return "".join(f"{format_problem(problem)}\n" for problem in problems)
 
 
 def _json(problems: Sequence[Problem]) -> str:
     rows = [
         {
-            "severity": one.severity.value,
-            "rule": one.rule.value,
-            "file": one.file,
-            "line": one.line,
-            "path": format_path(one.path),
-            "message": one.message,
+            "severity": problem.severity.value,
+            "rule": problem.rule.value,
+            "file": problem.file,
+            "line": problem.line,
+            "path": format_path(problem.path),
+            "message": problem.message,
         }
-        for one in problems
+        for problem in problems
     ]
     return _written({"version": VERSION, "problems": rows})
 
@@ -71,13 +71,15 @@ def _result(problem: Problem) -> dict[str, Any]:
 
 def _github(problems: Sequence[Problem]) -> str:
     """Workflow commands of GitHub Actions, which shows each beside its line."""
-    return "".join(f"{_command(one)}\n" for one in problems)
+    return "".join(f"{_command(problem)}\n" for problem in problems)
 
 
 def _command(problem: Problem) -> str:
     places = {"file": problem.file and _from_here(problem.file), "line": problem.line}
-    given = ",".join(f"{name}={_property(str(value))}" for name, value in places.items() if value is not None)
-    return f"::{problem.severity.value}{' ' if given else ''}{given}::{_escaped(problem.sentence)}"
+    properties = ",".join(
+        f"{name}={_property(str(value))}" for name, value in places.items() if value is not None
+    )
+    return f"::{problem.severity.value}{' ' if properties else ''}{properties}::{_escaped(problem.sentence)}"
 
 
 def _from_here(file: str) -> str:

@@ -23,7 +23,7 @@ def markdown_matrix(report: MatrixReport) -> str:
     out."""
     matrix = report.matrix
     text = (
-        f"{MARKER}\n{_head(report)}{_table(matrix, '', [_line(*one) for one in sum_rows(matrix).items()])}\n"
+        f"{MARKER}\n{_head(report)}{_table(matrix, '', [_line(*row) for row in sum_rows(matrix).items()])}\n"
     )
     rows = [row for row in matrix.rows if row.differs]
     if not rows:

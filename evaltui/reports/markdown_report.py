@@ -102,12 +102,12 @@ class _Page:
 
 
 def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
-    """Those that ran come first."""
+    """The cases that did not pass, with the names of their sets; cases that ran come first."""
     for has_run in (True, False):
         for eval_set, cases in report.by_set():
-            for number, one in enumerate(cases.summaries):
-                if not one.passes and bool(one.runs) is has_run:
-                    yield f"{report.name_of(eval_set)}:{one.eval_id}", cases[number]
+            for number, case in enumerate(cases.summaries):
+                if not case.passes and bool(case.runs) is has_run:
+                    yield f"{report.name_of(eval_set)}:{case.eval_id}", cases[number]
 
 
 def _head(report: RunReport, not_passed: int) -> str:
@@ -140,8 +140,8 @@ def _row(name: str, case: CaseResult) -> str:
 
 def _tags(totals: Mapping[str, Totals]) -> str:
     rows = (
-        f"| {code(f'#{tag}')} | {one.in_words} | {one.case_rate or UNKNOWN} |\n"
-        for tag, one in islice(totals.items(), MOST_TAGS)
+        f"| {code(f'#{tag}')} | {total.in_words} | {total.case_rate or UNKNOWN} |\n"
+        for tag, total in islice(totals.items(), MOST_TAGS)
     )
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"

@@ -57,11 +57,11 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
 
 
 def _variants(report: MatrixReport, width: int) -> Iterator[Line]:
-    """What each variant changes: as its host says it, else as it was asked for."""
+    """The changes of each variant, as its host reports them, else as they were configured."""
     names = [visible(report.matrix.name(place)) for place in range(len(report.matrix.columns))]
     longest = max(map(cell_len, names))
     for name, run, done, log in zip(names, report.matrix.columns, report.changes, report.logs, strict=True):
-        changes = ", ".join(_change(**one) for one in done) or variant_text(run.variant)
+        changes = ", ".join(_change(**change) for change in done) or variant_text(run.variant)
         lines = [*wrap([(visible(changes), "")], width - longest - _GAP)]
         if log is not None:
             lines += wrap([(f"log {visible(log)}", "muted")], width - longest - _GAP)

@@ -33,9 +33,9 @@ class AgainstBase:
     """Cases that pass in the variant and not in the base."""
     worse: int
     cases: int
-    """Those with a comparable result in both."""
+    """The cases with a comparable result in both."""
     p: float | None
-    """Of McNemar's exact test; None without cases."""
+    """The p-value of McNemar's exact test; None without cases."""
 
     @classmethod
     def of(cls, paired: Paired) -> AgainstBase:
@@ -44,7 +44,7 @@ class AgainstBase:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What the host has changed."""
+    """A change that the host has made."""
 
     what: str
     new: str
@@ -57,7 +57,8 @@ class MatrixVariant:
 
     name: str
     changes: Json
-    """As asked for: by `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`, `git`, `agent`."""
+    """The configured changes: by `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`, `git`,
+    `agent`."""
     commit: str | None
     """The one that `git` stands for."""
     applied: tuple[Applied, ...]
@@ -87,7 +88,7 @@ class MatrixCell:
     seconds: float | None = field(default=None, metadata=_WITH_RESULT)
     tokens: float | None = field(default=None, metadata=_WITH_RESULT)
     cost: KnownCost | None = field(default=None, metadata=_WITH_RESULT)
-    """Of the agent in all runs of the case."""
+    """The agent's cost in all repeats of the case."""
     direction: Literal["better", "worse", "same"] | None = field(default=None, metadata=_WITH_RESULT)
     """Against the base."""
 
@@ -103,7 +104,7 @@ class MatrixCase:
     eval_set_id: str
     eval_id: str
     path: str
-    """Of the set."""
+    """The path of the set."""
     differs: bool
     """Whether the results are not the same in all variants."""
     results: tuple[MatrixCell, ...]
@@ -167,7 +168,7 @@ def _variant(report: MatrixReport, place: int) -> MatrixVariant:
         name=matrix.name(place),
         changes=variant.to_json()["changes"] if variant else {},
         commit=variant.commit if variant and variant.commit else None,
-        applied=tuple(Applied(**one) for one in report.changes[place]),
+        applied=tuple(Applied(**change) for change in report.changes[place]),
         run=run.id,
         log=report.logs[place],
         totals=matrix.totals[place],

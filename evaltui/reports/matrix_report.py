@@ -37,7 +37,7 @@ class MatrixReport:
 
 
 def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
-    """Of stored runs."""
+    """The report of a matrix of stored runs."""
     runs, matrix = opened.runs, opened.matrix
     seconds = [run.seconds for run in runs if run.seconds is not None]
     names = matrix.not_run
@@ -58,7 +58,7 @@ def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
 
 
 def changes_in(file: RunFile | None) -> tuple[Mapping[str, str], ...]:
-    """What the host of a run has changed for its variant."""
+    """The changes that the host of a run has made for its variant."""
     return () if file is None else tuple(file.agent.get("changes", ()))
 
 

@@ -40,9 +40,9 @@ def session_json(session: ScoredSession) -> dict[str, Any]:
         "paired": session.is_paired,
         "status": result.status.value if result else None,
         "summary": summary(result) if result else None,
-        "metrics": [_metric(one) for one in result.metrics] if result else [],
+        "metrics": [_metric(part) for part in result.metrics] if result else [],
         "problem": session.problem or None,
-        "new_trajectories": [list(one) for one in session.new_patterns],
+        "new_trajectories": [list(part) for part in session.new_patterns],
         "log": str(session.log) if session.log else None,
         "remarks": list(session.remarks),
     }

@@ -68,19 +68,23 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
 
 
 def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSet]:
-    """Those that the header names, and those of which there are cases besides."""
+    """The sets that the header names, and sets of other cases in the file."""
     logged = header.sets if header else ()
     agent_dir = Path(header.agent_dir) if header else Path()
-    for one in logged:
-        yield one if one.file is not None else replace(one, file=_from_here(one, agent_dir))
-    known = {one.path for one in logged}
-    for case_path, label in dict.fromkeys((one.id.path, one.eval_set_id) for one in cases.summaries):
-        if case_path not in known:
+    for selected in logged:
+        yield (
+            selected if selected.file is not None else replace(selected, file=_from_here(selected, agent_dir))
+        )
+    paths = {selected.path for selected in logged}
+    for case_path, label in dict.fromkeys(
+        (selected.id.path, selected.eval_set_id) for selected in cases.summaries
+    ):
+        if case_path not in paths:
             yield SelectedSet(case_path, label, ())
 
 
-def _from_here(one: SelectedSet, agent_dir: Path) -> str:
-    path = file_of(agent_dir, one.path)
+def _from_here(selected: SelectedSet, agent_dir: Path) -> str:
+    path = file_of(agent_dir, selected.path)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
@@ -96,12 +100,12 @@ def _python(file: RunFile) -> str:
     interpreter, agent = file.header.interpreter, file.agent
     if interpreter is None or not interpreter.reason or file.header.of_traces:
         return ""
-    found = f"{agent.get('python', '')} from {interpreter.reason}  {interpreter.path}".lstrip()
-    return ", ".join(filter(None, [found, agent.get("version", "")]))
+    version = f"{agent.get('python', '')} from {interpreter.reason}  {interpreter.path}".lstrip()
+    return ", ".join(filter(None, [version, agent.get("version", "")]))
 
 
 def _calls(file: RunFile) -> CallCounts:
-    """What models were asked in a run. Of scored traces, only what judges were asked: the rest was called
+    """The calls to models in a run; for scored traces only those of judges, since the others were made
     before."""
     counts = CallCounts()
     for stored in file.judged_repeats:

@@ -17,11 +17,11 @@ _LONGEST = 200
 
 
 class RefusedError(Exception):
-    """A request that is not served; the message is a sentence that says why, `told` one for who serves."""
+    """A request that is refused; the message says why, `log` is the sentence for the server's terminal."""
 
-    def __init__(self, status: int, message: str, told: str = "") -> None:
+    def __init__(self, status: int, message: str, log: str = "") -> None:
         self.status = status
-        self.told = told or message
+        self.log = log or message
         super().__init__(message)
 
 
@@ -50,15 +50,15 @@ class Access:
     """The rules of one server."""
 
     host: str
-    """What is bound: an address or a name."""
+    """The bound address or name."""
     token: str
-    """Whoever has it may in."""
+    """The secret that lets a browser in."""
     is_tls: bool = False
     """Whether the server itself speaks HTTPS."""
     origins: tuple[str, ...] = ()
     """Others by which it is reached, as `origin_of` has them: those of a proxy."""
     cookie: str = field(default_factory=new_secret, repr=False)
-    """What a browser gets for the token; another one for each server."""
+    """The cookie that a browser gets for the token; a new one for each server."""
 
     @property
     def scheme(self) -> str:
@@ -66,7 +66,7 @@ class Access:
 
     def problem(self) -> str:
         """Why a server must not begin with these rules, as a sentence; "" where it may."""
-        plain = [one for one in self.origins if one.startswith("http:") and not _is_here(one)]
+        plain = [origin for origin in self.origins if origin.startswith("http:") and not _is_here(origin)]
         if plain and not self.is_tls:
             return (
                 f"--origin {plain[0]} is not HTTPS, and others on the way can read the token: give "
@@ -80,7 +80,9 @@ class Access:
                 "with --origin https://NAME:PORT"
             )
         # All addresses of a container are reached from its host by those of that one.
-        if not (self.is_tls or is_any(self.host) or any(one.startswith("https:") for one in self.origins)):
+        if not (
+            self.is_tls or is_any(self.host) or any(origin.startswith("https:") for origin in self.origins)
+        ):
             return (
                 f"--host {self.host} lets other machines in, and others on the way can read the token: give "
                 "--tls-cert and --tls-key, or --origin with the address of a proxy that speaks HTTPS"

@@ -49,7 +49,7 @@ FILES: Mapping[str, Path] = {
     "mono.ttf": _STATIC / "fonts" / "RobotoMono-VariableFont_wght.ttf",
     "mono-italic.ttf": _STATIC / "fonts" / "RobotoMono-Italic-VariableFont_wght.ttf",
 }
-"""What the page loads, below `/static`."""
+"""The files that the page loads, by their path below `/static`."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -77,7 +77,7 @@ _FULL = "As many sessions are open as there may be ({}). Close one, and start ag
 
 @dataclass(frozen=True)
 class Served:
-    """What each session runs."""
+    """The program that each session runs."""
 
     words: Sequence[str]
     """A command, of which no shell takes notice."""
@@ -152,7 +152,7 @@ class _Server:
             return await self._answered(request)
         except RefusedError as error:
             if request.path == "/ws" and request.method == "GET":
-                self._refused(error.told)
+                self._refused(error.log)
             response = _page(error.status, _REFUSED.format(html.escape(str(error))))
             response.force_close()
             return response
@@ -252,8 +252,13 @@ class _Server:
 
     async def _talk(self, session: _Session) -> None:
         """Until the browser leaves, the process ends, or all end."""
-        work = [session.show(), session.take(), session.look(self._limits.idle), self._ending.wait()]
-        tasks = [asyncio.ensure_future(one) for one in work]
+        work = [
+            session.show(),
+            session.receive(),
+            session.end_when_idle(self._limits.idle),
+            self._ending.wait(),
+        ]
+        tasks = [asyncio.ensure_future(job) for job in work]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -274,8 +279,8 @@ class _Session:
         while data := await self._terminal.read():
             await self._socket.send_bytes(data)
 
-    async def take(self) -> None:
-        """What the page's script sends: lists of JSON with a word and its value."""
+    async def receive(self) -> None:
+        """Handles the messages of the page's script: lists of JSON with a word and its value."""
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:
                 return
@@ -296,7 +301,7 @@ class _Session:
             except (ValueError, RecursionError):
                 return
 
-    async def look(self, idle: float) -> None:
+    async def end_when_idle(self, idle: float) -> None:
         """Asks the process to end where nobody uses it; one that is at work goes on, and is asked again."""
         while True:
             await asyncio.sleep(max(0.05, self._used_at + idle - time.monotonic()))
@@ -323,4 +328,4 @@ def _cells(text: str | None, usual: int) -> int:
 
 
 def _shown(size: Size) -> Size:
-    return Size(*(min(most, max(1, one)) for one, most in zip(size, _LARGEST, strict=True)))
+    return Size(*(min(most, max(1, value)) for value, most in zip(size, _LARGEST, strict=True)))

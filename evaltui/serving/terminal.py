@@ -34,7 +34,7 @@ class Terminal:
         self._is_open = True
 
     async def read(self) -> bytes:
-        """What the process has written since; b"" once it has ended."""
+        """The output of the process since the last call; b"" once it has ended."""
         while self._is_open:
             try:
                 return os.read(self._fd, _CHUNK)
@@ -47,7 +47,7 @@ class Terminal:
         return b""
 
     async def write(self, data: bytes) -> None:
-        """As if it was typed; waits until the process has taken it. Dropped where it has ended."""
+        """Types data into the terminal, and waits until the process has read it or has ended."""
         rest = memoryview(data)
         while rest and self._is_open:
             try:

@@ -1,1 +1,1 @@
-"""What the pytest plugin is made of, once there is an eval set to be tested."""
+"""The parts of the pytest plugin that are loaded once there is an eval set to test."""

@@ -1,4 +1,4 @@
-"""What failing cases did becomes what they expect: shown as changes to the files, then written."""
+"""Accepts the behavior of failing cases as expected: shows the changes to the files, then writes them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def accept_cases(run: FinishedRun, say: Say, ask: Ask | None) -> None:
             if not runner.run(workbench.outcomes.open_run(run.log, "")):
                 say("not accepted: the run cannot be read")
                 return
-            groups = [cases] if ask is None else [[one] for one in cases]
+            groups = [cases] if ask is None else [[case] for case in cases]
             accepted = _accept(runner, workbench, groups, say, ask or (lambda _: "a"))
             if accepted and runner.run(_saved(workbench)):
                 say(f"accepted {counted(accepted, 'case')}; the next run expects what they did")

@@ -63,8 +63,8 @@ class FinishedCase:
 
     @property
     def seconds(self) -> float:
-        """Of all its repeats."""
-        return sum(one.seconds or 0.0 for one in self.result.repeats)
+        """Seconds of all its repeats together."""
+        return sum(repeat.seconds or 0.0 for repeat in self.result.repeats)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class AgentRun:
         self._log: Path | None = None
         self._is_asked = self._is_left = False
         if shards is not None:
-            shards.begin()
+            shards.start()
 
     # Called by tests
 
@@ -331,7 +331,9 @@ class AgentRun:
         if self._baseline is None or not files:
             return None
         summaries = [summary_of(file) for file in files]
-        cases = {case: summary for one in summaries for case, summary in one.cases.items()}
+        cases = {
+            case: summary for summary_of_run in summaries for case, summary in summary_of_run.cases.items()
+        }
         return compare(self._baseline, replace(summaries[0], cases=cases), alpha_of(self._options))
 
 
@@ -388,10 +390,10 @@ def _in_words(error: BaseException) -> str:
 def _excuse(case: CaseId, comparison: Comparison) -> str:
     """Why the failure of a case is no regression, a sentence; "" where it is one."""
     base = comparison.base.id
-    change = next((one for one in comparison.cases if one.case == case), None)
+    change = next((change for change in comparison.cases if change.case == case), None)
     if change is not None and not change.may_be_regression:
         return f"no regression from {base}"
-    p = next((one.p for one in comparison.without_evidence if one.case == case), None)
+    p = next((change.p for change in comparison.without_evidence if change.case == case), None)
     return "" if p is None else f"no evidence of a regression from {base}: {show_p(p)}"
 
 
@@ -407,7 +409,7 @@ def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace])
     settings = settings_of(options)
     store = RunStore.of(agent_dir, settings)
 
-    def begin(header: RunHeader) -> RunWriter:
+    def create(header: RunHeader) -> RunWriter:
         of_session = {
             name: getattr(settings, name) for name in ("parallel", "workers", "budget", "results_dir")
         }
@@ -416,7 +418,7 @@ def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace])
 
     try:
         baseline = baseline_of(options, stored_run(store, *logs))
-        run = merge(logs, begin, baseline.run.id if baseline else "")
+        run = merge(logs, create, baseline.run.id if baseline else "")
         prune(store, settings.keep_runs, [run.log])
     except (UsageError, SelectionError, OSError, ValueError) as error:
         return FinishedRun(agent_dir, 0, 0.0, None, (f"Run not stored: {error}",))

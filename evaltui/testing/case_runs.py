@@ -97,13 +97,13 @@ class CaseRuns:
         # A fixture may be asked for in any thread.
         self._lock = threading.Lock()
         self.remarks: list[str] = []
-        """What else is to be said at the end."""
+        """Sentences for the end of the session."""
         self.finished: list[FinishedRun] = []
         """The runs that are over, once `end` was called."""
-        given = self._option("not_evaluated") or "error"
-        if given not in ("error", "skip"):
-            raise pytest.UsageError(f"--evaltui-not-evaluated: {given!r} is neither error nor skip")
-        self.skips_not_evaluated = given == "skip"
+        policy = self._option("not_evaluated") or "error"
+        if policy not in ("error", "skip"):
+            raise pytest.UsageError(f"--evaltui-not-evaluated: {policy!r} is neither error nor skip")
+        self.skips_not_evaluated = policy == "skip"
         """Whether a case that could not be evaluated is skipped; else it is an error."""
         if is_url(agent := self._option("agent") or ""):
             raise pytest.UsageError(f"--evaltui-agent: {agent} is a URL; `evaltui run` takes one")
@@ -134,14 +134,14 @@ class CaseRuns:
 
     def agent_of(self, path: Path) -> Path:
         """The agent that the cases of a file are put to. Raises NoAgentError."""
-        given = self._option("agent")
-        return self._path(given) if given else agent_of_set(path, self._config.rootpath)
+        agent = self._option("agent")
+        return self._path(agent) if agent else agent_of_set(path, self._config.rootpath)
 
     @property
     def config_file(self) -> Path | None:
         """The config of all eval sets; None where each has its own."""
-        given = self._option("config")
-        return self._path(given) if given else None
+        config = self._option("config")
+        return self._path(config) if config else None
 
     def result(self, case: CaseToTest, session: pytest.Session) -> FinishedCase:
         """A case that is over, waited for. Raises what `problem` has a text for."""
@@ -164,7 +164,7 @@ class CaseRuns:
                         self._start(case, session)
 
     def _errors_of(self, path: Path) -> EvalSetError | None:
-        """What is wrong with an eval set, which is looked for once; None where nothing is."""
+        """The error of an eval set, which is validated once; None for a valid one."""
         if path not in self._errors:
             self._errors[path] = None
             # Models load slowly, and most sessions need none of them.
@@ -177,7 +177,7 @@ class CaseRuns:
         return self._errors[path]
 
     def printed(self, case: CaseToTest, finished: FinishedCase) -> str:
-        """What the agent printed during a case."""
+        """The agent's prints during a case."""
         return without_commands(self._secrets_of(case).masked(finished.printed))
 
     def sentence(self, case: CaseToTest, finished: FinishedCase) -> str:
@@ -208,16 +208,18 @@ class CaseRuns:
             raise NoResultError("eval cases run on the machine of pytest; leave out --tx")
         agent = case.agent_dir, case.config
         cases = [
-            one
-            for one in cases_of(session)
-            if (one.agent_dir, one.config) == agent and one not in self._run_of
+            to_test
+            for to_test in cases_of(session)
+            if (to_test.agent_dir, to_test.config) == agent and to_test not in self._run_of
         ]
         selected: dict[Path, tuple[str, ...] | None] = {}
         for path, of_set in groupby(sorted(cases, key=attrgetter("path")), attrgetter("path")):
-            ids, sizes = zip(*((one.id.eval_id, one.set_size) for one in of_set), strict=True)
+            ids, sizes = zip(*((to_test.id.eval_id, to_test.set_size) for to_test in of_set), strict=True)
             selected[path] = None if len(ids) == sizes[0] else ids
         options = options_of([*self._words(*agent)])
-        run = AgentRun(options, selected, [one.id for one in cases], self._shards(options, len(cases)))
+        run = AgentRun(
+            options, selected, [to_test.id for to_test in cases], self._shards(options, len(cases))
+        )
         self._run_of |= dict.fromkeys(cases, run)
         run.start(self.loop)
 
@@ -242,12 +244,12 @@ class CaseRuns:
         return self._loop.loop
 
     def settings_of(self, agent_dir: Path) -> dict[str, Any]:
-        """What the options of pytest say of a run, as arguments of `evaluate`."""
+        """The options of pytest as arguments of `evaluate`."""
         options = options_of([*self._words(agent_dir)])
         settings = settings_of(options)
         of_run = {name: getattr(options, name) for name in _OF_RUN}
         names = ("parallel", "workers", "timeout", "record", "tools")
-        limits = {one.model: one.to_json() for one in settings.limits}
+        limits = {limit.model: limit.to_json() for limit in settings.limits}
         return of_run | {name: getattr(settings, name) for name in names} | {"limits": limits}
 
     def _words(self, agent_dir: Path, config: Path | None = None) -> Iterator[str]:
@@ -277,10 +279,10 @@ class CaseRuns:
         return bool(self._config.getoption(name) or self._config.getini(name))
 
     def _option(self, name: str) -> str | None:
-        given: str | None = self._config.getoption(f"evaltui_{name}") or self._config.getini(
+        value: str | None = self._config.getoption(f"evaltui_{name}") or self._config.getini(
             f"evaltui_{name}"
         )
-        return given or None
+        return value or None
 
     def _path(self, text: str) -> Path:
         """On the command line it is seen from the current folder, in the ini file from where that is."""
@@ -309,13 +311,14 @@ class CaseRuns:
 
 
 def options_of(words: Sequence[str]) -> argparse.Namespace:
-    """What `evaltui run` understands of them. Raises UsageError, with the options by their names here."""
-    said = io.StringIO()
+    """Parses options as `evaltui run` does. Raises UsageError, with the names that the options have in
+    pytest."""
+    output = io.StringIO()
     try:
-        with redirect_stderr(said):
+        with redirect_stderr(output):
             options = parser_of("run").parse(words)
     except SystemExit as error:
-        message = said.getvalue().strip().removeprefix("evaltui run: ")
+        message = output.getvalue().strip().removeprefix("evaltui run: ")
         raise UsageError(message.replace("argument --", "--evaltui-")) from error
     try:
         confidence_of(options)

@@ -1,4 +1,4 @@
-"""What pytest prints of a case that did not pass."""
+"""The lines that pytest prints for a case that did not pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CaseUndecidedError(Exception):
 
 
 class _Writer(Protocol):
-    """What pytest writes to its terminal with."""
+    """The part of pytest's terminal writer that is used here."""
 
     hasmarkup: bool
 
@@ -64,12 +64,12 @@ class FailureLines:
 
     @classmethod
     def of(cls, result: CaseResult, path: Path, line: int) -> FailureLines:
-        """Of a case that begins on a line of a file, from 1."""
+        """The lines for a case that begins on a line of a file, from 1."""
         return cls(_case_lines(result), Place(str(path), line, sentence(result)))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> FailureLines:
-        """As a worker of pytest-xdist has sent them."""
+        """The lines that a worker of pytest-xdist has sent."""
         lines = tuple([(text, role) for text, role in line] for line in data["lines"])
         return cls(lines, Place(data["path"], data["lineno"], data["message"]))
 

@@ -1,4 +1,4 @@
-"""What tests written in Python ask for: results of cases, and runs of their own."""
+"""The fixture and the marker for tests written in Python: results of cases, and runs of their own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Evaluator:
         config: ConfigGiven = None,
         **options: Any,
     ) -> RunResult:
-        """As `evaltui.evaluate`, whose options go before those of pytest.
+        """Does what `evaltui.evaluate` does; its options go before those of pytest.
 
         With `run_sync`, an agent object runs in another thread than the test, in one event loop for all.
         """
@@ -47,20 +47,20 @@ class Evaluator:
         else:
             settings = self._runs.settings_of(self._folder) | {"workers": None, "home": self._folder}
         if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str):
-            sets: EvalSetsGiven = [self._seen(one) for one in eval_sets]
+            sets: EvalSetsGiven = [self._seen(eval_set) for eval_set in eval_sets]
         else:
             sets = self._seen(eval_sets)
         return await evaluate(agent, sets, self._seen(config), **settings | options)
 
-    def _seen(self, given: Any) -> Any:
+    def _seen(self, value: Any) -> Any:
         """A path as it is seen from the folder; a dotted name, an id, or an object, as it is."""
-        if isinstance(given, str | Path) and (isinstance(given, Path) or (self._folder / given).exists()):
-            return self._folder / given
-        return given
+        if isinstance(value, str | Path) and (isinstance(value, Path) or (self._folder / value).exists()):
+            return self._folder / value
+        return value
 
-    def run_sync(self, *given: Any, **options: Any) -> RunResult:
-        """As `run`, for tests that are no coroutines."""
-        return asyncio.run_coroutine_threadsafe(self.run(*given, **options), self._runs.loop).result()
+    def run_sync(self, *args: Any, **options: Any) -> RunResult:
+        """Does what `run` does, for tests that are no coroutines."""
+        return asyncio.run_coroutine_threadsafe(self.run(*args, **options), self._runs.loop).result()
 
 
 def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]:
@@ -70,54 +70,54 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
     try:
         if marker is None:
             raise UsageError("evaltui_case needs a marker: @pytest.mark.evaltui(agent=DIR, sets=[…])")
-        asked = _asked(*marker.args, **marker.kwargs)
-        agent_dir = folder / asked.agent
-        scored_by = folder / asked.config if asked.config else None
+        arguments = _arguments(*marker.args, **marker.kwargs)
+        agent_dir = folder / arguments.agent
+        scored_by = folder / arguments.config if arguments.config else None
         if scored_by is not None and not scored_by.is_file():
             raise UsageError(f"config: {scored_by} does not exist")
         require_one_agent(argparse.Namespace(agent_dir=agent_dir, url=None, module=None))
         workspace = open_workspace(agent_dir, config=scored_by or runs.config_file)
-        chosen = select(workspace, [str(_set(folder, one)) for one in asked.sets])
+        chosen = select(workspace, [str(_set(folder, eval_set)) for eval_set in arguments.sets])
     except (UsageError, SelectionError, EvalSetError) as error:
         # Of this error pytest shows the text alone, not where in here it was raised.
         raise pytest.Collector.CollectError(f"{test.nodeid}: {error}") from error
     except TypeError as error:
-        wrong = str(error).removeprefix("_asked() ")
+        wrong = str(error).removeprefix("_arguments() ")
         raise pytest.Collector.CollectError(f"{test.nodeid}: marker evaltui: {wrong}") from error
     return [
         CaseToTest(
-            CaseId(one.case_path, case.eval_id),
-            one.path,
+            CaseId(eval_set.case_path, case.eval_id),
+            eval_set.path,
             agent_dir,
-            len(one.cases),
+            len(eval_set.cases),
             scored_by,
-            (one.tags or {}).get(case.eval_id, ()),
+            (eval_set.tags or {}).get(case.eval_id, ()),
         )
-        for one, eval_ids in chosen
-        for case in one.cases
+        for eval_set, eval_ids in chosen
+        for case in eval_set.cases
         if eval_ids is None or case.eval_id in eval_ids
     ]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What the marker `evaltui` says."""
+class _Arguments:
+    """The arguments of the marker `evaltui`."""
 
     agent: str | Path
     sets: tuple[str | Path, ...]
     config: str | Path | None
 
 
-def _asked(agent: object, sets: object = (), config: object = None) -> _Asked:
+def _arguments(agent: object, sets: object = (), config: object = None) -> _Arguments:
     """Raises TypeError, as a call with wrong arguments does."""
     named = (sets,) if isinstance(sets, str | Path) else sets
     if not isinstance(agent, str | Path):
         raise TypeError(f"agent is {agent!r}, expected a folder")
-    if not isinstance(named, list | tuple) or not all(isinstance(one, str | Path) for one in named):
+    if not isinstance(named, list | tuple) or not all(isinstance(name, str | Path) for name in named):
         raise TypeError(f"sets is {sets!r}, expected files or set ids")
     if not isinstance(config, str | Path | None):
         raise TypeError(f"config is {config!r}, expected a file")
-    return _Asked(agent, tuple(named), config)
+    return _Arguments(agent, tuple(named), config)
 
 
 def _set(folder: Path, name: str | Path) -> str | Path:

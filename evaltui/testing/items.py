@@ -33,7 +33,7 @@ class FlakyWarning(pytest.PytestWarning):
 def name_skipped(path: Path, runs: CaseRuns) -> None:
     """Notes a file that might be expected among the eval sets, and is none."""
     skipped = skipped_in([path])
-    hints = [f"{one.path}: {one.reason}" for one in skipped if not one.is_set]
+    hints = [f"{file.path}: {file.reason}" for file in skipped if not file.is_set]
     runs.remarks += filter(None, [*hints, skipped_hint(skipped)])
 
 
@@ -56,8 +56,8 @@ class EvalSetNode(pytest.File):
 
     runs: CaseRuns
 
-    def __init__(self, *, runs: CaseRuns, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, *, runs: CaseRuns, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self.runs = runs
         self.add_marker(pytest.mark.evaltui)
 
@@ -115,7 +115,7 @@ class EvalCaseItem(pytest.Item):
         self.finished = finished = self.runs.result(self.case, self.session)
         result = finished.result
         self.user_properties += [
-            (one.name, f"{one.score:g}") for one in result.metrics if one.score is not None
+            (metric.name, f"{metric.score:g}") for metric in result.metrics if metric.score is not None
         ]
         if finished.printed:
             self.add_report_section("setup", "agent output", self.runs.printed(self.case, finished))

@@ -12,7 +12,7 @@ class Option(NamedTuple):
     """An option of pytest that has a twin in `evaltui run`."""
 
     name: str
-    """As in `evaltui run`; `--evaltui-NAME` here, `evaltui_NAME` in the ini file."""
+    """The name in `evaltui run`; `--evaltui-NAME` here, `evaltui_NAME` in the ini file."""
     metavar: str
     help: str
 

@@ -1,4 +1,4 @@
-"""What is hooked into a pytest session with eval cases: their failures and times, and a line at the end."""
+"""The hooks of a pytest session with eval cases: their failures and times, and a line at the end."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class EvaltuiSession:
                     terminalreporter.write_line(draw(line, color=terminalreporter.hasmarkup))
             if run.log is not None:
                 done, took = counted(run.cases, "case"), show_duration(run.seconds)
-                agent_dir, log = (os.path.relpath(one) for one in (run.agent_dir, run.log))
+                agent_dir, log = (os.path.relpath(path) for path in (run.agent_dir, run.log))
                 where = f"log {log} · `evaltui {agent_dir}` opens it"
                 terminalreporter.write_line(f"evaltui: {done} of {agent_dir} in {took} · {where}")
 

@@ -14,7 +14,8 @@ def has_terminal(config: pytest.Config) -> bool:
 
 
 def ask(config: pytest.Config, question: str) -> str:
-    """What is answered, in lower case; "" where the terminal is gone. Raises KeyboardInterrupt."""
+    """Asks a question and returns the answer in lower case; "" where the terminal is gone. Raises
+    KeyboardInterrupt."""
     _release(config)
     try:
         return input(question).strip().lower()

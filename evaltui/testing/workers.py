@@ -65,7 +65,7 @@ class Shards:
             self._locks[number] = filelock.FileLock(self.folder / f"{number}.lock", thread_local=False)
         return self._locks[number]
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """The own shard is being run until `end`, or until this process is gone."""
         if self.own is not None:
             self._lock(self.own).acquire()

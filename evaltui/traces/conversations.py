@@ -177,8 +177,8 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
         for number, log in enumerate(document.logs):
             event = log.event
             # A record may be sent twice, and others may be logged at the same time.
-            said = event.time or number, event.name, repr(event.body), repr(event.attributes)
-            logs.setdefault((log.trace_id, log.span_id, *said), log)
+            identity = event.time or number, event.name, repr(event.body), repr(event.attributes)
+            logs.setdefault((log.trace_id, log.span_id, *identity), log)
     return list(spans.values()), list(logs.values()), warnings, twins
 
 

@@ -1,1 +1,1 @@
-"""What results say, as rows that the screen, the console, HTML and Markdown paint."""
+"""Results as rows that the screen, the console, HTML and Markdown paint."""

@@ -69,7 +69,8 @@ def _calls_in_short(ops: Sequence[str], differences: int) -> str:
 
 
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
-    """Those of the rows of each turn; then what is wrong by judges, by metric; then the final state."""
+    """The differences in the rows of each turn, then the failed judgements by metric, then the differences in
+    the final state."""
     from evaltui.core.compare.judged import findings
     from evaltui.views.rows import compared_rows, state_rows
 
@@ -81,8 +82,8 @@ def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
     yield from (row.at for row in state_rows(result.state) if row.at)
 
 
-def _places(found: Iterable[Finding]) -> Iterator[DifferenceAt]:
-    return (place_of(finding) for finding in found if finding.needs_attention)
+def _places(findings: Iterable[Finding]) -> Iterator[DifferenceAt]:
+    return (place_of(finding) for finding in findings if finding.needs_attention)
 
 
 def place_of(finding: Finding) -> DifferenceAt:
@@ -104,13 +105,13 @@ def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int |
     if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):
         return None
     rows = result.turns[at.turn].calls
-    wanted = rows[at.row].expected
-    if wanted is None:
+    expected = rows[at.row].expected
+    if expected is None:
         return None
     # Rows are in the order in which calls were made, and the same call may be expected twice.
-    before = sum(row.expected == wanted for row in rows[: at.row])
+    before = sum(row.expected == expected for row in rows[: at.row])
     calls = calls_of((case.conversation or [])[at.turn].intermediate_data)
-    equal = [number for number, call in enumerate(calls) if call == wanted]
+    equal = [number for number, call in enumerate(calls) if call == expected]
     return equal[before] if before < len(equal) else None
 
 
@@ -127,7 +128,10 @@ def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[st
     metric = next(metric for metric in result.metrics if metric.name == name)
     rubric_id = metric.per_invocation[turn].judgements[number].id
     of_turn = (case.conversation or [])[turn : turn + 1]
-    holders = [(("rubric",), case.rubrics), *((("turn", turn, "rubric"), one.rubrics) for one in of_turn)]
+    holders = [
+        (("rubric",), case.rubrics),
+        *((("turn", turn, "rubric"), invocation.rubrics) for invocation in of_turn),
+    ]
     for row, rubrics in holders:
         for place, rubric in enumerate(rubrics or ()):
             if rubric.rubric_id == rubric_id:

@@ -1,4 +1,4 @@
-"""What two compared runs say: lines for reports, and the rows and words that the screen shares."""
+"""A comparison of two runs: lines for reports, and the rows and words that the screen shares."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SECONDS = 0.1
 
 
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
-    """What changed, case by case, and the sum; a line per case."""
+    """The changed cases, a line each, and the sum."""
     base, candidate = comparison.base, comparison.candidate
     passing = sum(case.passes for case in base.cases.values())
     head = f" ({counted(len(base.cases), 'case')}, {passing} pass)"
@@ -97,7 +97,7 @@ def unfinished(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[str, S
 
 
 class SpentRow(NamedTuple):
-    """What the cases in both runs took."""
+    """A cost or time of the cases that are in both runs."""
 
     name: str
     """`time`, `tokens` or `cost`"""
@@ -106,7 +106,7 @@ class SpentRow(NamedTuple):
 
 
 def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
-    """What is known of both; of cases with repeats the means are added up."""
+    """The costs and times that are known of both runs; for cases with repeats, the sums of the means."""
     for name, total, show in (
         ("time", comparison.seconds, show_duration),
         ("tokens", comparison.tokens, _show_tokens),

@@ -22,4 +22,4 @@ class DifferenceAt(NamedTuple):
     text: int | None = None
     """The index of the text in `TurnResult.intermediate`."""
     found: tuple[str, int] | None = None
-    """What a judge found: the metric, and the index in `InvocationScore.judgements`."""
+    """A judge's finding: the metric, and the index in `InvocationScore.judgements`."""

@@ -1,4 +1,4 @@
-"""What judges found as rows: verdict, votes and reasons."""
+"""Judges' findings as rows: verdict, votes and reasons."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def judge_line(judge: JudgedBy) -> str:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a judge says of a turn, or of the whole conversation."""
+    """A judge's findings on a turn, or on the whole conversation."""
 
     metric: MetricResult
     scored: InvocationScore
     findings: Sequence[Finding]
     rows: Sequence[Sequence[Row]]
-    """Those of each finding, as of `judged`."""
+    """The rows of each finding, as `judged` makes them."""
 
     @property
     def head(self) -> Line:
@@ -75,10 +75,10 @@ class Judged:
     @property
     def count(self) -> str:
         """`2 of 3 supported`; of an answer its votes, `votes 3/5`."""
-        found = self.findings
-        if found and (word := _FULFILLED.get(found[0].subject)):
-            return f"{sum(finding.good is True for finding in found)} of {len(found)} {word}"
-        return f"votes {found[0].tally}" if len(found) == 1 and found[0].tally else ""
+        findings = self.findings
+        if findings and (word := _FULFILLED.get(findings[0].subject)):
+            return f"{sum(finding.good is True for finding in findings)} of {len(findings)} {word}"
+        return f"votes {findings[0].tally}" if len(findings) == 1 and findings[0].tally else ""
 
     @property
     def failed(self) -> bool:
@@ -96,11 +96,11 @@ def judged(metric: MetricResult, turn: int, *, every_vote: bool) -> Judged:
 
     An answer, which is seen above them, has a row for each vote with `every_vote`; else, as all that has
     several, for the one that decided and one that speaks against it."""
-    found = findings_in(metric, turn)
-    rows = [list(_rows(finding, every_vote=every_vote)) for finding in found]
+    findings = findings_in(metric, turn)
+    rows = [list(_rows(finding, every_vote=every_vote)) for finding in findings]
     width = max((cells(row.head) for of_finding in rows for row in of_finding), default=0)
     padded = [[Row(filled(head, width + 2), text) for head, text in of_finding] for of_finding in rows]
-    return Judged(metric, metric.per_invocation[turn], found, padded)
+    return Judged(metric, metric.per_invocation[turn], findings, padded)
 
 
 def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What a matrix says: what its variants change and come to, and how a case came out in each of them."""
+"""A matrix as rows: the changes and totals of its variants, and the results of each case in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from evaltui.text.values import show_value, visible
 
 
 def variant_changes(matrix: Matrix) -> dict[str, list[str]]:
-    """What any variant changes, by key, and the model; by variant its value, `—` where it changes nothing."""
+    """The model and the changes of the variants, by key: a value for each variant, `—` where it changes
+    nothing."""
     changes = {"model": [visible(run.circumstances.model) for run in matrix.columns]}
     for place, run in enumerate(matrix.columns):
         for change in run.variant.changes if run.variant else ():
@@ -70,7 +71,7 @@ def change_text(change: Change) -> str:
 
 
 def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
-    """What each variant comes to, by title."""
+    """The totals of each variant, by title."""
     sums = [_sums(totals, paired) for totals, paired in zip(matrix.totals, matrix.paired, strict=True)]
     return {title: [texts[title] for texts in sums] for title in sums[0]}
 
@@ -112,7 +113,7 @@ class CellRow:
     score: str
     """`0.80`, the mean; "" without one."""
     cost: str
-    """What the agent cost in a run of it: `$0.0021 + 3 unpriced calls`; "" where nobody knows of any."""
+    """The agent's cost in a run of it: `$0.0021 + 3 unpriced calls`; "" where it is unknown for all runs."""
     time: str
     """`3.1 s`; "" where nobody knows."""
     direction: Line
@@ -164,7 +165,7 @@ class PlotPoint:
     x: float
     rate: float
     place: int
-    """Of the variant in the matrix."""
+    """The variant's place in the matrix."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class TurnRows:
     """`2/3 calls`, `response 0.93`, `1.2 s`."""
     calls: Sequence[Group]
     texts: Sequence[Row]
-    """Those besides the response."""
+    """The texts besides the response."""
     response: Row | None
     judged: Sequence[Judged]
     two_sided: bool
@@ -210,7 +210,7 @@ def turns_in_detail(result: Result) -> set[int]:
 
 
 def _unjudged_turns(result: Result) -> set[int]:
-    """Those that a judge left open, which is why the metric has no verdict."""
+    """The turns that a judge left open, which is why the metric has no verdict."""
     return {
         finding.turn
         for metric in result.metrics
@@ -221,7 +221,7 @@ def _unjudged_turns(result: Result) -> set[int]:
 
 
 def whole_conversation(result: Result, *, every_vote: bool) -> list[Judged]:
-    """What judges say of all turns together."""
+    """The judges' findings on the whole conversation."""
     return [
         judged(metric, turn, every_vote=every_vote)
         for metric in judged_as_a_whole(result.metrics)
@@ -243,8 +243,8 @@ class ErrorRow:
 
 
 def error_rows(result: Result) -> list[ErrorRow]:
-    """What ended the case, then the errors of metrics; what several have in common, such as a judge that does
-    not answer, once."""
+    """The error that ended the case, then the errors of metrics; one that several share, such as a judge that
+    does not answer, is listed once."""
     by_error: dict[ErrorInfo, list[MetricResult]] = {}
     for metric in result.metrics:
         if metric.error and metric.error != result.error:

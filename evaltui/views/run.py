@@ -1,4 +1,4 @@
-"""What a run says: its facts, its sets and cases in a line, its tags."""
+"""A run as rows: its facts, its sets and cases in a line, its tags."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LEAST = 2
 
 
 class Fact(NamedTuple):
-    """What ran, or what came of it."""
+    """A fact on the run: a setting, or an outcome."""
 
     label: str
     text: str
@@ -80,7 +80,7 @@ def run_mark(row: RunRow) -> Span:
     status = row.status
     if status is None and row.totals.cases == row.selected:
         # It was ended before it could say so, and yet every case has its result.
-        status = worst_status(Status(one) for one, number in row.totals.counts.items() if number)
+        status = worst_status(Status(name) for name, number in row.totals.counts.items() if number)
     return ("–", "warning") if status is None else glyph(status)
 
 

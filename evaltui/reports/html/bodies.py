@@ -1,4 +1,4 @@
-"""What the page shows of cases that are open: HTML of the first ones, compressed data of the rest."""
+"""The details of cases in the page: HTML of the first ones, compressed data of the rest."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Bodies:
         self._block_count = 0
 
     def write(self, sets: Sequence[ListedSet]) -> None:
-        """Those of all cases that are listed, read one at a time."""
+        """Writes the details of all listed cases, read one at a time."""
         cases = [(listed, number) for listed in sets for number in range(len(listed.cases))]
         written, waiting = 0, []
-        for listed, number in sorted(cases, key=lambda one: one[0].summaries[one[1]].passes):
+        for listed, number in sorted(cases, key=lambda place: place[0].summaries[place[1]].passes):
             anchor, case = listed.anchors[number], listed.cases[number]
             body = self._body(case)
             most = _MOST_OF_PASSED if case.passed else _MOST_CHARACTERS

@@ -44,9 +44,9 @@ class RepeatView:
     informational: Sequence[InformationalRow]
     turns: Sequence[TurnRows]
     whole: Sequence[Judged]
-    """What judges say of the conversation as one."""
+    """The judges' findings on the whole conversation."""
     ended: str
-    """What ended the conversation with a simulated user; "" for other cases."""
+    """How the conversation with a simulated user ended; "" for other cases."""
     state: Sequence[Row]
     errors: Sequence[ErrorRow]
     trace: TraceView | None
@@ -58,7 +58,7 @@ class CaseView:
 
     why: str
     command: str
-    """That runs the case again; "" where nobody knows the agent's folder."""
+    """The command that runs the case again; "" where the agent's folder is unknown."""
     over_repeats: Sequence[Line]
     repeats: Sequence[RepeatView]
     deciding: int
@@ -66,7 +66,7 @@ class CaseView:
 
 
 Events = Mapping[int, Sequence[Event]]
-"""What happened in a case, by repeat from 0."""
+"""The events of a case by repeat, from 0."""
 
 
 def case_view(case: CaseResult, events: Events, command: str) -> CaseView:
@@ -96,7 +96,7 @@ def first_user_text(case: CaseResult) -> str:
 
 
 def _message(actual: Sequence[Invocation], number: int) -> str:
-    """What the user wrote in a turn, from 0; "" where the agent did not come so far."""
+    """The user's message in a turn, from 0; "" where the agent did not come so far."""
     return user_text(actual[number].user_content) if number < len(actual) else ""
 
 

@@ -92,21 +92,21 @@ def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
     """The details of the cells that did not pass, as long as there is room, and how many are left out."""
     matrix, template = report.matrix, environment().get_template("case.html.j2")
     runs = [_opened(log) for log in report.logs]
-    found: dict[tuple[int, CaseId], tuple[str, str]] = {}
+    bodies: dict[tuple[int, CaseId], tuple[str, str]] = {}
     written = left_out = 0
     for row in matrix.rows:
         for place, cell in enumerate(row.cells):
             if cell.case is None or cell.case.status is Status.PASSED:
                 continue
             result = _result(runs[place], row.case)
-            if result is None or len(found) >= MOST_CASES or written > _MOST_CHARACTERS:
+            if result is None or len(bodies) >= MOST_CASES or written > _MOST_CHARACTERS:
                 left_out += 1
                 continue
             body: str = template.render(case=case_view(result, {}, ""))
             anchor = visible(f"{matrix.name(place)}:{row.eval_set_id}:{row.case.eval_id}")
-            found[place, row.case] = (anchor, body)
+            bodies[place, row.case] = (anchor, body)
             written += len(body)
-    return found, left_out
+    return bodies, left_out
 
 
 def _opened(log: str | None) -> KeptRun | None:
@@ -129,7 +129,7 @@ def _result(run: KeptRun | None, case: CaseId) -> CaseResult | None:
 
 
 def _plot(matrix: Matrix) -> dict[str, Any]:
-    """What the template draws; {} without a point."""
+    """The data of the plot for the template; {} without a point."""
     plot = plot_of(matrix)
     if not plot.points:
         return {}

@@ -25,9 +25,12 @@ def html_report(report: RunReport) -> Iterator[str]:
     bodies = Bodies(report)
     bodies.write(sets)
     script, style = own_text("report.js"), own_text("report.css")
-    in_sets = Counter(one.status.value for listed in sets for one in listed.summaries)
+    in_sets = Counter(summary.status.value for listed in sets for summary in listed.summaries)
     tags = Counter(
-        tag for one in sets for case in one.summaries for tag in one.eval_set.tags.get(case.eval_id, ())
+        tag
+        for summary in sets
+        for case in summary.summaries
+        for tag in summary.eval_set.tags.get(case.eval_id, ())
     )
     return (
         environment()
@@ -62,8 +65,8 @@ def _first_to_open(sets: Sequence[ListedSet]) -> str:
     anchors = (
         anchor
         for listed in sets
-        for anchor, one in zip(listed.anchors, listed.summaries, strict=True)
-        if not one.passes
+        for anchor, summary in zip(listed.anchors, listed.summaries, strict=True)
+        if not summary.passes
     )
     return next(anchors, "")
 

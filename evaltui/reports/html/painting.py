@@ -44,7 +44,7 @@ def mark(row: Row) -> tuple[str, str]:
 
 
 def percent(value: float | None) -> float | None:
-    """Of the range of a score; None outside of it."""
+    """The place of a value in the range of a score, in percent; None outside of the range."""
     return round(100 * value, 1) if value is not None and 0 <= value <= 1 else None
 
 
@@ -71,8 +71,8 @@ def sides(row: Row) -> tuple[Line | None, Line | None]:
         return labelled_sides(row, _MAX_VALUE)
     parts = common_words(row.expected, row.actual) if row.is_change else ()
     if parts:
-        kept = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
-        left, right = (_by(row, _marked(texts)) for texts in kept)
+        by_side = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
+        left, right = (_by(row, _marked(texts)) for texts in by_side)
         return left, right
     role = "muted" if row.kind == "unscored" else ""
     lines = [
@@ -86,7 +86,8 @@ def _by(row: Row, line: Line) -> Line:
 
 
 def _marked(parts: Sequence[tuple[WordOp, str]]) -> Line:
-    """Of long texts, what is the same between two differences is left out before anything else."""
+    """The words of a side with the changed ones marked; in a long text, equal words between two differences
+    are left out first."""
     most = _MAX_SAME if sum(len(text) for _, text in parts) > _MAX_TEXT else _MAX_TEXT
     return [
         (shown_text(text, most if op == "same" else _MAX_TEXT, _WHERE), _WORD_ROLES[op]) for op, text in parts

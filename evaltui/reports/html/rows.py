@@ -32,7 +32,7 @@ class CaseRow:
     """A case in the list."""
 
     anchor: str
-    """What a link to it names, `orders:late_order`; another one for each case."""
+    """The target of a link to it, `orders:late_order`; unique in the page."""
     eval_id: str
     status: str
     word: str
@@ -56,12 +56,12 @@ class ListedSet:
     name: str
     eval_set: SelectedSet
     counts: tuple[tuple[Verdict, int], ...]
-    """Of all of its cases."""
+    """Counts over all cases of the set."""
     left_out: str
     """How many cases are not listed, a sentence; "" where all are."""
     cases: Sequence[CaseResult]
     summaries: tuple[CaseSummary, ...]
-    """Those of `cases`, as are the anchors."""
+    """The summaries of `cases`, in the same order, as are the anchors."""
     anchors: tuple[str, ...]
 
     @property
@@ -80,37 +80,40 @@ class Changes:
     def of(cls, report: RunReport) -> Changes:
         if report.comparison is None:
             return cls()
-        changes = {one.case: one for one in report.comparison.cases}
-        return cls(changes, {one.case for one in report.comparison.regressions})
+        changes = {change.case: change for change in report.comparison.cases}
+        return cls(changes, {change.case for change in report.comparison.regressions})
 
     def chips(self, sets: Sequence[ListedSet]) -> tuple[tuple[str, int], ...]:
         """Regressions, and what was fixed, among the cases that are listed."""
         shown = [
-            self.by_case[one.id] for listed in sets for one in listed.summaries if one.id in self.by_case
+            self.by_case[summary.id]
+            for listed in sets
+            for summary in listed.summaries
+            if summary.id in self.by_case
         ]
-        kinds = Counter(one.kind for one in shown)
-        regressions = sum(one.case in self.regressions for one in shown)
+        kinds = Counter(change.kind for change in shown)
+        regressions = sum(change.case in self.regressions for change in shown)
         chips = (("regression", regressions), *((kind, kinds[kind]) for kind in ("fixed", "new")))
         return tuple((name, number) for name, number in chips if number)
 
 
 def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
     """All cases; of many those that did not pass, as many as a browser takes."""
-    taken: set[str] = set()
+    anchors_in_use: set[str] = set()
     is_large = len(report.summaries) > MOST_ROWS
     room = MOST_ROWS
     sets = []
     for eval_set, cases in report.by_set():
         name, summaries = report.name_of(eval_set), tuple(cases.summaries)
-        counts = status_counts(Counter(one.status.value for one in summaries))
+        counts = status_counts(Counter(summary.status.value for summary in summaries))
         left_out = ""
         if is_large:
-            not_passed = [number for number, one in enumerate(summaries) if not one.passes]
+            not_passed = [number for number, summary in enumerate(summaries) if not summary.passes]
             numbers = not_passed[:room]
             room -= len(numbers)
             left_out = _left_out(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
             cases, summaries = cases.only(numbers), tuple(summaries[number] for number in numbers)
-        anchors = tuple(_anchor(f"{name}:{one.eval_id}", taken) for one in summaries)
+        anchors = tuple(_anchor(f"{name}:{summary.eval_id}", anchors_in_use) for summary in summaries)
         sets.append(ListedSet(name, eval_set, counts, left_out, cases, summaries, anchors))
     return tuple(sets)
 
@@ -121,12 +124,12 @@ def _left_out(passed: int, others: int) -> str:
     return f"Not listed: {' and '.join(parts)}. The CSV and JSON reports have all cases." if parts else ""
 
 
-def _anchor(name: str, taken: set[str]) -> str:
-    wanted = visible(name)
-    anchor, number = wanted, 2
-    while anchor in taken:
-        anchor, number = f"{wanted}~{number}", number + 1
-    taken.add(anchor)
+def _anchor(name: str, in_use: set[str]) -> str:
+    plain = visible(name)
+    anchor, number = plain, 2
+    while anchor in in_use:
+        anchor, number = f"{plain}~{number}", number + 1
+    in_use.add(anchor)
     return anchor
 
 

@@ -1,4 +1,4 @@
-"""What the pages share: the templates, in which every text is escaped, and the policy of a page."""
+"""The templates of the pages, in which every text is escaped, and the policy of a page."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class SpanRow:
 
 @dataclass(frozen=True)
 class TurnRows:
-    """What happened in a turn."""
+    """The rows of a turn's trace."""
 
     title: str
     user: str
@@ -54,7 +54,7 @@ class TraceView:
 
     turns: tuple[TurnRows, ...]
     spent: tuple[tuple[str, str, str], ...]
-    """What was at work, how long, and how often: `("model", "2.8 s", "7 calls")`."""
+    """Kinds of work with their time and count: `("model", "2.8 s", "7 calls")`."""
     tokens: str
     """`2,412 tokens`; "" where nobody reports any."""
     left_out: str
