@@ -35,6 +35,18 @@ if TYPE_CHECKING:
     EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
     EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
     ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
+from contextlib import contextmanager
+
+from evaltui.files.variant_agents import as_variant
+from evaltui.files.variant_settings import VariantTextError, variant_of_text
+from evaltui.files.variants import VariantFileError, with_places
+from evaltui.runner.parent.starting import (
+    HostSettings,
+    StartedHost,
+    VariantError,
+    require_variant,
+    start_host,
+)
 
 # The set of cases that are in none.
 _LOOSE_CASES = "cases"
@@ -272,3 +284,40 @@ def _data(value: Any, what: str) -> Any:
         kind = type(value).__name__
         raise TypeError(f"{what} is a path, a dict, or a model of evaltui or google-adk, not of type {kind}")
     return value.model_dump(mode="json", exclude_none=True, serialize_as_any=True)
+
+
+@contextmanager
+def changed(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
+    """The plan of a run of a variant, while it is run; its files are seen from the current folder. Without a
+    text the plan as it is.
+
+    Raises ValueError for what is no variant, what is not there, and an agent that cannot be changed.
+    """
+    if not text:
+        yield plan
+        return
+    if plan.agent.in_process or plan.agent.url:
+        what = "an agent behind a network" if plan.agent.url else "an agent object"
+        raise ValueError(f"variant: {what} cannot be changed; give a folder, a file or a module")
+    try:
+        variant = with_places(variant_of_text(text, {}), plan.agent.folder, Path())
+        with as_variant(plan.agent, variant, python) as agent:
+            yield replace(plan, agent=agent)
+    except (VariantTextError, VariantFileError, InterpreterError) as error:
+        raise ValueError(f"variant: {error}") from error
+
+
+async def started_as(plan: RunPlan) -> StartedHost:
+    """A host of the plan's agent that has made the changes. Raises ValueError where they do not fit.
+
+    What else is wrong with an agent is told as of any other.
+    """
+    host = start_host(HostSettings(plan.agent, plan.settings.timeout))
+    try:
+        await require_variant(host)
+    except BaseException as error:
+        await host.host.kill()
+        if isinstance(error, VariantError):
+            raise ValueError(f"variant: {error}") from error
+        raise
+    return host
