@@ -61,7 +61,7 @@ def _named_like(path: str) -> set[str]:
 def _importing(path: str) -> set[str]:
     level, seen = {path}, {path}
     while level:
-        users = {user for user, imported in _imports().items() if imported & level} - seen
+        users = {user for user, imported in imports().items() if imported & level} - seen
         if tests := set(filter(_is_test, users)):
             return tests
         seen |= users
@@ -80,7 +80,7 @@ def _texts(folder: str) -> dict[str, str]:
 
 
 @cache
-def _imports() -> dict[str, set[str]]:
+def imports() -> dict[str, set[str]]:
     """The files that each file of evaltui and of the tests imports."""
     texts = {**_texts("evaltui"), **_texts("tests")}
     return {path: {file for file in _imported(path, text) if file in texts} for path, text in texts.items()}
