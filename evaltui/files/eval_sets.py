@@ -20,7 +20,14 @@ from evaltui.core.model.old_formats import (
     session_input,
     texts_without_author,
 )
-from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
+from evaltui.core.model.problems import (
+    NOT_AN_EVAL_SET,
+    UNREADABLE_FILE,
+    EvalSetError,
+    Problem,
+    errors_in,
+    has_error,
+)
 from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.folders import SET_SUFFIXES
 from evaltui.files.recognition import recognised
@@ -65,7 +72,7 @@ def load_eval_set(path: str | Path, initial_session: InitialSession = None) -> E
     """
     loaded = read_eval_set(Path(path), initial_session)
     if loaded.eval_set is None:
-        raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
+        raise EvalSetError(errors_in(loaded.problems))
     return loaded.eval_set
 
 
@@ -82,7 +89,6 @@ def read_eval_set(
 
 def loaded_set(path: Path, read: SetData, problems: Sequence[Problem] = ()) -> LoadedSet:
     """The eval set of a file that was read, with `problems` that are known already."""
-    from evaltui.core.model.problems import has_error
     from evaltui.core.model.validation import validate_eval_set
 
     problems = [*problems, *read.problems]
@@ -107,7 +113,7 @@ def read_set_data(
     try:
         text = read_text(path)
     except OSError as error:
-        text = Problem.error((), why_unreadable(path, error), rule=LintRule.UNREADABLE_FILE)
+        text = UNREADABLE_FILE.at((), why_unreadable(path, error))
     return set_data(path, text, session, mend)
 
 
@@ -118,11 +124,7 @@ def set_data(
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         other = recognised(path)
-        wrong = (
-            data
-            if other is None
-            else Problem.error((), f"not an eval set, but {other.sentence}", rule=LintRule.NOT_AN_EVAL_SET)
-        )
+        wrong = data if other is None else NOT_AN_EVAL_SET.at((), f"not an eval set, but {other.sentence}")
         return SetData(None, None, "", (_at_file(path, wrong),))
     if mend is not None:
         data = mend(data)
@@ -159,7 +161,7 @@ def _read_session(source: InitialSession) -> tuple[Json | None, list[Problem]]:
     try:
         text = read_text(Path(source))
     except OSError as error:
-        text = Problem.error((), why_unreadable(Path(source), error), rule=LintRule.UNREADABLE_FILE)
+        text = UNREADABLE_FILE.at((), why_unreadable(Path(source), error))
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [_at_file(source, data)]
@@ -176,16 +178,15 @@ def _misplaced(session: Json | None, format: str) -> list[Problem]:
 
 def _no_format(data: Any) -> Problem:
     if (other := file_kind(data)) is not None:
-        return Problem.error((), f"not an eval set, but {other.sentence}", rule=LintRule.NOT_AN_EVAL_SET)
+        return NOT_AN_EVAL_SET.at((), f"not an eval set, but {other.sentence}")
     if isinstance(data, list):
         description = "a list of something else" if data else "an empty list"
     else:
         description = in_words(data)
-    return Problem.error(
+    return NOT_AN_EVAL_SET.at(
         (),
         "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) "
         f"a list of turns with query or a list of sessions with name and data; found {description}",
-        rule=LintRule.NOT_AN_EVAL_SET,
     )
 
 

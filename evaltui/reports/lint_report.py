@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from evaltui.core.model.problems import LintRule, Problem, format_path
-from evaltui.files.lint import format_problem
+from evaltui.core.model.problems import Problem, format_path
+from evaltui.files.lint import format_problem, lint_rules
 
 LintFormat = Literal["console", "json", "sarif", "github"]
 VERSION = 1
@@ -32,7 +32,7 @@ def _json(problems: Sequence[Problem]) -> str:
     rows = [
         {
             "severity": problem.severity.value,
-            "rule": problem.rule.value,
+            "rule": problem.rule.id,
             "file": problem.file,
             "line": problem.line,
             "path": format_path(problem.path),
@@ -45,7 +45,7 @@ def _json(problems: Sequence[Problem]) -> str:
 
 def _sarif(problems: Sequence[Problem]) -> str:
     """SARIF 2.1.0, which code scanning services take."""
-    rules = [{"id": rule.value, "shortDescription": {"text": rule.meaning}} for rule in LintRule]
+    rules = [{"id": rule.id, "shortDescription": {"text": rule.meaning}} for rule in lint_rules()]
     driver = {"name": "evaltui", "informationUri": _HOME, "rules": rules}
     run = {
         "tool": {"driver": driver},
@@ -57,7 +57,7 @@ def _sarif(problems: Sequence[Problem]) -> str:
 
 def _result(problem: Problem) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": problem.rule.value,
+        "ruleId": problem.rule.id,
         "level": problem.severity.value,
         "message": {"text": problem.sentence},
     }

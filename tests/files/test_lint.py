@@ -155,5 +155,5 @@ def test_nothing_to_lint_is_an_error(tmp_path):
 
 
 def test_format():
-    problem = Problem(Severity.ERROR, ("eval_cases", 2, "eval_id"), "missing", line=41)
+    problem = Problem.error(("eval_cases", 2, "eval_id"), "missing", line=41)
     assert format_problem(problem) == "41: error: eval_cases[2].eval_id: missing"
