@@ -23,8 +23,8 @@ from evaltui.core.model.problems import (
     problems_of,
 )
 from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
+from evaltui.files.eval_sets import YAML_SUFFIXES, parse_yaml, set_kind
 from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
-from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
 from evaltui.files.run_settings import ConfigChoice
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ from evaltui.documents.document import JsonDocument
 from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, without_comments
 from evaltui.documents.saving import Source, read_source
 from evaltui.documents.values import copy_of, edits_of
+from evaltui.files.agents import agents_in, is_agent
 from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import (
     ConfigInUse,
@@ -46,10 +47,8 @@ from evaltui.files.configs import (
     read_config,
 )
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
+from evaltui.files.eval_sets import YAML_SUFFIXES
 from evaltui.files.folders import CONFIG_NAME, has_set_name, project_root
-from evaltui.files.projects import agents_in
-from evaltui.files.recognition import YAML_SUFFIXES
-from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
 from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, passed_over, sets_below, skipped_below
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant
 from evaltui.files.folders import agent_folder, seen_from_here
-from evaltui.files.schedulers import is_scheduler
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
 if TYPE_CHECKING:
@@ -118,6 +118,65 @@ class Setting:
     def attribute(self) -> str:
         """The field of `RunSettings`, and what the option is called in parsed arguments."""
         return self.name.replace("-", "_")
+
+
+# A run without a scheduler, though the project's settings name one.
+OFF = "off"
+
+_LOCAL = re.compile(r"local:([1-9]\d{0,2})")
+_INSECURE = "insecure-"
+_REMOTE = re.compile(r"((?:insecure-)?tcp|tls)://(\[[^\]\s]+\]|[^:/\s]+):\d{1,5}")
+
+
+_WITHOUT_TLS = "without TLS, everyone on that network can read the run and run code on its workers"
+
+
+def is_scheduler(value: object) -> bool:
+    """Whether a value names a scheduler that may be used, or `off`."""
+    if not isinstance(value, str):
+        return False
+    is_name = value == OFF or bool(_LOCAL.fullmatch(value) or _REMOTE.fullmatch(value))
+    return is_name and not refusal_of(value)
+
+
+def local_workers(scheduler: str) -> int | None:
+    """The number of workers in `local:N`; None for another scheduler."""
+    match = _LOCAL.fullmatch(scheduler)
+    return int(match[1]) if match else None
+
+
+def is_elsewhere(scheduler: str) -> bool:
+    """Whether its workers are on other machines, as far as known; "" means no scheduler."""
+    return scheduler != "" and local_workers(scheduler) is None
+
+
+def dask_address(scheduler: str) -> str:
+    """The address of a scheduler as Dask takes it."""
+    return scheduler.removeprefix(_INSECURE)
+
+
+def refusal_of(scheduler: str) -> str:
+    """A sentence on plain TCP to another machine; "" for any other name."""
+    match = _REMOTE.fullmatch(scheduler)
+    if match is None or match[1] != "tcp" or _is_loopback(match[2]):
+        return ""
+    return f"{scheduler}: {_WITHOUT_TLS}. Use tls://, or {_INSECURE}{scheduler} on a network that you trust"
+
+
+def warning_of(scheduler: str) -> str:
+    """A sentence on plain TCP to another machine that was asked for; "" for any other name."""
+    return f"{scheduler}: {_WITHOUT_TLS}" if scheduler.startswith(_INSECURE) else ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_count(value: object) -> bool:
@@ -291,7 +350,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
         return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
     # Most projects do without a table.
-    from evaltui.files.variant_settings import variants_of
+    from evaltui.core.model.variants import variants_of
 
     prices, wrong_prices = _prices(table.pop(_PRICES, {}))
     try:
@@ -342,7 +401,7 @@ def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, .
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
     """The problems of a table, each with its key; `folder` is the base of relative paths."""
-    from evaltui.files.variant_settings import VariantTextError, variants_of
+    from evaltui.core.model.variants import VariantTextError, variants_of
 
     for key, value in table.items():
         place = f"tool.evaltui.{key}"

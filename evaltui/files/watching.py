@@ -17,8 +17,8 @@ from pathlib import Path
 from watchfiles import Change, awatch
 
 from evaltui.files.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, may_count
+from evaltui.files.eval_sets import YAML_SUFFIXES
 from evaltui.files.folders import agent_folder, is_entered, is_json, levels_above
-from evaltui.files.recognition import YAML_SUFFIXES
 from evaltui.files.workspace import set_files, set_folders
 
 # Milliseconds. The system is asked this often; what it tells without a pause is taken together so long.

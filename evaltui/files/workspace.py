@@ -17,8 +17,10 @@ from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem, SelectionError
 from evaltui.core.model.tags import TagChoice, Tags, tags_in
 from evaltui.documents.json_text import parse, read_text, why_unreadable
+from evaltui.files.agents import is_agent
 from evaltui.files.configs import config_above, config_file, config_files, configs_near, find_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
+from evaltui.files.eval_sets import YAML_SUFFIXES, set_kind
 from evaltui.files.folders import (
     CONFIG_NAME,
     SET_SUFFIXES,
@@ -34,8 +36,6 @@ from evaltui.files.folders import (
     levels_above,
     subfolders,
 )
-from evaltui.files.recognition import YAML_SUFFIXES, set_kind
-from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import PROJECT_FILE
 from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
 from contextlib import contextmanager
 
-from evaltui.files.variant_agents import as_variant
-from evaltui.files.variant_settings import VariantTextError, variant_of_text
+from evaltui.core.model.variants import VariantTextError, variant_of_text
+from evaltui.files.agent_address import as_variant
 from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.parent.starting import (
     HostSettings,

@@ -13,9 +13,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_environment import environment_of
 from evaltui.files.run_settings import RunSettings
-from evaltui.files.settings import secrets_of
+from evaltui.files.settings import environment_of, secrets_of
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan

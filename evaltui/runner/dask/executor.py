@@ -20,8 +20,7 @@ from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.files.bundles import bundle_of
 from evaltui.files.folders import agent_folder
 from evaltui.files.packages import own_version
-from evaltui.files.schedulers import is_elsewhere, local_workers, warning_of
-from evaltui.files.versions import versions_of
+from evaltui.files.run_settings import is_elsewhere, local_workers, warning_of
 from evaltui.runner.dask.chunks import Chunk, ChunkQueue
 from evaltui.runner.dask.cluster import OwnCluster, connected, kill_workers
 from evaltui.runner.dask.messages import (
@@ -40,6 +39,7 @@ from evaltui.runner.dask.messages import (
     WorkerReady,
 )
 from evaltui.runner.dask.scoring import ScoringOnWorkers
+from evaltui.runner.dask.versions import versions_of
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk
 from evaltui.runner.dask.workers import RemoteWorker, UnfitWorkers
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError

@@ -20,12 +20,11 @@ from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_environment import environment_of, gemini_here
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN, InterpreterError
 from evaltui.files.packages import own_version
-from evaltui.files.versions import differing
+from evaltui.files.settings import environment_of, gemini_here
 from evaltui.runner.dask.calls import RemoteGate
 from evaltui.runner.dask.masking import OwnTexts
 from evaltui.runner.dask.messages import (
@@ -47,6 +46,7 @@ from evaltui.runner.dask.messages import (
     Wait,
     WorkerReady,
 )
+from evaltui.runner.dask.versions import differing
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.runner.parent.pool import ExecutionResult, HostPool
 from evaltui.runner.parent.scoring_hosts import LocalScoring
