@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.text.values import did_you_mean, show_value
-
+from ...text.values import did_you_mean, show_value
 from .json_values import member
 
 BASE = "base"
