@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from evaltui.core.model.json_values import value_at
 from evaltui.files.folders import has_agent_file, is_entered, is_of_tests, is_project, subfolders
-from evaltui.files.settings import read_toml
+from evaltui.files.settings import tables_in
 
 # Of a project, however its packages are nested; and of a folder that is none and holds everything.
 _DEPTH = 4
@@ -76,10 +76,7 @@ class _Search:
 
 def workspace_members(folder: Path) -> list[Path]:
     """The projects in a folder that are members of the uv workspace that it is the root of, sorted."""
-    try:
-        tables = read_toml(folder / "pyproject.toml")
-    except ValueError:
-        return []
+    tables = tables_in(folder / "pyproject.toml")
     excluded = set(_matching(folder, value_at(tables, ("tool", "uv", "workspace", "exclude"))))
     members = _matching(folder, value_at(tables, ("tool", "uv", "workspace", "members")))
     return sorted(

@@ -20,7 +20,7 @@ from evaltui.core.model.json_values import text_of, value_at
 from evaltui.files.folders import agent_folder, project_root, seen_from_here
 from evaltui.files.packages import remake_command, uv_root
 from evaltui.files.run_settings import SettingsError, run_settings
-from evaltui.files.settings import read_toml, remember_python, remembered_python
+from evaltui.files.settings import remember_python, remembered_python, tables_in
 
 OLDEST = (3, 11)
 # What `--python` takes for the Python that is found without it.
@@ -257,7 +257,7 @@ def poetry_environments(root: Path) -> list[Path]:
     there are outside of the folder, sorted."""
     folder = _folder_of_environments(root)
     name = _base_name(root)
-    chosen = value_at(_toml(folder / "envs.toml"), (name, "minor"))
+    chosen = value_at(tables_in(folder / "envs.toml"), (name, "minor"))
     if text_of(chosen):
         return [environment for environment in [folder / f"{name}-py{chosen}"] if environment.is_dir()]
     return sorted(environment for environment in folder.glob(f"{name}-py*") if environment.is_dir())
@@ -265,7 +265,7 @@ def poetry_environments(root: Path) -> list[Path]:
 
 def _base_name(root: Path) -> str:
     """The beginning of the names of a project's environments: its name, and a hash of its path."""
-    tables = _toml(root / "pyproject.toml")
+    tables = tables_in(root / "pyproject.toml")
     names = (value_at(tables, path) for path in (("project", "name"), ("tool", "poetry", "name")))
     name = next(filter(None, map(text_of, names)), _NO_PACKAGE)
     # As the names of packages are compared.
@@ -276,7 +276,7 @@ def _base_name(root: Path) -> str:
 
 
 def _folder_of_environments(root: Path) -> Path:
-    settings = [_toml(root / "poetry.toml"), _toml(_config_folder() / "config.toml")]
+    settings = [tables_in(root / "poetry.toml"), tables_in(_config_folder() / "config.toml")]
     cache = os.environ.get("POETRY_CACHE_DIR") or _setting(settings, "cache-dir") or str(_cache_folder())
     folder = os.environ.get("POETRY_VIRTUALENVS_PATH") or _setting(settings, "virtualenvs", "path")
     if not folder:
@@ -287,14 +287,6 @@ def _folder_of_environments(root: Path) -> Path:
 def _setting(settings: list[Any], *path: str) -> str:
     """The first text at a path of some tables; "" where there is none."""
     return next(filter(None, (text_of(value_at(table, path)) for table in settings)), "")
-
-
-def _toml(path: Path) -> Any:
-    """A TOML file as data; None where it is missing or cannot be read."""
-    try:
-        return read_toml(path)
-    except ValueError:
-        return None
 
 
 def _config_folder() -> Path:

@@ -14,7 +14,7 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.limits import Limit, limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
-from evaltui.core.model.variants import Variant
+from evaltui.core.model.variants import Variant, variants_of
 from evaltui.files.folders import agent_folder, seen_from_here
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
@@ -349,31 +349,29 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     if not isinstance(table, dict):
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
         return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
-    # Most projects do without a table.
-    from evaltui.core.model.variants import variants_of
-
-    prices, wrong_prices = _prices(table.pop(_PRICES, {}))
-    try:
-        limits, wrong_limits = limits_of(table.pop(_LIMITS, {})), []
-    except ValueError as error:
-        limits, wrong_limits = (), [((_LIMITS,), f"tool.evaltui.{_LIMITS}: {error}")]
+    wrong_tables, tables = list[tuple[tuple[str, ...], str]](), dict[str, Any]()
+    for name, read in ((_VARIANTS, variants_of), (_LIMITS, limits_of)):
+        try:
+            tables[name] = read(table.pop(name, {}))
+        except ValueError as error:
+            wrong_tables.append(((name,), f"tool.evaltui.{name}: {error}"))
+    tables[_PRICES], wrong_prices = _prices(table.pop(_PRICES, {}))
     wrong_keys = dict(_problems(table, path.parent))
     problems = [
         Problem.error((), problem, file=shown, line=_line(text, keys) or _line(text, keys[:2]))
         for keys, problem in (
             *(((key,), problem) for key, problem in wrong_keys.items()),
+            *wrong_tables,
             *wrong_prices,
-            *wrong_limits,
         )
     ]
     right = {key: value for key, value in table.items() if key not in wrong_keys}
-    variants = variants_of(right.pop(_VARIANTS, {}))
     values = {SETTINGS[key].attribute: value for key, value in right.items()}
     if folder := values.get("results_dir"):
         values["results_dir"] = path.parent / _place(folder)
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
-    return RunSettings(**values, variants=variants, prices=prices, limits=limits, file=path), problems
+    return RunSettings(**values, **tables, file=path), problems
 
 
 def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, ...], str]]]:
@@ -401,16 +399,9 @@ def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, .
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
     """The problems of a table, each with its key; `folder` is the base of relative paths."""
-    from evaltui.core.model.variants import VariantTextError, variants_of
-
     for key, value in table.items():
         place = f"tool.evaltui.{key}"
-        if key == _VARIANTS:
-            try:
-                variants_of(value)
-            except VariantTextError as error:
-                yield key, f"{place}: {error}"
-        elif (setting := SETTINGS.get(key)) is None:
+        if (setting := SETTINGS.get(key)) is None:
             names = [*SETTINGS, _VARIANTS, _PRICES, _LIMITS]
             hint = did_you_mean(key, names) or f". Known: {', '.join(names)}"
             yield key, f"{place} is unknown{hint}"

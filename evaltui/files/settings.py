@@ -38,21 +38,30 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
+def tables_in(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; none where it is missing or broken."""
+    try:
+        return read_toml(path)
+    except ValueError:
+        return {}
+
+
 def last_theme() -> str | None:
     """The theme chosen last; None where none was, or its file is broken."""
-    try:
-        theme = read_toml(config_file("theme.toml")).get("theme")
-    except ValueError:
-        return None
+    theme = tables_in(config_file("theme.toml")).get("theme")
     return theme if isinstance(theme, str) else None
 
 
 def remember_theme(theme: str) -> None:
     """Raises OSError where the settings cannot be written."""
-    path = config_file("theme.toml")
-    path.parent.mkdir(parents=True, exist_ok=True)
     # A JSON string of printable characters is a TOML string.
-    write_atomically(path, f"theme = {json.dumps(theme)}\n")
+    _write("theme.toml", f"theme = {json.dumps(theme)}\n")
+
+
+def _write(name: str, text: str) -> None:
+    path = config_file(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
 
 
 _LAYOUT = "layout.toml"
@@ -60,18 +69,13 @@ _LAYOUT = "layout.toml"
 
 def last_sizes(names: Iterable[str]) -> dict[str, int]:
     """Sizes in cells or rows that the user gave to parts of the screen; empty where the file is broken."""
-    try:
-        sizes = read_toml(config_file(_LAYOUT))
-    except ValueError:
-        return {}
+    sizes = tables_in(config_file(_LAYOUT))
     return {name: sizes[name] for name in names if isinstance(sizes.get(name), int)}
 
 
 def remember_sizes(sizes: Mapping[str, int]) -> None:
     """Raises OSError where the settings cannot be written."""
-    path = config_file(_LAYOUT)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(f"{name} = {size}\n" for name, size in sizes.items()))
+    _write(_LAYOUT, "".join(f"{name} = {size}\n" for name, size in sizes.items()))
 
 
 _RECENT = "recent.json"
@@ -90,9 +94,7 @@ def recent_agents() -> list[Path]:
 def remember_agent(agent_dir: Path) -> None:
     """Raises OSError where the settings cannot be written."""
     recent = [agent_dir.resolve(), *(path for path in recent_agents() if path != agent_dir.resolve())]
-    path = config_file(_RECENT)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps([str(path) for path in recent[:_MOST_RECENT]]) + "\n")
+    _write(_RECENT, json.dumps([str(path) for path in recent[:_MOST_RECENT]]) + "\n")
 
 
 _NAME = "settings.json"
@@ -197,13 +199,7 @@ def gemini_here(environment: Mapping[str, str]) -> GeminiAccess:
 
 def environment_of(agent_dir: Path) -> Mapping[str, str]:
     """The environment variables of the agent's process, with those of its .env file."""
-    path = env_file(agent_dir) if loads_env_file() else None
-    if path is None:
-        return os.environ
-    from dotenv import dotenv_values
-
-    added = {name: value for name, value in dotenv_values(path).items() if value is not None}
-    return added | dict(os.environ)
+    return env_values(agent_dir) | dict(os.environ) if loads_env_file() else os.environ
 
 
 def _has_default_credentials(environment: Mapping[str, str]) -> bool:
