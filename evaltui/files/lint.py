@@ -75,7 +75,7 @@ def lint_rules() -> tuple[LintRule, ...]:
 def rules_with_mends() -> set[str]:
     """The ids of the rules of which `lint --fix` mends some problems."""
     import_module(_MENDS)
-    return {rule.id for mends in MENDS.values() for rule, _ in mends} | {"not-json"}
+    return {rule.id for mends in MENDS.values() for rule, _ in mends.values()} | {"not-json"}
 
 
 def lint(paths: Sequence[str | Path]) -> list[Problem]:

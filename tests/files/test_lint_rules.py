@@ -61,7 +61,7 @@ def test_a_set_that_cannot_be_read_may_have_the_tool(tmp_path):
 
 @pytest.mark.parametrize("blocks", [False, True])
 def test_a_new_rule_is_a_row_with_its_check(tmp_path, monkeypatch, blocks):
-    monkeypatch.setitem(CHECKS, "case", [*CHECKS["case"]])
+    monkeypatch.setitem(CHECKS, "case", {**CHECKS["case"]})
     monkeypatch.setitem(RULES, "shouted-id", None)
 
     @LintRule("shouted-id", "A case has an id in capitals", blocks=blocks).checks("case")

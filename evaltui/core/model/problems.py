@@ -45,8 +45,9 @@ class LintRule:
         """
         return partial(self._declare, MENDS[subject])
 
-    def _declare(self, checks: list[tuple[LintRule, Check]], check: _Check) -> _Check:
-        checks.append((self, check))
+    def _declare(self, checks: Checks, check: _Check) -> _Check:
+        # By its name, so that a module that is imported again declares nothing twice.
+        checks[f"{check.__module__}.{check.__qualname__}"] = self, check
         return check
 
     def at(
@@ -77,18 +78,20 @@ Mendable = Literal["set", "config"]
 
 RULES: dict[str, LintRule] = {}
 """The rules of the modules that are imported; `evaltui.files.lint.lint_rules` imports them all."""
-CHECKS: dict[Subject, list[tuple[LintRule, Check]]] = {subject: [] for subject in get_args(Subject)}
-MENDS: dict[Mendable, list[tuple[LintRule, Check]]] = {"set": [], "config": []}
+Checks = dict[str, tuple[LintRule, Check]]
+"""Checks or mends by the names of their functions, each with its rule; in the order of their declaration."""
+CHECKS: dict[Subject, Checks] = {subject: {} for subject in get_args(Subject)}
+MENDS: dict[Mendable, Checks] = {subject: {} for subject in get_args(Mendable)}
 
 
 def problems_of(subject: Subject, *arguments: Any) -> list[Problem]:
     """The problems that the checks of a subject find; `arguments` are those of each check."""
-    return [rule.at(*finding) for rule, check in CHECKS[subject] for finding in check(*arguments)]
+    return [rule.at(*finding) for rule, check in CHECKS[subject].values() for finding in check(*arguments)]
 
 
 def mended(subject: Mendable, data: Any) -> list[Problem]:
     """Mends data in place, once by each mend, and returns a problem for each mended place."""
-    return [rule.at(*finding) for rule, mend in MENDS[subject] for finding in mend(data)]
+    return [rule.at(*finding) for rule, mend in MENDS[subject].values() for finding in mend(data)]
 
 
 # Found while a file is read, so without a check of their own.
