@@ -23,7 +23,7 @@ from evaltui.core.model.problems import (
     problems_of,
 )
 from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
-from evaltui.files.eval_sets import YAML_SUFFIXES, parse_yaml, set_kind
+from evaltui.files.eval_sets import data_of, read_data, set_kind
 from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.files.run_settings import ConfigChoice
 
@@ -81,17 +81,10 @@ def configs_near(set_path: Path) -> list[Path]:
 
 def is_eval_config_file(path: Path) -> bool:
     """Whether a file is a config of agents-cli by its content, or, with a mistake in it, by its name."""
-    try:
-        data = _data(path, read_text(path))
-    except OSError:
+    data = read_data(path)
+    if isinstance(data, Problem):
         return path.name in EVAL_CONFIG_NAMES and os.path.lexists(path)
-    return path.name in EVAL_CONFIG_NAMES if isinstance(data, Problem) else is_eval_config(data)
-
-
-def _data(path: Path, text: str | Problem) -> Any | Problem:
-    if isinstance(text, Problem):
-        return text
-    return parse_yaml(text) if path.suffix in YAML_SUFFIXES else parse(text)
+    return is_eval_config(data)
 
 
 def config_above(set_path: Path) -> Path | None:
@@ -307,7 +300,7 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
     """The config in the text of a file, and its problems; None where it has errors."""
     from evaltui.core.metrics.config_validation import validate_config
 
-    data = _data(path, text)
+    data = data_of(path, text)
     if isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
     if is_eval_config(data):

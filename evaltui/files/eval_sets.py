@@ -120,6 +120,22 @@ def parse_yaml(text: str) -> Any | Problem:
         return Problem.error((), f"not valid YAML: {str(error).splitlines()[0]}")
 
 
+def read_data(path: Path) -> Any | Problem:
+    """The data of a JSON or YAML file, or the problem of reading it."""
+    try:
+        text = read_text(path)
+    except OSError as error:
+        return UNREADABLE_FILE.at((), why_unreadable(path, error))
+    return data_of(path, text)
+
+
+def data_of(path: Path, text: str | Problem) -> Any | Problem:
+    """The data in the text of a JSON or YAML file; a problem of reading it stays."""
+    if isinstance(text, Problem):
+        return text
+    return parse_yaml(text) if path.suffix in YAML_SUFFIXES else parse(text)
+
+
 def recognised(path: Path) -> FileKind | None:
     """The kind of a file; None for an eval set, an unknown kind, and an unreadable file."""
     if not path.is_file():
@@ -128,15 +144,12 @@ def recognised(path: Path) -> FileKind | None:
         with path.open("rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 return SESSION_DATABASE if _has_sessions(path) else None
-        is_yaml = path.suffix in YAML_SUFFIXES
-        if is_yaml and path.stat().st_size > _LARGEST_YAML:
+        if path.suffix in YAML_SUFFIXES and path.stat().st_size > _LARGEST_YAML:
             return None
-        text = read_text(path)
     except OSError:
         return None
-    if isinstance(text, Problem):
-        return None
-    return file_kind(parse_yaml(text) if is_yaml else parse(text))
+    data = read_data(path)
+    return None if isinstance(data, Problem) else file_kind(data)
 
 
 def _has_sessions(path: Path) -> bool:

@@ -33,7 +33,7 @@ from evaltui.core.model.problems import (
     problems_of,
 )
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, without_comments
+from evaltui.documents.json_text import duplicate_keys, locate, parse, without_comments
 from evaltui.documents.saving import Source, read_source
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.files.agents import agents_in, is_agent
@@ -47,7 +47,7 @@ from evaltui.files.configs import (
     read_config,
 )
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
-from evaltui.files.eval_sets import YAML_SUFFIXES
+from evaltui.files.eval_sets import YAML_SUFFIXES, read_data
 from evaltui.files.folders import CONFIG_NAME, has_set_name, project_root
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
 from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, passed_over, sets_below, skipped_below
@@ -142,7 +142,7 @@ def _with_configs(folder: Path, sets: Sequence[EvalSetFile]) -> list[Path]:
     return [*(eval_set.path for eval_set in sets), *configs]
 
 
-def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
+def is_config_by_content(file: Path, text: str | None = None) -> bool:
     """Whether a file is a config, by its name, else by its text, which is read where it is None."""
     if file.name in _CONFIG_NAMES:
         return True
@@ -150,11 +150,7 @@ def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
         return False
     if file.suffix in YAML_SUFFIXES:
         return is_eval_config_file(file)
-    try:
-        text = read_text(file) if text is None else text
-    except OSError:
-        return False
-    data = parse(text) if isinstance(text, str) else None
+    data = read_data(file) if text is None else parse(text)
     if not isinstance(data, dict) or data.keys() & SET_KEYS:
         return False
     if file_kind(data) is not None:
