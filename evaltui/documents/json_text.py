@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.problems import DUPLICATE_KEY, NOT_JSON, JsonPath, Problem
+from evaltui.core.model.problems import DUPLICATE_KEY, NOT_JSON, UNREADABLE_FILE, JsonPath, Problem
 from evaltui.documents.files import read_regular
 from evaltui.documents.nodes import BOM, parse_nodes, skip_space
 
@@ -23,6 +23,14 @@ def read_text(path: Path) -> str | Problem:
     Line endings stay as they are. Raises OSError where the file cannot be read.
     """
     return decode(read_regular(path))
+
+
+def text_or_problem(path: Path) -> str | Problem:
+    """The text of a file as from `read_text`, or the problem of reading it."""
+    try:
+        return read_text(path)
+    except OSError as error:
+        return UNREADABLE_FILE.at((), why_unreadable(path, error))
 
 
 def why_unreadable(path: Path, error: OSError) -> str:

@@ -22,7 +22,7 @@ from evaltui.core.model.problems import (
 from evaltui.core.model.regexes import is_slow
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.editing.references import BLOCK, BLOCK_LISTS, RULES, Entry
-from evaltui.documents.json_text import locate, parse, read_text
+from evaltui.documents.json_text import locate, parse, text_or_problem
 from evaltui.files.configs import config_file
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.folders import json_files, json_files_below
@@ -67,11 +67,8 @@ def reference_problems(
     """
     if not (block.turns or block.rules or block.tags or block.tools):
         return []
-    try:
-        text = read_text(config)
-    except OSError:
-        return []
-    if not isinstance(text, str):
+    text = text_or_problem(config)
+    if isinstance(text, Problem):
         return []
     cases, is_complete = dict(read.values()), True
     for file in _neighbours(config):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.model.dataset_configs import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import (
-    UNREADABLE_FILE,
     EvalSetError,
     Finding,
     LintRule,
@@ -22,7 +21,7 @@ from evaltui.core.model.problems import (
     errors_in,
     problems_of,
 )
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
+from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, text_or_problem
 from evaltui.files.eval_sets import data_of, read_data, set_kind
 from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.files.run_settings import ConfigChoice
@@ -289,10 +288,7 @@ def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     """The config of a file, None where there are errors, and all its problems; never raises."""
-    try:
-        text = read_text(path)
-    except OSError as error:
-        return None, [UNREADABLE_FILE.at((), why_unreadable(path, error), str(path))]
+    text = text_or_problem(path)
     return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
 
 

@@ -27,13 +27,12 @@ from evaltui.core.model.old_formats import (
 )
 from evaltui.core.model.problems import (
     NOT_AN_EVAL_SET,
-    UNREADABLE_FILE,
     EvalSetError,
     Problem,
     errors_in,
     has_error,
 )
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
+from evaltui.documents.json_text import duplicate_keys, locate, parse, text_or_problem
 from evaltui.files.folders import SET_SUFFIXES
 from evaltui.text.values import in_words
 
@@ -122,11 +121,7 @@ def parse_yaml(text: str) -> Any | Problem:
 
 def read_data(path: Path) -> Any | Problem:
     """The data of a JSON or YAML file, or the problem of reading it."""
-    try:
-        text = read_text(path)
-    except OSError as error:
-        return UNREADABLE_FILE.at((), why_unreadable(path, error))
-    return data_of(path, text)
+    return data_of(path, text_or_problem(path))
 
 
 def data_of(path: Path, text: str | Problem) -> Any | Problem:
@@ -237,11 +232,7 @@ def read_set_data(
 
     For `mend` see `read_eval_set`.
     """
-    try:
-        text = read_text(path)
-    except OSError as error:
-        text = UNREADABLE_FILE.at((), why_unreadable(path, error))
-    return set_data(path, text, session, mend)
+    return set_data(path, text_or_problem(path), session, mend)
 
 
 def set_data(
@@ -285,10 +276,7 @@ def _read_session(source: InitialSession) -> tuple[Json | None, list[Problem]]:
     if not isinstance(source, str | Path):
         session, problems = session_input(dict(source))
         return session, [_at_file("initial_session", problem) for problem in problems]
-    try:
-        text = read_text(Path(source))
-    except OSError as error:
-        text = UNREADABLE_FILE.at((), why_unreadable(Path(source), error))
+    text = text_or_problem(Path(source))
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [_at_file(source, data)]
@@ -323,10 +311,7 @@ def _at_file(path: str | Path, problem: Problem) -> Problem:
 
 def changes(old: Path) -> list[Problem]:
     """Warnings for what a converted set has not, or has otherwise than the file of an old format."""
-    try:
-        text = read_text(old)
-    except OSError:
-        return []
+    text = text_or_problem(old)
     data = parse(text) if isinstance(text, str) else text
     if not isinstance(text, str) or isinstance(data, Problem):
         return []
