@@ -64,7 +64,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     cases: list[EvalCase] = []
     for index, raw in enumerate(list_at(data, (cases_key,))):
         case, case_problems = validate_case(raw)
-        problems += [replace(one, path=(cases_key, index, *one.path)) for one in case_problems]
+        problems += [replace(problem, path=(cases_key, index, *problem.path)) for problem in case_problems]
         if case is not None:
             cases.append(case)
     problems = merge_ignored(problems)
