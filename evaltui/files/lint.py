@@ -176,7 +176,10 @@ def _lint_set(file: Path) -> tuple[list[Problem], str | None]:
         used = None
     if used is not None:
         loaded = loaded.scored_by(used)
-    problems = [*choice_problems(file), *(one for one in loaded.problems if one.file == str(file))]
+    problems = [
+        *choice_problems(file),
+        *(problem for problem in loaded.problems if problem.file == str(file)),
+    ]
     if loaded.eval_set is None:
         return problems, None
     set_id = loaded.eval_set.eval_set_id
