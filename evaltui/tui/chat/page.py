@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from evaltui.text.figures import counted, show_duration, show_size
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, cells, pad, wrap
+from evaltui.text.lines import Line, Span, cells, pad, wrap, wrap_behind
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.markdown import markdown
 from evaltui.text.syntax import arguments_line, change_lines, code, colored, value_line
@@ -28,6 +28,8 @@ _LONGEST_TEXT = 12_000
 _LONGEST_CALL = 400
 _MOST_STATE = 400
 _MOST_CHANGES = 8
+# Cells of a change of the state besides its key and its values.
+_AROUND_CHANGE = 8
 _MOST_RESULT_LINES = 14
 _MOST_THOUGHT_LINES = 3
 
@@ -96,7 +98,7 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "difference":
             yield from _difference(row.text, room)
         case "error":
-            yield [("! ", "error"), (_first_line(row), "error")]
+            yield from wrap_behind([("! ", "error")], [(_first_line(row), "error")], room)
             if row.error is not None and row.error.where:
                 yield [("  ", ""), (_one_line(row.error.where), "underline function")]
         case "thinking":
@@ -228,7 +230,10 @@ def _hung(line: Line, room: int) -> list[Line]:
 
 def _changes(row: Row, room: int) -> Iterator[Line]:
     for change in row.changes[:_MOST_CHANGES]:
-        before, after = change_lines(change.expected, change.actual, max(16, room // 2))
+        # A value that is new, or that goes, has the room of both.
+        sides = 1 if None in (change.expected, change.actual) else 2
+        least = (room - cells([(visible(change.path), "")]) - _AROUND_CHANGE) // sides
+        before, after = change_lines(change.expected, change.actual, max(16, least))
         shown: Line = [("Δ ", "warning"), (visible(change.path), "key"), ("  ", "")]
         shown += [*(before if change.expected is not None else [("—", "muted")]), (" → ", "muted")]
         yield cut_line([*shown, *(after if change.actual is not None else [("removed", "")])], room)

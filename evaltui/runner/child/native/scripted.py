@@ -61,8 +61,11 @@ class Rule:
             re.compile(self.user)
 
     def __str__(self) -> str:
-        when = [("user", self.user), ("after_tool", self.after_tool)]
-        return ", ".join(f"{key}={value!r}" for key, value in when if value is not None)
+        """When it applies, in words: `"set the kitchen to 19 degrees"`, `a result of find_order`."""
+        message = "" if self.user is None else f'"{example_of(self.user)}"'
+        if self.after_tool is None:
+            return message
+        return f"a result of {self.after_tool}{message and f' after {message}'}"
 
     def applies(self, message: str, results: Sequence[FunctionResponse]) -> Situation | None:
         """The situation, if this is a rule for it."""
@@ -82,6 +85,32 @@ class Rule:
             Part(function_call=FunctionCall(name=name, args=dict(args)))
             for name, args in (made if isinstance(made, list) else [made])
         ]
+
+
+# What stands for a part of a regular expression that many texts match, in this order.
+_STANDS_FOR = (
+    (r"\(\?[aiLmsux-]+\)|\\[bBAZ]|(?<!\\)[\^$]", ""),
+    (r"(?:\\d|\[0-9\])(?:[+*]|\{\d+(?:,\d*)?\})?", "19"),
+    (r"\\s[+*]?", " "),
+    (r"\\w[+*]\??", "a1"),
+    (r"(?:\.|\\S)[+*]\??", "…"),
+)
+_GROUP = re.compile(r"\((?:\?:|\?P<\w+>)?([^()|]*)(?:\|[^()]*)?\)[?*+]?")
+
+
+def example_of(pattern: str) -> str:
+    """A text in which a regular expression is found; the expression itself where it is too much of one."""
+    text, groups = pattern, 1
+    for part, example in _STANDS_FOR:
+        text = re.sub(part, example, text)
+    while groups:
+        text, groups = _GROUP.subn(r"\1", text)
+    text = text.partition("|")[0]
+    text = re.sub(r"\[([^\]\\^])[^\]]*\][+*?]?", r"\1", text)
+    text = re.sub(r"[^\w\s\\]\?", "", re.sub(r"(\w)\?", r"\1", text))
+    text = re.sub(r"\\(\W)", r"\1", text)
+    looks_around = re.search(r"\(\?(?:[=!]|<[=!])", pattern)
+    return text if not looks_around and re.search(pattern, text) else pattern
 
 
 # Of those that a message says.
@@ -106,16 +135,15 @@ class ScriptedModel:
             situation = rule.applies(message, results)
             if situation is not None:
                 return ModelResponse(rule.answer(situation), model_version="scripted", finish_reason="STOP")
-        heard = f"the user's message {cut(message, _MOST_HEARD)!r}"
+        heard = f'"{cut(message, _MOST_HEARD)}"'
         if results:
-            heard = f"a result of tool {results[-1].name!r} after {heard}"
-        rules = [f"  {rule}" for rule in self.rules if bool(rule.after_tool) is bool(results)] or ["  none"]
-        more = [f"  and {show_number(len(rules) - _MOST_RULES)} more"] if len(rules) > _MOST_RULES else []
-        listed = "\n".join([*rules[:_MOST_RULES], *more])
-        what = "results of tools" if results else "messages"
-        raise LookupError(
-            f"no rule of the scripted model applies to {heard}. It knows these {what} only:\n{listed}"
-        )
+            heard = f"a result of {results[-1].name} after {heard}"
+        rules = [str(rule) for rule in self.rules if bool(rule.after_tool) is bool(results)]
+        rules = list(dict.fromkeys(rules))
+        more = [f"{show_number(len(rules) - _MOST_RULES)} more"] if len(rules) > _MOST_RULES else []
+        *listed, last = [*rules[:_MOST_RULES], *more] or ["nothing"]
+        answers = f"{', '.join(listed)} and {last}" if listed else last
+        raise LookupError(f"the scripted model does not know {heard}. It knows {answers}")
 
 
 def _last_results(contents: Sequence[Content]) -> list[FunctionResponse]:
