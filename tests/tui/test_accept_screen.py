@@ -113,6 +113,19 @@ async def test_each_choice_shows_its_own_change_and_leaving_changes_nothing(hous
         assert app.workbench.editing.unsaved() == []
 
 
+async def test_places_of_the_file_that_are_apart_are_divided(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=(160, 60)) as pilot:
+        await ran(app, pilot, house)
+        await pilot.press("1", "a")
+        await until(pilot, is_shown(app, '"off"'))
+        rows = [line.partition("│")[2].strip(" │") for line in screen_lines(app)]
+        rows = [row for row in rows if row.startswith("…") or row.partition(" ")[0].isdigit()]
+        # Up to the final state, whose line is the last one of the file.
+        state = next(number for number, row in enumerate(rows) if '"light"' in row)
+        assert rows[state - 1].startswith("…")
+
+
 async def test_every_failing_case_from_the_list(house):
     app = WorkbenchApp(Workbench(house.parent))
     async with app.run_test(size=NARROW) as pilot:

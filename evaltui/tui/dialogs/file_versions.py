@@ -70,13 +70,18 @@ def _indent(text: str) -> int:
 
 
 def _blocks(lines: Sequence[LineChange]) -> Iterator[list[LineChange]]:
-    """Lines that go, with those that come for them."""
+    """Lines that go, with those that come for them, as long as no line stays between them."""
     block: list[LineChange] = []
-    for op, group in groupby(lines, key=lambda line: line.op):
-        if op == "-" and block:
+    # The old number that the next line would have, and how many more lines have come than gone.
+    follows, offset = 0, 0
+    for line in lines:
+        place = line.number if line.op == "-" else line.number - offset
+        if block and (place != follows or (line.op == "-" and block[-1].op == "+")):
             yield block
             block = []
-        block += group
+        block.append(line)
+        follows = place + (line.op == "-")
+        offset += 1 if line.op == "+" else -1
     if block:
         yield block
 

@@ -75,9 +75,11 @@ class RelaxScreen(FormScreen):
             place.display = len(places) > 1
             yield place
             yield ChoiceList(max(1, len(self._proposals)), self._proposal_line, id="relax-proposals")
-            yield PageLines(self._write_unavailable, can_focus=False, indent=0, id="relax-unavailable")
+            yield PageLines(
+                self._write_unavailable, can_focus=False, indent=0, free=0, id="relax-unavailable"
+            )
             yield ChoiceLine("scope", list(_SCOPES.values()), id="relax-scope")
-            yield PageLines(self._write_effect, indent=0, id="relax-effect")
+            yield PageLines(self._write_effect, indent=0, free=0, id="relax-effect")
             yield QuestionNote()
             yield DialogKeys(self._hints)
 

@@ -353,6 +353,8 @@ class PageView(ScrolledLines, can_focus=True, inherit_bindings=False):
     """The cells that a line of the page may have."""
     indent = " "
     """What stands before each line."""
+    free = 1
+    """Cells that stay free at the right of each line."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -364,11 +366,14 @@ class PageView(ScrolledLines, can_focus=True, inherit_bindings=False):
 
     def write_page(self) -> None:
         """Writes the page anew, after a change of what it tells."""
-        page = Page(self.size.width - 2, self.widest)
+        page = self._empty_page()
         self.write(page)
         # Only a page that is whole is drawn.
         self.page = page
         self.lines_changed(len(page.lines))
+
+    def _empty_page(self) -> Page:
+        return Page(self.size.width - len(self.indent) - self.free, self.widest)
 
     def line(self, number: int) -> Line:
         return [(self.indent, ""), *self.page.lines[number]]
@@ -386,12 +391,15 @@ class PageLines(PageView, inherit_bindings=False):
         *,
         can_focus: bool = True,
         indent: int = 1,
+        free: int | None = None,
         widest: int = MAX_WIDTH,
         id: str | None = None,
     ) -> None:
+        """`free` cells stay free at the right of each line; two besides the indent unless it is given."""
         super().__init__(id=id)
         self.can_focus = can_focus
         self.indent = " " * indent
+        self.free = 2 - indent if free is None else free
         self.widest = widest
         self._write = write
 
@@ -405,5 +413,5 @@ class PageLines(PageView, inherit_bindings=False):
         self.scroll_home(animate=False)
 
     def on_resize(self) -> None:
-        if not self.page.lines or self.page.width != Page(self.size.width - 2, self.widest).width:
+        if not self.page.lines or self.page.width != self._empty_page().width:
             self.write_page()
