@@ -140,15 +140,15 @@ def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[st
 
 
 def judging_metric(result: CaseResult, at: DifferenceAt) -> str | None:
-    """The metric that failed for a difference; None where that is an argument or of the final state."""
+    """The metric that a difference is scored by, the one that failed where there are several; None where that
+    is an argument or of the final state."""
     if at.found is not None:
         return at.found[0]
     from evaltui.core.metrics.registry import METRICS
 
-    failed = {metric.name for metric in result.metrics if metric.status == "FAILED"}
+    names = [metric.name for metric in sorted(result.metrics, key=lambda metric: metric.status != "FAILED")]
     compared = {"call": "calls", "text": "texts", "answer": "response"}.get(at.kind)
-    infos = (info for info in METRICS.values() if info.compares == compared)
-    return next((info.name for info in infos if info.name in failed), None)
+    return next((name for name in names if name in METRICS and METRICS[name].compares == compared), None)
 
 
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:

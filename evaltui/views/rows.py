@@ -12,6 +12,7 @@ from evaltui.core.compare.explain import call_name, call_note
 from evaltui.core.compare.turn_verdicts import response_op, text_differs
 from evaltui.core.model.outcome import (
     ArgDiff,
+    Call,
     CallDiff,
     CaseResult,
     MetricResult,
@@ -138,9 +139,18 @@ def _differing_call(turn: TurnResult, diff: CallDiff, at: DifferenceAt) -> Itera
     # Its arguments are the rows below.
     yield Group([Row("call", op, call_name(diff), {}, {}), *rows])
     paths = {arg.path for arg in shown}
-    rest = [_argument(arg, at, checked=False) for arg in diff.args if arg.path not in paths]
+    names = {format_path((name,)): name for call in (diff.expected, diff.actual) for name in _args(call)}
+    rest = [
+        _argument(arg, at, checked=False)
+        for arg in diff.args
+        if paths.isdisjoint((arg.path, outermost(arg.path, names)))
+    ]
     if rest:
         yield Group(rest, counted(len(rest), "equal value"), f"arguments {at.turn} {at.row}")
+
+
+def _args(call: Call | None) -> dict[str, Any]:
+    return (call.args if call else None) or {}
 
 
 def _is_equal(arg: ArgDiff) -> bool:
@@ -149,7 +159,7 @@ def _is_equal(arg: ArgDiff) -> bool:
 
 def _outer(diff: CallDiff) -> Iterator[ArgDiff]:
     """The arguments, those that are equal as a whole, and in the others what differs."""
-    sides = [(call.args if call else None) or {} for call in (diff.expected, diff.actual)]
+    sides = [_args(call) for call in (diff.expected, diff.actual)]
     names = {format_path((name,)): name for args in sides for name in args}
     for name, group in groupby(diff.args, lambda arg: outermost(arg.path, names)):
         args = list(group)
@@ -245,6 +255,9 @@ def response_row(turn: TurnResult, number: int, op: str, note: str = "") -> Row 
     if not actual:
         absent = turn.without_response
         return Row("response", op, "", expected, note=note, differs=differs, at=at, instead=absent)
+    if not expected:
+        why = "   ".join(filter(None, ("no response expected", note)))
+        return Row("response", "extra", "", actual=actual, note=why, differs=differs, at=at)
     return Row("response", op, "", expected, actual, note, differs, at)
 
 

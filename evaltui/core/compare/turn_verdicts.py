@@ -35,13 +35,16 @@ def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "
     responses, or more than that."""
     from evaltui.core.metrics.registry import info_of
 
-    if not answer_differs(result.turns[number]):
-        return ""
+    turn = result.turns[number]
     statuses = {
         metric.per_invocation[number].status
         for metric in result.metrics
         if info_of(metric.name).compares == "response" and len(metric.per_invocation) == len(result.turns)
     }
+    if not answer_differs(turn):
+        # Without an expected response none can match.
+        is_unexpected = bool(turn.response.actual) and not turn.response.expected
+        return "changed" if is_unexpected and "FAILED" in statuses else ""
     return "within" if statuses == {"PASSED"} else "changed"
 
 

@@ -124,6 +124,8 @@ _GLYPH = 2
 _LONGEST_MESSAGE = 20_000
 # Shown of a message before the others are unfolded.
 _MESSAGE_LINES = 2
+# Shown of a value of the final state while that is folded, characters.
+_LEAST_VALUE = 12
 
 
 @dataclass(frozen=True)
@@ -323,11 +325,14 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Final state ", "bold")]
     head.append(glyph(Status.FAILED if result.state else Status.PASSED))
-    for path, key in names.items() if not is_open else ():
-        head += [("  ", ""), (visible(path), "key"), (" ", ""), (show_value(expected[key]), JSON)]
     right = (
         f"{show_number(len(expected) - len(differing))}/{counted(len(expected), 'key')}" if expected else ""
     )
+    for number, (path, key) in enumerate(names.items() if not is_open else ()):
+        head += [("  ", ""), (visible(path), "key"), (" ", "")]
+        # They share the line.
+        room = (page.width - cells(head) - len(right) - 2) // (len(names) - number)
+        head.append((show_value(expected[key], max(_LEAST_VALUE, room)), JSON))
     page.fold("state", head, [(right, "muted")] if right else [])
     if not is_open:
         return
