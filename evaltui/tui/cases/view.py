@@ -330,8 +330,9 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         folder = set_editing.folder_for_new_set(self._workbench.editing)
         check = partial(set_editing.new_set_problem, self._workbench.editing)
         hint = f"a–z, 0–9, _   in {folder}"
-        name = dialog_name("new_set")
-        ask(self, PromptScreen(name, check=check, hint=hint, about=about), named)
+        name, proposed = dialog_name("new_set"), self._workbench.agent.dir.resolve().name
+        value = "" if self._workbench.sets.listed or check(proposed) else proposed
+        ask(self, PromptScreen(name, value, check, hint, about), named)
 
     def action_rename(self) -> None:
         from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name

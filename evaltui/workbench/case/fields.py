@@ -253,11 +253,20 @@ def value_field(label: str, value: Any, put: Callable[[Any], EditBuilder], schem
     match kind:
         case "json":
             text = json.dumps(value, ensure_ascii=False, indent=2)
-            return Field(label, text, kind, lambda typed: put(json_of(typed)))
+            return Field(label, text, kind, lambda typed: put(_nested_of(typed, value)))
         case "value":
             return Field(label, text_of(value), kind, lambda typed: put(value_of(typed)), choices)
         case _:
             return Field(label, value, kind, put, choices if kind == "string" else ())
+
+
+def _nested_of(text: str, value: Any) -> Any:
+    """The value of a JSON text in the field of a list or an object. What is wrong comes with an example."""
+    try:
+        return json_of(text)
+    except FieldError as error:
+        example = '["a", "b"]' if isinstance(value, list) else '{"key": "value"}'
+        raise FieldError(f"{error}. Write JSON such as {example}", error.place) from None
 
 
 def _kind_of(value: Any, schema: Any) -> Kind:
