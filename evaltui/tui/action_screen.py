@@ -158,11 +158,16 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         bench = self._bench
         return READ_ONLY if bench is not None and bench.read_only and BY_ID[action_id].acts else None
 
-    def refuse(self, action_id: str) -> None:
-        """Shows why an action is refused; called when its key is pressed."""
-        bench = self._bench
-        if bench is not None and self.takes_input and (reason := self.refusal(action_id)):
+    def footer_word(self, action: Action) -> str:
+        """One or two words for what an action does here."""
+        return action.short if self._bench is None else action.footer_word(self._bench)
+
+    def refuse(self, action_id: str) -> bool:
+        """Shows why an action is refused, for which its key or the mouse asks; False where it is not."""
+        bench, reason = self._bench, self.refusal(action_id)
+        if reason and bench is not None and self.takes_input:
             bench.say(reason)
+        return bool(reason)
 
     def leave_field(self) -> bool:
         """Applies what is typed in an open field; False where it cannot be, and the field asks what to do."""
@@ -404,7 +409,8 @@ class KeysInOrder(ActionApp[ReturnType]):
             await self._all_caught_up()
             # What is done with the answer of a dialog would come after this key.
             goes_on = await run_next_callbacks(self)
-            if isinstance(self.screen, ActionScreen) and self.screen.draw_now():
+            screen = self.screen_stack[-1] if self.screen_stack else None
+            if isinstance(screen, ActionScreen) and screen.draw_now():
                 goes_on = True
             if not goes_on:
                 return

@@ -20,7 +20,7 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import HearingScreen, set_border_texts
 from evaltui.tui.widgets.lines import LineView, content
 from evaltui.tui.widgets.writer import Link, Page, PageView
-from evaltui.workbench.actions import Scope
+from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.messages import (
     AgentChanged,
     DraftChanged,
@@ -80,6 +80,14 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
 
     @abstractmethod
     def follow(self) -> None: ...
+
+    def refusal(self, action_id: str) -> str | None:
+        """Why an action cannot be done where the cursor is, as a sentence; None where it can."""
+        return None
+
+    def footer_word(self, action: Action) -> str:
+        """One or two words for what an action does where the cursor is."""
+        return action.footer_word(self._workbench)
 
     def heading(self) -> Line:
         """Where one is in the pane, in few words; what says most comes last."""

@@ -124,8 +124,8 @@ async def play(played: Round, count: int = ACTIONS) -> None:
 
 
 def _complaint(context: dict[str, Any]) -> str:
-    error = context.get("exception")
-    return "".join(traceback.format_exception(error)) if error else str(context.get("message"))
+    error, told = context.get("exception"), f"{context.get('message')} {context.get('future', '')}"
+    return "\n".join([told, *(traceback.format_exception(error) if error else ())])
 
 
 async def _settled(app: Any) -> None:

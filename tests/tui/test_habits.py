@@ -13,7 +13,7 @@ from evaltui.tui.dialogs.palette import PaletteScreen
 from evaltui.tui.dialogs.second_pages import PickRunScreen, ThemeScreen
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.start.chooser import ChooserApp
-from evaltui.workbench.actions import Scope
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -277,7 +277,8 @@ async def test_the_chooser_can_be_left():
 
 @pytest.mark.parametrize(("key", "action"), [("R", "run_all"), ("H", "runs"), ("ctrl+s", "save")])
 def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
-    here = keys_here(Workbench(Path("nowhere")), Scope.CASES)
+    workbench = Workbench(Path("nowhere"))
+    here = keys_here(Scope.CASES, lambda name: BY_ID[name].refusal(workbench, Scope.CASES))
     assert found_rows(here, key, 80).order[0][1].target == action
 
 

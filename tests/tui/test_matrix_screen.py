@@ -110,6 +110,15 @@ async def test_without_a_matrix_it_says_how_to_run_one(home):
         # All of the command, however little room there is.
         command = "evaltui run --variant base --variant flash:model=gemini-2.5-flash"
         await until(pilot, shows(app, command))
+        # Nothing is offered that would be refused.
+        assert screen_lines(app)[-1].split() == ["esc", "close", "?", "help"]
+        await pilot.press("question_mark")
+        await until(pilot, shows(app, "Unavailable here"))
+        assert "Sort cases" not in screen_text(app)
+        await pilot.press(*"sort")
+        await until(pilot, lambda: "No matrix yet" in line_with(app, "Sort cases"))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, MatrixScreen))
         for key in (
             "enter",
             "space",

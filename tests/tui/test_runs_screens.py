@@ -197,6 +197,21 @@ async def test_without_a_run_it_is_said(coin):
         await until(pilot, lambda: not isinstance(app.screen, RunsScreen))
 
 
+async def test_a_complete_run_is_not_offered_to_be_resumed(coin):
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot, coin)
+        await run_all(app, pilot)
+        await pilot.press("H")
+        await until(pilot, shows(app, "open", RunsScreen))
+        await until(pilot, lambda: "enter open" in screen_lines(app)[-1])
+        assert "resume" not in screen_lines(app)[-1]
+        # There is nothing to compare it with either.
+        assert "compare" not in screen_lines(app)[-1]
+        await pilot.press("r")
+        await until(pilot, shows(app, "Nothing to resume: run is complete", RunsScreen))
+
+
 async def test_an_interrupted_run_is_resumed_from_the_list(coin):
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=WIDE) as pilot:

@@ -1,13 +1,18 @@
 """The registry: no two meanings of one key, and a reason for everything that cannot be done."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from evaltui.workbench.actions import ACTIONS, FOCUS_CHAINS, Scope, actions_in, chain_of, hints
+from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, Scope, actions_in, chain_of, hints
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
+
+
+def refusal(workbench, scope, action):
+    return BY_ID[action].refusal(workbench, scope)
 
 
 @pytest.mark.parametrize("chain", FOCUS_CHAINS, ids=str)
@@ -44,7 +49,7 @@ def test_nothing_can_be_run_before_the_sets_are_read():
 
 def test_the_footer_has_at_most_eight_hints_that_can_be_done():
     workbench = Workbench(Path("nowhere"))
-    shown = hints(workbench, Scope.CASES)
+    shown = hints(Scope.CASES, partial(refusal, workbench, Scope.CASES))
     assert len(shown) <= 8
     assert [action.id for action in shown] == ["chat_from_here", "next_pane", "quit"]
 
@@ -67,5 +72,6 @@ def test_a_field_says_how_it_is_applied_and_never_two_ways():
     workbench = Workbench(Path("nowhere"))
     applying = {"end_field", "end_text"}
     for scope, key in ((Scope.FIELD, "enter"), (Scope.TEXT, "ctrl+j")):
-        shown = [action for action in hints(workbench, scope) if action.id in applying]
+        refuses = partial(refusal, workbench, scope)
+        shown = [action for action in hints(scope, refuses) if action.id in applying]
         assert [action.keys for action in shown] == [(key,)]

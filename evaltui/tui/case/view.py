@@ -31,13 +31,16 @@ from evaltui.tui.exchange import (
     read_attached,
 )
 from evaltui.tui.widgets.lines import DrawnLine
-from evaltui.workbench.actions import Scope
+from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.case.editors import place_of_tool
 from evaltui.workbench.case.fields import Completion, Field, FieldError, Operation, Row
 from evaltui.workbench.case.rows.turn_source import ADD_ROW
 from evaltui.workbench.case.rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.result.acceptable import choices_in_result
 from evaltui.workbench.workbench import Workbench
+
+# Keys of a field that do nothing where it chooses what to add.
+_NOT_IN_MENU = frozenset(("in_editor", "save_field"))
 
 
 class JsonEditing:
@@ -115,9 +118,10 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     def _draw_how_to_run(self, width: int) -> Line:
         """` ▶ r  Run case   R  Run all 9 cases`"""
-        cases = counted(len(list(self._workbench.sets.every_case())), "case")
+        cases = len(list(self._workbench.sets.every_case()))
         case: Line = [(" ▶ ", "success"), (key_of("run"), "bold accent"), ("  Run case   ", "")]
-        return [*case, (key_of("run_all"), "bold accent"), (f"  Run all {cases}", "")]
+        every: Line = [(key_of("run_all"), "bold accent"), (f"  Run all {counted(cases, 'case')}", "")]
+        return [*case, *(every if cases > 1 else ())]
 
     def source(self) -> SourcePlace | None:
         """Of the tool that a call is of."""
@@ -359,6 +363,19 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     def action_leave_field(self) -> None:
         self._editor.cancel()
+
+    def footer_word(self, action: Action) -> str:
+        opened = self._editor.opened
+        if action.id == "end_field" and opened is not None and opened.adds is not None:
+            return "choose"
+        if action.id == "next_field" and opened is not None and opened.completes():
+            return "complete"
+        return super().footer_word(action)
+
+    def refusal(self, action_id: str) -> str | None:
+        opened = self._editor.opened
+        is_menu = opened is not None and opened.adds is not None
+        return "Choose what to add" if is_menu and action_id in _NOT_IN_MENU else None
 
     def action_step_field(self, step: int) -> None:
         self._editor.step(step)

@@ -194,6 +194,17 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 
     # Actions
 
+    def refusal(self, action_id: str) -> str | None:
+        if reason := super().refusal(action_id):
+            return reason
+        if action_id not in ("open", "copy", "toggle_fold"):
+            return None
+        if self.compared is None or self.rows.current is None:
+            return "Reading both runs…" if self.compared is None else "No cases"
+        if action_id == "open" and isinstance(self.rows.current, CaseChange):
+            return self.workbench.outcomes.refuses_to_open()
+        return None
+
     def action_close(self) -> None:
         self.dismiss(None)
 
@@ -221,10 +232,10 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     @on(CursorLines.Opened)
     def action_open(self) -> None:
         row = self.rows.current
+        if self.refuse("open"):
+            return
         if not isinstance(row, CaseChange):
             self.action_toggle_fold()
-        elif reason := self.workbench.outcomes.refuses_to_open():
-            self.workbench.say(reason)
         else:
             side = self._candidate if row.candidate is not None else self._base
             self.dismiss((side.path, side.title, row.case, row.eval_set_id))

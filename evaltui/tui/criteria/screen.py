@@ -294,7 +294,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
     def action_help(self) -> None:
 
-        ask(self, HelpScreen(self._workbench, self._scope), self.run_action)
+        ask(self, HelpScreen(self._scope, self.refusal), self.run_action)
 
     def action_step_pane(self, _: int) -> None:
         self.go_to(_ROWS if self.details.has_focus else _DETAILS)

@@ -17,7 +17,7 @@ from evaltui.tui.dialogs.keys import HelpScreen
 from evaltui.tui.layout import MEDIUM
 from evaltui.tui.main.bars import Footer, Header, Status, TabRow
 from evaltui.tui.pane import PaneFrame, Tab
-from evaltui.workbench.actions import Scope
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
@@ -93,9 +93,11 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         frame.show(tabs, where, focused=frame.has_focus_within)
         self.query("OneLine").refresh()
 
-    def action_help(self) -> None:
+    def refusal(self, action_id: str) -> str | None:
+        return BY_ID[action_id].refusal(self.workbench, self.scope)
 
-        ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
+    def action_help(self) -> None:
+        ask(self, HelpScreen(self.scope, self.refusal), self.run_action)
 
     def action_go_to(self, tab: str) -> None:
         """A click on a tab."""

@@ -24,8 +24,7 @@ from evaltui.tui.dialogs.keys_page import Cell, KeyRows, KeysHere, found_rows, k
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.widgets.lines import LineView, OneLine
 from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.workbench import Workbench
+from evaltui.workbench.actions import BY_ID, RefusedById, Scope
 
 
 class HelpScreen(QuestionScreen[str]):
@@ -40,10 +39,10 @@ class HelpScreen(QuestionScreen[str]):
         Binding("left", "previous_item", id="previous_item", priority=True),
     ]
 
-    def __init__(self, workbench: Workbench, scope: Scope) -> None:
+    def __init__(self, scope: Scope, refuses: RefusedById) -> None:
         super().__init__()
         self._scope = scope
-        self._keys = keys_here(workbench, scope)
+        self._keys = keys_here(scope, refuses)
 
     def compose(self) -> ComposeResult:
         with Dialog(f"Keys for {self._scope.label}", id="help"):
@@ -230,10 +229,10 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
     placeholder = "search keys and topics"
     clicks_to_choose = 1
 
-    def __init__(self, workbench: Workbench, scope: Scope, do: Callable[[str], object]) -> None:
+    def __init__(self, scope: Scope, refuses: RefusedById, do: Callable[[str], object]) -> None:
         super().__init__()
-        self._workbench = workbench
         self._scope = scope
+        self._refuses = refuses
         self._do = do
 
     def find(self, query: str) -> Sequence[GuideEntry]:
@@ -242,7 +241,7 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
             first = GuideEntry("Keys", f"Keys for {self._scope.label}", partial(self._do, "help"))
             topics = sorted(guide.topics(), key=lambda topic: topic.name != here)
             return [first, *(GuideEntry(one.title, one.summary, partial(self._open, one)) for one in topics)]
-        keys = keys_here(self._workbench, self._scope)
+        keys = keys_here(self._scope, self._refuses)
         found = found_rows(keys, query, 200).order
         actions = [BY_ID[cell.target] for _, cell in found]
         return [

@@ -14,12 +14,12 @@ from evaltui.workbench.actions import (
     ACTIONS,
     SUBJECTS,
     Action,
+    RefusedById,
     Scope,
     actions_in,
     chain_of,
     usable_hints,
 )
-from evaltui.workbench.workbench import Workbench
 
 UNAVAILABLE = "Unavailable here"
 _MOST_THAT_MATTER = 10
@@ -48,12 +48,12 @@ class KeysHere:
     """Names of the keys, by id of the action."""
 
 
-def keys_here(workbench: Workbench, scope: Scope) -> KeysHere:
+def keys_here(scope: Scope, refuses: RefusedById) -> KeysHere:
     """The actions of a pane, and of everywhere where its keys include those."""
     found = [*actions_in(*chain_of(scope))]
-    refused = {one.id: (one, visible(why)) for one in found if (why := one.refusal(workbench, scope))}
+    refused = {one.id: (one, visible(why)) for one in found if (why := refuses(one.id))}
     own = [one for one in found if scope in one.where and not one.is_move and one.id not in refused]
-    ranked = usable_hints(workbench, scope)
+    ranked = usable_hints(scope, refuses)
     matter = list(dict.fromkeys([*(one for one in ranked if one in own), *ranked, *own]))
     matter = [one for one in matter if one.id not in _NAMED][:_MOST_THAT_MATTER]
     rest = {

@@ -97,7 +97,7 @@ class Palette:
     def _action(self, section: str, action: Action, score: float, *, typed: bool) -> Iterator[Entry]:
         key = key_of(action.id)
         do = partial(self._screen.run_action, action.id)
-        if reason := action.refusal(self._workbench, self._scope):
+        if reason := self._screen.refusal(action.id):
             if typed:
                 yield Entry(
                     0.1,

@@ -12,6 +12,7 @@ from evaltui.text.glyphs import BAR
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, cells, cut, wrap
 from evaltui.text.values import visible
+from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.main.status import header_ends, status_line
 from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
@@ -25,6 +26,8 @@ _TICK = 0.1
 _LEAST_RUN = 24
 _GAP = "   "
 _WITH_PALETTE = 100
+# At the right of the footer. Of a field the guide is the help.
+_WORDS = {"help": "help", "guide": "help", "palette": "palette"}
 
 
 class Bar(OneLine):
@@ -112,13 +115,14 @@ class Footer(Bar, ActionLine):
     """Where the focus is."""
 
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
-        if self.screen is not self.app.screen:
+        screen = self.screen
+        if not isinstance(screen, ActionScreen) or screen is not self.app.screen:
             return
-        right = [(action.id, self._hint(action)) for action in self._everywhere(width)]
+        right = [(action.id, self._hint(action, _WORDS[action.id])) for action in self._everywhere(width)]
         room = width - 1 - sum(cells(hint) for _, hint in right)
         yield "", [(" ", "")]
-        for action in hints(self._workbench, self.scope):
-            hint = self._hint(action)
+        for action in hints(self.scope, screen.refusal):
+            hint = self._hint(action, screen.footer_word(action))
             if cells(hint) > room:
                 break
             room -= cells(hint)
@@ -134,11 +138,8 @@ class Footer(Bar, ActionLine):
         wanted = ["guide" if is_field else "help", *(["palette"] if width >= _WITH_PALETTE else [])]
         return [BY_ID[action] for action in wanted if hasattr(self.screen, f"action_{action}")]
 
-    def _hint(self, action: Action) -> Line:
-        key = key_of(action.id)
-        # Of a field the guide is the help.
-        word = BY_ID["help" if action.id == "guide" else action.id].footer_word(self._workbench)
-        return [(key, "bold accent"), (f" {word}", "muted"), (_GAP, "")]
+    def _hint(self, action: Action, word: str) -> Line:
+        return [(key_of(action.id), "bold accent"), (f" {word}", "muted"), (_GAP, "")]
 
 
 class TabRow(ActionLine):

@@ -92,12 +92,12 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_help(self) -> None:
         from evaltui.tui.dialogs.keys import HelpScreen
 
-        ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
+        ask(self, HelpScreen(self.scope, self.refusal), self.run_action)
 
     def action_guide(self) -> None:
         from evaltui.tui.dialogs.keys import GuideScreen
 
-        ask(self, GuideScreen(self.workbench, self.scope, self.run_action), lambda choose: choose())
+        ask(self, GuideScreen(self.scope, self.refusal, self.run_action), lambda choose: choose())
 
     def action_palette(self) -> None:
         from evaltui.tui.dialogs.palette import Palette, PaletteScreen, Setting

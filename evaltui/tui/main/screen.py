@@ -22,7 +22,7 @@ from evaltui.tui.main.links import MainLinks
 from evaltui.tui.main.panes import Panes, other_panes
 from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.textual_private import TextField, once
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import BY_ID, Action, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -250,7 +250,16 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if in_case and self.scope in (Scope.FIELD, Scope.TEXT):
             # The keys of a pane are heard in its fields, too.
             return f"{action.title}: close the field first"
-        return None
+        pane = self._panes.made.get(self._layout.focus)
+        return pane.refusal(action_id) if pane is not None and self.scope in action.where else None
+
+    def footer_word(self, action: Action) -> str:
+        if action.id == "step_back" and self.scope is Scope.INSPECTOR:
+            return "back"
+        if action.id == "step_back" and self._layout.maximised:
+            return "unzoom"
+        pane = self._panes.made.get(self._layout.focus)
+        return super().footer_word(action) if pane is None else pane.footer_word(action)
 
     def action_run(self) -> None:
         self.workbench.runs.run_chosen()

@@ -204,6 +204,21 @@ _WIDEST = 400
 # Seconds. Who goes through the cells looks at none for longer than this: nothing is read meanwhile.
 _PAUSE = 0.15
 _TICK = 1.0
+# Actions that need a matrix.
+_OF_A_VARIANT = frozenset(
+    (
+        "open",
+        "compare",
+        "set_base",
+        "run_more",
+        "next_repeat",
+        "previous_repeat",
+        "next_item",
+        "previous_item",
+        "sort_matrix",
+        "only_differing",
+    )
+)
 
 Both = tuple[CellResult | None, CellResult | None]
 
@@ -358,19 +373,45 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.rows.show()
         self.follow()
 
+    def refusal(self, action_id: str) -> str | None:
+        if reason := super().refusal(action_id):
+            return reason
+        if action_id == "choose_matrix":
+            return self.view.refusal() if self.view.note is NONE_YET else None
+        if action_id not in _OF_A_VARIANT:
+            return None
+        if reason := self.view.refusal(besides_base=action_id in ("compare", "set_base")):
+            return reason
+        return self._refusal_of_row(action_id)
+
+    def _refusal_of_row(self, action_id: str) -> str | None:
+        row, opened = self.rows.current, self.view.opened
+        if action_id in ("next_repeat", "previous_repeat"):
+            result = self._result
+            if result is None:
+                return "No result in this variant"
+            return None if len(result.repeats) > 1 else "One repeat"
+        if action_id == "run_more":
+            return "No case selected" if row is None else self.workbench.runs.refuses_to_run()
+        if action_id == "open" and isinstance(row, Row) and opened is not None:
+            if row.cells[self.view.column].case is None:
+                return f"{row.case.eval_id} has no result in {opened.matrix.name(self.view.column)}"
+            return self.workbench.outcomes.refuses_to_open()
+        return "No case selected" if action_id == "open" and row is None else None
+
+    @property
+    def _result(self) -> CaseResult | None:
+        """The result of the current case in the current variant, else in the base, as far as it was read."""
+        return next((cell.result for cell in reversed(self._both[1]) if cell and cell.result), None)
+
     def action_step_repeat(self, step: int) -> None:
-        result = next((one.result for one in reversed(self._both[1]) if one and one.result), None)
-        if self._refuses():
-            return
-        self.workbench.say(self.view.step_repeat(step, result) if result else "No result to go through")
+        if (result := self._result) is not None:
+            self.workbench.say(self.view.step_repeat(step, result))
         self.draw_around()
 
     def action_run_more(self) -> None:
         row, view = self.rows.current, self.view
-        if self._refuses() or (opened := view.opened) is None:
-            return
-        if reason := "No case selected" if row is None else self.workbench.runs.refuses_to_run():
-            self.workbench.say(reason)
+        if (opened := view.opened) is None:
             return
         cases, named = view.cases_of(row)
         log, name = opened.stored.logs[view.column], opened.matrix.name(view.column)
@@ -384,15 +425,8 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         ask(self, PromptScreen(dialog_name("run_more"), "5", runs_problem, hint, title), run)
 
     def action_set_base(self) -> None:
-        if not self._refuses(besides_base=True):
-            self.view.set_base()
-            self._show_rows()
-
-    def _refuses(self, *, besides_base: bool = False) -> bool:
-        """Says why nothing can be done with the current variant, if nothing can."""
-        if reason := self.view.refusal(besides_base=besides_base):
-            self.workbench.say(reason)
-        return bool(reason)
+        self.view.set_base()
+        self._show_rows()
 
     def action_sort_matrix(self) -> None:
         self.view.sort()
@@ -405,22 +439,18 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     @on(CursorLines.Opened)
     def action_open(self) -> None:
         row = self.rows.current
-        if self._refuses() or (opened := self.view.opened) is None:
+        if self.refuse("open") or (opened := self.view.opened) is None:
             return
         if isinstance(row, SetTitle):
             self.view.fold(row.path)
             self._show_rows()
-        elif isinstance(row, Row) and row.cells[self.view.column].case is None:
-            self.workbench.say(f"{row.case.eval_id} has no result in {opened.matrix.name(self.view.column)}")
-        elif reason := self.workbench.outcomes.refuses_to_open():
-            self.workbench.say(reason)
         elif isinstance(row, Row):
             side = side_of(opened, self.view.column)
             self.dismiss(Wanted(side.path, side.title, row.case, row.eval_set_id))
 
     def action_compare(self) -> None:
         """Both runs, at the current case."""
-        if self._refuses(besides_base=True) or (opened := self.view.opened) is None:
+        if (opened := self.view.opened) is None:
             return
         row, places = self.rows.current, (opened.matrix.base, self.view.column)
         sides = Sides(*(side_of(opened, place) for place in places))

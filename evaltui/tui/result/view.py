@@ -224,17 +224,30 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
 
     def action_open_details(self) -> None:
         """Unfolds a metric, or the current difference, where it stands, and folds it again."""
-        if (link := self.link) is not None:
+        if reason := self.refusal("open_details"):
+            self._workbench.say(reason)
+        elif (link := self.link) is not None:
             self.open_link(link)
         elif (at := self._workbench.navigation.difference) is not None and self._current is not None:
             self._toggle_part(fold_of(at))
             self.call_after_refresh(self._show_difference)
-        elif judged := self._judged:
-            for name in judged:
-                self._toggle_card(name)
         else:
+            for name in self._judged:
+                self._toggle_card(name)
+
+    def refusal(self, action_id: str) -> str | None:
+        if action_id != "open_details" or self.link is not None:
+            return None
+        at, current = self._workbench.navigation.difference, self._current
+        if at is None or current is None:
             hint = f"No difference selected   {key_of('next_difference')} next difference"
-            self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
+            return None if self._judged else hint if self.page.differences else _NO_DIFFERENCES
+        if at.kind == "judgement" or fold_of(at) in self._workbench.navigation.toggled:
+            return None
+        difference = self.page.differences[current]
+        lines = (self.page.lines[number] for number in range(difference.first, difference.last))
+        is_cut = any("…" in text for line in lines for text, _ in line)
+        return None if is_cut else "Nothing more to show"
 
     def _toggle_card(self, metric: str) -> None:
         self._toggle_part(card_of(metric))

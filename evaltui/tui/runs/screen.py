@@ -31,7 +31,7 @@ from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead
-from evaltui.workbench.runs.run_list import RunList
+from evaltui.workbench.runs.run_list import RunList, refuses_to_resume
 from evaltui.workbench.workbench import Workbench
 
 # The width from which on the failures of the current run stand at the right.
@@ -39,6 +39,8 @@ _WITH_SIDE = 140
 _WIDEST = 400
 # Seconds.
 _TICK = 1.0
+# Actions that need a run.
+_OF_A_RUN = frozenset(("open", "set_base", "compare", "rename", "resume_run"))
 
 
 class Wanted(NamedTuple):
@@ -158,10 +160,29 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     # Actions
 
+    def refusal(self, action_id: str) -> str | None:
+        if reason := super().refusal(action_id):
+            return reason
+        if action_id == "plot_runs":
+            return None if len(self._runs.paths or ()) > 1 else "A plot needs at least 2 runs"
+        return self._refusal_of_run(action_id) if action_id in _OF_A_RUN else None
+
+    def _refusal_of_run(self, action_id: str) -> str | None:
+        path, bench = self.rows.current, self.workbench
+        if path is None:
+            return "Loading runs…" if self._runs.paths is None else "No runs yet"
+        if (row := self._runs.row(path)) is None:
+            return "Reading the run…"
+        if row.problem:
+            return f"Run log unreadable: {row.problem}"
+        if action_id == "open":
+            return bench.outcomes.refuses_to_open()
+        if action_id == "compare":
+            sides = self._runs.sides_of(path, bench.outcomes.base_run)
+            return sides if isinstance(sides, str) else None
+        return refuses_to_resume(row) or bench.runs.refuses_to_run() if action_id == "resume_run" else None
+
     def action_plot_runs(self) -> None:
-        if not self.query_one("#runs-plot").display:
-            self.workbench.say("A plot needs at least 2 runs")
-            return
         self._plot = self._plot.following
         self.draw_around()
         self.workbench.say(f"Plot of the {self._plot}")
@@ -175,26 +196,20 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     @on(CursorLines.Opened)
     def action_open(self) -> None:
-        if (row := self._readable_run()) is None:
-            return
-        if reason := self.workbench.outcomes.refuses_to_open():
-            self.workbench.say(reason)
-        else:
+        if not self.refuse("open") and (row := self._run) is not None:
             self.dismiss(Wanted(row.path, row.title))
 
     def action_set_base(self) -> None:
-        if (row := self._readable_run()) is not None:
+        if (row := self._run) is not None:
             self.workbench.outcomes.mark_base(row.path)
             self.rows.refresh()
             self.draw_around()
 
     def action_compare(self) -> None:
-        if (path := self.rows.current) is None:
-            self.workbench.say("No runs yet")
+        if self.refuse("compare") or (path := self.rows.current) is None:
             return
         sides = self._runs.sides_of(path, self.workbench.outcomes.base_run)
         if isinstance(sides, str):
-            self.workbench.say(sides)
             return
 
         def show(chosen: tuple[Path, str, CaseId, str]) -> None:
@@ -203,7 +218,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         ask(self, ComparisonScreen(self.workbench, sides), show)
 
     def action_rename(self) -> None:
-        if (row := self._readable_run()) is None:
+        if (row := self._run) is None:
             return
 
         def check(text: str) -> str | None:
@@ -217,28 +232,14 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         )
 
     def action_resume_run(self) -> None:
-        if (row := self._readable_run()) is None:
-            return
-        if row.is_of_adk:
-            self.workbench.say("ADK result files cannot be resumed")
-        elif row.ending == "going on":
-            self.workbench.say("Run in progress")
-        elif reason := self.workbench.runs.refuses_to_run():
-            self.workbench.say(reason)
-        else:
+        if (row := self._run) is not None:
             self.dismiss(Wanted(row.path, row.title, resumes=True))
 
-    def _readable_run(self) -> RunRow | None:
-        """The selected run; None with a notice where there is none or it cannot be read."""
+    @property
+    def _run(self) -> RunRow | None:
+        """The selected run; None where there is none or it was not read."""
         path = self.rows.current
-        row = self._runs.row(path) if path else None
-        if row is None:
-            self.workbench.say("No runs yet" if path is None else "Reading the run…")
-        elif row.problem:
-            self.workbench.say(f"Run log unreadable: {row.problem}")
-        else:
-            return row
-        return None
+        return self._runs.row(path) if path else None
 
     def _give_name(self, row: RunRow, name: str) -> None:
         try:

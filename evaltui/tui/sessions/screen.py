@@ -187,6 +187,20 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     # Actions
 
+    def refusal(self, action_id: str) -> str | None:
+        if reason := super().refusal(action_id):
+            return reason
+        if action_id not in ("open", "save_as_case"):
+            return None
+        if (session := self.session) is None:
+            return self._nothing()
+        if action_id == "save_as_case":
+            return None
+        if session.log is None or session.case is None or session.result is None:
+            save = key_of("save_as_case")
+            return f"{session.problem or 'Not stored'}: no result to show   {save} save as case"
+        return self.workbench.outcomes.refuses_to_open()
+
     def action_close(self) -> None:
         self.dismiss(None)
 
@@ -205,22 +219,14 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     @on(CursorLines.Opened)
     def action_open(self) -> None:
         session = self.session
-        if session is None:
-            self.workbench.say(self._nothing())
-        elif session.log is None or session.case is None or session.result is None:
-            save = key_of("save_as_case")
-            self.workbench.say(f"{session.problem or 'Not stored'}: no result to show   {save} save as case")
-        elif reason := self.workbench.outcomes.refuses_to_open():
-            self.workbench.say(reason)
-        else:
+        if self.refuse("open") or session is None or session.log is None:
+            return
+        if session.case is not None and session.result is not None:
             title = f"session {visible(session.id)}"
             self.dismiss(Left(Wanted(session.log, title, session.case, session.result.eval_set_id)))
 
     def action_save_as_case(self) -> None:
-
-        session = self.session
-        if session is None:
-            self.workbench.say(self._nothing())
+        if (session := self.session) is None:
             return
         try:
             screen = SaveCaseScreen(self.workbench, transcript_of(session))

@@ -274,9 +274,11 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         reasons = [starter_problem(self._folder, kind) for kind in KINDS]
         return reasons[0] if all(reasons) else None
 
-    def refuse(self, action_id: str) -> None:
-        self._message = visible(self.refusal(action_id) or "")
+    def refuse(self, action_id: str) -> bool:
+        reason = self.refusal(action_id)
+        self._message = visible(reason or "")
         self.query_one("#chooser-status").refresh()
+        return bool(reason)
 
     def follow(self) -> None:
         self.query_one(ChooserKeys).refresh()

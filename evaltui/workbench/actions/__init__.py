@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from evaltui.workbench.actions.action import FOCUS_CHAINS, Action, Scope, chain_of
 from evaltui.workbench.actions.chat import CHAT
@@ -10,7 +10,6 @@ from evaltui.workbench.actions.edit import EDIT
 from evaltui.workbench.actions.files import FILES
 from evaltui.workbench.actions.run import RUN
 from evaltui.workbench.actions.screen import GO, LISTED, LOOK
-from evaltui.workbench.workbench import Workbench
 
 __all__ = [
     "ACTIONS",
@@ -18,6 +17,7 @@ __all__ = [
     "FOCUS_CHAINS",
     "SUBJECTS",
     "Action",
+    "RefusedById",
     "Scope",
     "actions_in",
     "chain_of",
@@ -48,13 +48,17 @@ def actions_in(*scopes: Scope) -> Iterator[Action]:
     return (action for action in ACTIONS if not {*scopes}.isdisjoint(action.where))
 
 
-def usable_hints(workbench: Workbench, scope: Scope) -> list[Action]:
+RefusedById = Callable[[str], str | None]
+"""Why the action of an id cannot be done now on a screen, as a sentence; None where it can."""
+
+
+def usable_hints(scope: Scope, refuses: RefusedById) -> list[Action]:
     """Actions with a rank that can be done now, the most useful first."""
     ranks = [(action.rank_in(scope), action) for action in actions_in(*chain_of(scope))]
     ranked = sorted(((rank, action) for rank, action in ranks if rank is not None), key=lambda pair: pair[0])
-    return [action for _, action in ranked if action.refusal(workbench, scope) is None]
+    return [action for _, action in ranked if refuses(action.id) is None]
 
 
-def hints(workbench: Workbench, scope: Scope) -> list[Action]:
+def hints(scope: Scope, refuses: RefusedById) -> list[Action]:
     """The keys that the footer shows now, the most useful first; at most eight."""
-    return usable_hints(workbench, scope)[:_MOST_HINTS]
+    return usable_hints(scope, refuses)[:_MOST_HINTS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evaltui.views.cause import differences_of
 from evaltui.workbench.actions.action import Action, no_cases
 from evaltui.workbench.case.editors import refuses_editor
 from evaltui.workbench.workbench import Workbench
@@ -12,6 +13,14 @@ def _no_result(workbench: Workbench) -> str | None:
     if case is None:
         return "No case selected"
     return None if workbench.outcomes.get(case) else "Case not run"
+
+
+def _no_difference(workbench: Workbench) -> str | None:
+    if reason := _no_result(workbench):
+        return reason
+    scored = workbench.outcomes.get(workbench.navigation.selection.case)
+    differs = scored is not None and next(differences_of(scored.shown), None) is not None
+    return None if differs else "No difference in calls, response or state"
 
 
 def _no_messages(workbench: Workbench) -> str | None:
@@ -45,10 +54,10 @@ GO: tuple[Action, ...] = (
         refusals={"result": _no_result, "chat": _no_messages}, footer="trace"),
     Action("show_console", "Go to Console", "6", "main", "Go to the output of the agent"),
     Action("next_difference", "Next difference", "n", "main versions form",
-        "Go to the next difference between expected and actual, or conflict", _no_result, rank=40,
+        "Go to the next difference between expected and actual, or conflict", _no_difference, rank=40,
         ranks={"result": 3, "trace": 3}, call="step_difference(1)"),
     Action("previous_difference", "Previous difference", "N", "main versions",
-        "Go to the previous difference, or conflict", _no_result, call="step_difference(-1)"),
+        "Go to the previous difference, or conflict", _no_difference, call="step_difference(-1)"),
     Action("jump", "Jump to pane", "ctrl+o", "main",
         "Show a key on every pane and section and go to the pressed one"),
     Action("back_to_result", "Show in result", "t", "trace inspector",

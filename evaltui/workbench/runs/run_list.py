@@ -125,3 +125,13 @@ class RunList:
 
     def _read_row(self, path: Path) -> RunRow:
         return read_row(path, self._names.get(run_id(path), ()), self._files)
+
+
+def refuses_to_resume(row: RunRow) -> str | None:
+    """Why nothing of a run is left to run, as far as its row tells."""
+    if row.is_of_adk:
+        return "ADK result files cannot be resumed"
+    if row.ending == "going on":
+        return "Run in progress"
+    is_complete = row.ending == "over" and not row.stopped and not row.totals.open_cases
+    return "Nothing to resume: run is complete" if is_complete else None
