@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,41 @@ _RENAMED = {
 }
 
 
+# Ids of actions that are one by now.
+_MERGED = {
+    "accept": "accept_cases accept_in_case",
+    "close": "close_comparison close_criteria close_matrix close_runs close_sessions leave_effect",
+    "compare": "compare_cells compare_runs",
+    "confirm": "accept_it decide form_take take",
+    "delete": "delete_case delete_field remove_criterion",
+    "duplicate": "duplicate_case duplicate_field",
+    "edit_json": "raw_case raw_config",
+    "edit_value": "edit_criterion edit_field",
+    "in_editor": "external_editor field_in_editor message_in_editor",
+    "line_down": "answers_down form_down later_rows",
+    "line_up": "answers_up form_up earlier_rows",
+    "move_down": "move_case_down move_field_down",
+    "move_up": "move_case_up move_field_up",
+    "next_difference": "next_clash",
+    "next_field": "form_next",
+    "next_item": "accept_more form_right next_link next_tab next_variant",
+    "next_repeat": "next_cell_repeat",
+    "open": "open_cell open_changed open_recent_run open_row open_run open_session",
+    "open_source": "edit_source",
+    "previous_difference": "previous_clash",
+    "previous_field": "form_previous",
+    "previous_item": "accept_less form_left previous_link previous_tab previous_variant",
+    "previous_repeat": "previous_cell_repeat",
+    "reload": "reload_matrix reload_runs",
+    "rename": "name_run rename_field",
+    "save_as_case": "result_to_case session_to_case",
+    "set_base": "mark_base set_matrix_base",
+    "show_in_trace": "go_to_trace show_event trace_chat",
+    "toggle_fold": "fold_kind toggle_result",
+}
+_NOW = {before: now for now, names in _MERGED.items() for before in names.split()}
+
+
 @dataclass(frozen=True)
 class Keymap:
     """`keys` has the actions whose keys were chosen. `problems` are sentences."""
@@ -85,28 +120,46 @@ def read_keymap(path: Path) -> Keymap:
     """The keymap of a file; an empty one where there is no file. Never raises for what is in it."""
     try:
         tables = read_toml(path)
-    except ValueError as error:
+        lines = path.read_text(encoding="utf-8").splitlines() if tables else []
+    except (OSError, ValueError) as error:
         return Keymap(problems=(str(error),))
-    table = tables.get("keys", {})
-    problems = [f"unknown table [{name}]; keys go in [keys]" for name in tables if name != "keys"]
+    table, problems = tables.get("keys", {}), []
+
+    def add(name: str, problem: str) -> None:
+        problems.append(f"{path.name}:{_line_of(name, lines)}: {problem}")
+
+    for name in tables:
+        if name != "keys":
+            add(name, f"unknown table [{name}]; keys go in [keys]")
     if not isinstance(table, dict):
-        return Keymap(problems=(*problems, "keys must be a table: [keys], then lines action = key"))
+        add("keys", "keys must be a table: [keys], then lines action = key")
+        return Keymap(problems=tuple(problems))
     chosen: dict[str, Keys] = {}
     for action, value in table.items():
         try:
             chosen[action] = _keys(action, value)
         except ValueError as error:
-            problems.append(str(error))
+            add(action, str(error))
     while clash := next(_clashes(chosen), None):
         key, *actions = clash
+        named = next(action for action in actions if action in chosen)
         for action in actions:
             chosen.pop(action, None)
         both = " and ".join(actions)
-        problems.append(f"{key_name(key)} is set for both {both}; both keep their default keys")
+        add(named, f"{key_name(key)} is set for both {both}; both keep their default keys")
     return Keymap(chosen, tuple(problems))
 
 
+def _line_of(name: str, lines: Sequence[str]) -> int:
+    """Number of the line of a key or a table in a TOML text, from 1."""
+    quoted = re.escape(name)
+    begins = re.compile(rf"""\s*(?:\[\s*)?["']?{quoted}["']?\s*[=\].]""")
+    return next((number for number, line in enumerate(lines, start=1) if begins.match(line)), 1)
+
+
 def _keys(action: str, value: Any) -> Keys:
+    if (now := _NOW.get(action)) is not None:
+        raise ValueError(f"action {action} is {now} now")
     if action not in BY_ID:
         raise ValueError(f"unknown action {action!r}{did_you_mean(action, BY_ID)}")
     names = [value] if isinstance(value, str) else value

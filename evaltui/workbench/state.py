@@ -421,6 +421,11 @@ class Run:
         """All of its cases have the same one."""
         return RunRef(self.number)
 
+    def renumber(self, number: int) -> None:
+        """Gives it the number of its file: another process may have begun a run at the same time."""
+        self.number = number
+        vars(self).pop("ref", None)
+
     @property
     def over(self) -> bool:
         return self.stage in (Stage.FINISHED, Stage.CANCELLED, Stage.FAILED)

@@ -64,12 +64,13 @@ def test_several_keys_for_one_action(keymap):
         ("run = 'ctlr+m'", "run: unknown key 'ctlr+m'; an example is 'ctrl+r'"),
         ("run = 'pageupp'", "run: unknown key 'pageupp'. Did you mean pageup?"),
         ("run = ''", "run: unknown key ''; an example is 'ctrl+r'"),
+        ("mark_base = 'f8'", "action mark_base is set_base now"),
         ("run = 's'", "s is set for both run and run_set; both keep their default keys"),
     ],
 )
 def test_what_is_wrong_is_said_and_the_rest_is_kept(keymap, line, problem):
     read = keymap(f"[keys]\n{line}\ncopy = 'f7'\n")
-    assert read.problems == (problem,)
+    assert read.problems == (f"keys.toml:2: {problem}",)
     assert read.keys == {"copy": ("f7",)}
 
 

@@ -342,6 +342,22 @@ async def test_two_runs_side_by_side(greeter, open_workbench):
     assert seen == [("broken", 2, False), "good", "slow", ("fixed", 1, False), "bad", ("unchanged", 1, True)]
 
 
+async def test_two_workbenches_at_once_number_their_runs_as_the_files_do(greeter, open_workbench, until):
+    (greeter.parents[1] / "hold").touch()
+    first, second = await open_workbench(), await open_workbench()
+    first.runs.run_all()
+    # Nothing is in the folder yet.
+    second.runs.run_all()
+    await until(lambda: all(len(bench.runs.current.done) == 3 for bench in (first, second)))
+    (greeter.parents[1] / "hold").unlink()
+    for bench in (first, second):
+        await bench.runs.finished()
+        run = bench.runs.current
+        assert run.number == RunFile(run.log).number
+        assert bench.outcomes.get(CaseId(greeter.name, "good")).run.name == f"run {run.number}"
+    assert {bench.runs.current.number for bench in (first, second)} == {1, 2}
+
+
 # Going on
 
 

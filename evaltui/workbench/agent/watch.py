@@ -442,7 +442,7 @@ class Watch:
         await self._runs.finished()
         last = run.last_verdict_at if run.stage is Stage.FINISHED else None
         seconds = None if last is None else last - self._saved_at
-        self._show(replace(reaction, step=ReactionStep.DONE, seconds=seconds))
+        self._show(replace(reaction, run=run.number, step=ReactionStep.DONE, seconds=seconds))
 
     def _show(self, reaction: Reaction) -> None:
         self.last = reaction

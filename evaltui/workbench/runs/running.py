@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -134,6 +135,8 @@ class RunFollower:
                 self._agent.failed(error)
             case LogGrew(log, result=result):
                 if log is not None and log != run.log:
+                    with suppress(OSError, ValueError):
+                        run.renumber(RunFile(log).number or run.number)
                     run.log, self._file = log, RunResults(log, run.ref.name)
                 self._logged = result
                 return
