@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from rich.cells import cell_len
+
 from evaltui.text.lines import Line, Span
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -81,12 +83,31 @@ def ascii_only() -> bool:
     """Whether the user asks for ASCII with EVALTUI_ASCII=1, or the terminal has no UTF-8."""
     if setting := os.environ.get("EVALTUI_ASCII"):
         return setting != "0"
-    return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name != "utf-8"
+    return _encoding() != "utf-8"
+
+
+def _encoding() -> str:
+    return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name
+
+
+def _question_marks(error: UnicodeError) -> tuple[str, int]:
+    """As wide as what a terminal cannot show: an escape sequence would move all that is right of it."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "?" * cell_len(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("evaltui.question_marks", _question_marks)
 
 
 def for_terminal(line: Sequence[Span]) -> Line:
-    """The line with the glyphs that the terminal has."""
-    return in_ascii(line) if ascii_only() else list(line)
+    """The line with the glyphs and the letters that the terminal has."""
+    if not ascii_only():
+        return list(line)
+    drawn, encoding = in_ascii(line), _encoding()
+    if encoding == "utf-8":
+        return drawn
+    return [(text.encode(encoding, "evaltui.question_marks").decode(encoding), role) for text, role in drawn]
 
 
 def text_for_terminal(text: str) -> str:

@@ -1,9 +1,23 @@
 """ASCII forms of glyphs: all that is drawn has one, and wider ones do not move what is behind a gap."""
 
+import io
+import sys
 from pathlib import Path
 
+import pytest
+
 import evaltui
-from evaltui.text.glyphs import ASCII, BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD, in_ascii
+from evaltui.text.glyphs import (
+    ASCII,
+    BAR,
+    EMPTY_BAR,
+    HALF_BAR,
+    SPARKS,
+    THRESHOLD,
+    ascii_only,
+    for_terminal,
+    in_ascii,
+)
 from evaltui.text.outcomes import GLYPHS, ROW_MARKS
 
 PACKAGE = Path(evaltui.__file__).parent
@@ -31,3 +45,16 @@ def test_wider_forms_take_from_the_next_gap():
     assert "".join(text for text, _ in drawn) == "!= degrees  19      >= 0.80"
     assert in_ascii([("→ a", "")]) == [("-> a", "")]
     assert in_ascii([("✓ 7  ✗ 5", "")]) == [("+ 7  x 5", "")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"), [("ascii", "+ 19 ?C ??"), ("latin-1", "+ 19 °C ??"), ("utf-8", "✓ 19 °C 你")]
+)
+def test_what_a_terminal_cannot_show_is_as_wide_as_before(monkeypatch, encoding, shown):
+    monkeypatch.delenv("EVALTUI_ASCII", raising=False)
+    monkeypatch.setattr(sys, "__stdout__", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    ascii_only.cache_clear()
+    try:
+        assert for_terminal([("✓ 19 °C 你", "")]) == [(shown, "")]
+    finally:
+        ascii_only.cache_clear()
