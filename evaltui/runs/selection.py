@@ -190,7 +190,9 @@ def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) 
     except EvalSetError as error:
         if not request.skips_invalid:
             raise
-        notes.append(f"Cannot run {path.name}: {error.problems[0].beside(path)}")
+        note = error.problems[0].stops(path)
+        # A config stops all of its sets.
+        notes += [] if note in notes else [note]
         return None
 
 

@@ -426,7 +426,7 @@ async def test_an_error_of_a_config_is_not_one_of_its_sets(as_run, tmp_path):
     try:
         workbench.sets.open(workbench.sets.listed[0].path)
         refusal = BY_ID["run"].refusal(workbench)
-        assert refusal.startswith(f"Cannot run {SET}: {CONFIG}:1: not valid JSON")
+        assert refusal.startswith(f"Cannot run: {CONFIG}:1: not valid JSON")
     finally:
         await workbench.close()
 

@@ -159,6 +159,11 @@ class Problem:
             return str(self)
         return replace(self, file=Path(self.file).name).located()
 
+    def stops(self, path: Path) -> str:
+        """Why the set of this path cannot be run; a config is not blamed on one of its sets."""
+        name = "" if self.is_elsewhere(path) else f" {path.name}"
+        return f"Cannot run{name}: {self.beside(path)}"
+
     def located(self, severity: str = "") -> str:
         """`a.evalset.json:41: error: eval_cases[2].eval_id: missing`; no severity where it is empty."""
         sentence = f"{severity}: {self.sentence}" if severity else self.sentence

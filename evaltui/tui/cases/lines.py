@@ -89,8 +89,10 @@ class TreeLines:
             is_dataset = eval_set.format == "dataset"
             name.append(("  read-only", "muted") if is_dataset else ("  old format", "warning"))
         name += self._saved_mark(eval_set.path)
-        if errors := self._workbench.sets.errors(eval_set):
-            is_own = not errors[0].is_elsewhere(eval_set.path)
+        sets = self._workbench.sets
+        errors, is_refused = sets.errors(eval_set), "config" in sets.broken(eval_set.case_path)
+        if errors or is_refused:
+            is_own = bool(errors) and not errors[0].is_elsewhere(eval_set.path)
             why = visible(str(errors[0])) if is_own else "config invalid"
             return [("! ", "error"), *name[1:], (f"  {why}", "error")], []
         outcomes = self._workbench.outcomes

@@ -24,7 +24,7 @@ def _no_case_selected(workbench: Workbench) -> str | None:
     if eval_set is None:
         return "Nothing selected" if path is None else None
     if errors := workbench.sets.errors(eval_set):
-        return f"Cannot run {eval_set.path.name}: {errors[0].beside(eval_set.path)}"
+        return errors[0].stops(eval_set.path)
     return None if eval_set.cases else f"No cases in {eval_set.path.name}"
 
 
