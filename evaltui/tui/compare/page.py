@@ -44,7 +44,8 @@ _MEANINGS: Mapping[Kind, str] = {
 _VERDICTS = 15
 _SCORE, _TIME, _TOKENS = 32, 19, 17
 _COST = 19
-_WITH_TIME, _WITH_SCORE, _WITH_COST = 76, 130, 150
+_WITH_TIME, _WITH_SCORE = 76, 130
+_GAP = 2
 _LEAST_WHY = 14
 
 
@@ -97,11 +98,18 @@ class Columns(NamedTuple):
         """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens and
         costs or not."""
         name = max(8, min(names, width * 2 // 5))
-        time = _TIME if width >= _WITH_TIME else 0
-        if width < _WITH_SCORE:
-            return cls(name, time=time)
-        room = width >= _WITH_COST
-        return cls(name, _SCORE, time, _TOKENS if tokens else 0, _COST if costs and room else 0)
+        room = width - name - 2 - _VERDICTS - 2 - _LEAST_WHY - _GAP
+
+        def fitting(cells: int, gap: int, *, is_told: bool) -> int:
+            nonlocal room
+            is_shown = is_told and gap + cells <= room
+            room -= gap + cells if is_shown else 0
+            return cells if is_shown else 0
+
+        time = fitting(_TIME, _GAP, is_told=width >= _WITH_TIME)
+        score = fitting(_SCORE, 0, is_told=width >= _WITH_SCORE)
+        shown = fitting(_TOKENS, _GAP, is_told=tokens and width >= _WITH_SCORE)
+        return cls(name, score, time, shown, fitting(_COST, _GAP, is_told=costs and width >= _WITH_SCORE))
 
 
 def change_line(change: CaseChange, name: str, why: str | None, columns: Columns, width: int) -> Line:

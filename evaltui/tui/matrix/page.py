@@ -42,6 +42,8 @@ _WITH_BARS = 28
 _INTERVAL_DOTS = 16
 # Cells of the outcomes of the repeats, where the figures begin, and of `▲` with its gap.
 _OUTCOME, _SIGN = 10, 3
+# Where all of them fit: the score, the cost and the time of a case, and the cells between them.
+_FIGURES, _BETWEEN = (4, 9, 7), 2
 # What varies little is not worth a word.
 _LITTLE = 0.02
 
@@ -217,15 +219,15 @@ def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int
     best = best_of(matrix)
     for place in columns.places:
         is_current = place == current
-        text = _tinted(
-            _cell(row.cells[place], columns.size - 2), columns.size, place == best and not is_current
-        )
+        is_priced = matrix.totals[place].total_cost not in (None, _FREE)
+        cell = _cell(row.cells[place], columns.size - 2, is_priced=is_priced)
+        text = _tinted(cell, columns.size, place == best and not is_current)
         line += with_role("sel", text) if is_current else text
     return line
 
 
-def _cell(cell: Cell, size: int) -> Line:
-    """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`"""
+def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
+    """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`; `is_priced` says whether the variant costs anything."""
     row = cell_row(cell, min(_MOST_REPEATS, size - 8))
     if row is None:
         return cell_line(cell)
@@ -233,6 +235,13 @@ def _cell(cell: Cell, size: int) -> Line:
     # None of them is cut, and in all rows there is as much room for them.
     cost = "" if cell.cost == _FREE else row.cost
     figures, room = [row.score, cost, row.time], size - _SIGN - cells(left)
+    sizes = (_FIGURES[0], _FIGURES[1] if is_priced else 0, _FIGURES[2])
+    needed = (max(cells, len(figure)) for cells, figure in zip(sizes, figures, strict=True) if cells)
+    if sum(_BETWEEN + cells for cells in needed) <= room:
+        text = "".join(
+            f"{'':{_BETWEEN}}{figure:>{cells}}" for figure, cells in zip(figures, sizes, strict=True) if cells
+        )
+        return both_ends([*left, (text, "faint")], row.direction, size)
     if cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
         figures[1] = cell.cost.short
     for figure in filter(None, figures):

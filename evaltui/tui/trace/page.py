@@ -70,7 +70,10 @@ def axis_line(columns: Columns, width: int) -> Line:
     marks = ""
     if whole >= _LEAST_WHOLE and len(set(labels)) == len(labels):
         for quarter, label in enumerate(labels):
-            marks = pad(marks, room * quarter // 4) + label
+            place = room * quarter // 4
+            # Where they would touch, every other one is enough.
+            if not marks or len(marks) < place <= room - len(label):
+                marks = pad(marks, place) + label
     right: Line = [("tokens".rjust(columns.tokens), "faint")] if columns.tokens else []
     right += [(" " * _BETWEEN, ""), (pad(marks, room), "faint")] if room else []
     return both_ends([], [*right, (f"{'time':>{_DURATION + _BETWEEN}}", "faint")], width, least=0)

@@ -85,7 +85,7 @@ def _facts(span: Span) -> list[tuple[str, str]]:
     facts = [
         ("agent", visible(span.agent) if span.kind != "agent" else ""),
         ("tokens", tokens),
-        ("came", visible(came)),
+        ("response", visible(came)),
         ("recording", _recording(span)),
     ]
     return [(label, value) for label, value in facts if value]
