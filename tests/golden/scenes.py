@@ -68,8 +68,9 @@ WALKS: dict[str, Walk] = {
         ("result-call-missing", "f", "missing call set_light"),
         ("result-response", "f", "I just checked for you: it is dark in"),
         ("result-arguments", "f n", "difference 1/2"),
-        ("result-details", "enter", "expected  integer"),
-        ("result-metric", "enter right enter", "Rate of turns whose calls"),
+        # Both values and their types are in the row.
+        ("result-details", "enter", "Nothing more to show"),
+        ("result-metric", "right enter", "Rate of turns whose calls"),
         ("relax", "enter n x", "no model calls"),
         ("accept", "escape a", "Accept"),
         ("result-state", "escape f n", "difference 1/3"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from textual import events, on
@@ -35,18 +36,20 @@ from evaltui.workbench.chat.saving import SaveChoices, TurnChoice, TurnMode
 from evaltui.workbench.workbench import Workbench
 
 # Rows besides those of the turns.
-_OTHER_ROWS = 9
+_OTHER_ROWS = 10
 _NEW_SET = "new set"
 _MODES: tuple[TurnMode, ...] = ("scored", "context", "left out")
 # The columns of a turn: what it is, then what of it is expected.
-_KEPT = ("calls", "returned", "interim", "response")
-_FIELDS = {"calls": "calls", "returned": "results", "interim": "intermediate", "response": "answer"}
+_KEPT = ("calls", "results", "partial", "response")
+# Their heads, in two rows.
+_HEADS = (("", "tool", "partial", ""), ("calls", "responses", "responses", "response"))
+_FIELDS = {"calls": "calls", "results": "results", "partial": "intermediate", "response": "answer"}
 _NUMBER, _MODE, _CELL = 4, 9, 10
 _MEANINGS = {
     "mode": "Context turns run without a score; turns that are left out are not in the case",
     "calls": "Tool calls and arguments are expected; off: calls are not checked",
-    "returned": "Tool responses are saved with the calls",
-    "interim": "Texts before the response are expected",
+    "results": "Tool responses are saved with the calls",
+    "partial": "Texts before the response are expected",
     "response": "The final response is expected",
     "state": "The case starts with the session state before its first turn",
     "final": "The session state after the last turn is expected",
@@ -82,7 +85,8 @@ class SaveCaseScreen(FormScreen):
                 line.display = target is None
                 yield FormLabel("new id")
                 yield FieldLine(id="save-new")
-            yield DrawnLine(_turn_header, id="turn-header")
+            for number in range(len(_HEADS)):
+                yield DrawnLine(partial(_turn_header, number), id=f"turn-header-{number}")
             yield TurnRows(self._transcript, lambda: self.choices, self._set, id="save-turns")
             yield QuestionNote()
             yield DialogKeys(self._hints)
@@ -196,11 +200,11 @@ class SaveCaseScreen(FormScreen):
                 yield widget
 
 
-def _turn_header(width: int) -> Line:
-    room = _text_room(width)
+def _turn_header(number: int, width: int) -> Line:
+    room, is_last = _text_room(width), number == len(_HEADS) - 1
     return [
-        (pad(" turn", _NUMBER + _MODE + room + 1), "muted"),
-        *((f"{name:<{_CELL}}", "muted") for name in _KEPT),
+        (pad(" turn" if is_last else "", _NUMBER + _MODE + room + 1), "muted"),
+        *((f"{name:<{_CELL}}", "muted") for name in _HEADS[number]),
     ]
 
 

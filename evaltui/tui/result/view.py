@@ -33,6 +33,8 @@ from evaltui.workbench.result.results import result_as_json
 from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.workbench import Workbench
 
+# What tells in a line that there is more to show of it.
+_HAS_MORE = "…{["
 _NO_DIFFERENCES = "No difference in calls, response or state"
 
 
@@ -246,8 +248,9 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             return None
         difference = self.page.differences[current]
         lines = (self.page.lines[number] for number in range(difference.first, difference.last))
-        is_cut = any("…" in text for line in lines for text, _ in line)
-        return None if is_cut else "Nothing more to show"
+        # Cut, or on one line what takes several.
+        has_more = any(mark in text for line in lines for text, _ in line for mark in _HAS_MORE)
+        return None if has_more else "Nothing more to show"
 
     def _toggle_card(self, metric: str) -> None:
         self._toggle_part(card_of(metric))
