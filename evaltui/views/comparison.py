@@ -159,6 +159,11 @@ def change_row(change: CaseChange) -> ChangeRow:
     )
 
 
+def moves_scores(comparison: Comparison) -> bool:
+    """Whether a score differs in any case."""
+    return any(_moved_scores(change) for change in comparison.cases)
+
+
 def _moved_scores(change: CaseChange) -> list[ScoreChange]:
     """The scores that differ, in a case that both runs have."""
     return [score for score in change.scores if change.base and change.candidate and _differs(score)]

@@ -94,9 +94,11 @@ class Columns(NamedTuple):
     cost: int = 0
 
     @classmethod
-    def for_width(cls, width: int, names: int, *, tokens: bool, costs: bool = False) -> Columns:
+    def for_width(
+        cls, width: int, names: int, *, tokens: bool, costs: bool = False, scores: bool = True
+    ) -> Columns:
         """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens and
-        costs or not."""
+        costs, and scores that differ, or not."""
         name = max(8, min(names, width * 2 // 5))
         room = width - name - 2 - _VERDICTS - 2 - _LEAST_WHY - _GAP
 
@@ -107,7 +109,7 @@ class Columns(NamedTuple):
             return cells if is_shown else 0
 
         time = fitting(_TIME, _GAP, is_told=width >= _WITH_TIME)
-        score = fitting(_SCORE, 0, is_told=width >= _WITH_SCORE)
+        score = fitting(_SCORE, 0, is_told=scores and width >= _WITH_SCORE)
         shown = fitting(_TOKENS, _GAP, is_told=tokens and width >= _WITH_SCORE)
         return cls(name, score, time, shown, fitting(_COST, _GAP, is_told=costs and width >= _WITH_SCORE))
 

@@ -31,7 +31,7 @@ from evaltui.tui.exchange import copy
 from evaltui.tui.pane import Copied, PaneFrame, Tab
 from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.views.comparison import comparison_lines
+from evaltui.views.comparison import comparison_lines, moves_scores
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.compared_runs import (
@@ -281,7 +281,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._folded: set[Kind] = set(FOLDED_AT_FIRST)
         self._rows: list[ComparedRow] = []
         self._longest = 0
-        self._tells_tokens = self._tells_costs = False
+        self._tells = {"tokens": False, "costs": False, "scores": False}
 
     def show(self, compared: Compared | None, wanted: CaseId | None = None) -> None:
         changes = compared.comparison.cases if compared else ()
@@ -289,8 +289,13 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
             # There is nothing else to see.
             self._folded = set()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
-        self._tells_tokens = compared is not None and compared.comparison.tokens is not None
-        self._tells_costs = compared is not None and compared.comparison.usd is not None
+        if compared is not None:
+            told = compared.comparison
+            self._tells = {
+                "tokens": told.tokens is not None,
+                "costs": told.usd is not None,
+                "scores": moves_scores(told),
+            }
         first = next((change for change in changes if change.case == wanted), None)
         if first is not None:
             self._folded -= {first.kind}
@@ -314,8 +319,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
     @property
     def columns(self) -> Columns:
         """The columns that there is room for."""
-        tells = {"tokens": self._tells_tokens, "costs": self._tells_costs}
-        return Columns.for_width(self.line_width - 5, self._longest, **tells)
+        return Columns.for_width(self.line_width - 5, self._longest, **self._tells)
 
     def toggle_fold(self) -> None:
         """Folds or opens the group that the cursor is in, and goes to its title."""

@@ -55,7 +55,7 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
     def compose(self) -> ComposeResult:
         with Dialog(dialog_name("accept"), id="accept"):
             yield AcceptChoices([choice.title for choice in self._choices])
-            yield AcceptLines(self._write_proposal, indent=0, free=0)
+            yield AcceptLines(self._write_proposal, indent=0, free=1)
             yield DialogKeys(lambda: _HINTS)
 
     def on_mount(self) -> None:

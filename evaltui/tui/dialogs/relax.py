@@ -79,7 +79,7 @@ class RelaxScreen(FormScreen):
                 self._write_unavailable, can_focus=False, indent=0, free=0, id="relax-unavailable"
             )
             yield ChoiceLine("scope", list(_SCOPES.values()), id="relax-scope")
-            yield PageLines(self._write_effect, indent=0, free=0, id="relax-effect")
+            yield PageLines(self._write_effect, indent=0, free=1, id="relax-effect")
             yield QuestionNote()
             yield DialogKeys(self._hints)
 

@@ -43,7 +43,7 @@ _INTERVAL_DOTS = 16
 # Cells of the outcomes of the repeats, where the figures begin, and of `▲` with its gap.
 _OUTCOME, _SIGN = 10, 3
 # Where all of them fit: the score, the cost and the time of a case, and the cells between them.
-_FIGURES, _BETWEEN = (4, 9, 7), 2
+_FIGURES, _BETWEEN = (4, 9, 6), (2, 1)
 # What varies little is not worth a word.
 _LITTLE = 0.02
 
@@ -236,12 +236,11 @@ def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
     cost = "" if cell.cost == _FREE else row.cost
     figures, room = [row.score, cost, row.time], size - _SIGN - cells(left)
     sizes = (_FIGURES[0], _FIGURES[1] if is_priced else 0, _FIGURES[2])
-    needed = (max(cells, len(figure)) for cells, figure in zip(sizes, figures, strict=True) if cells)
-    if sum(_BETWEEN + cells for cells in needed) <= room:
-        text = "".join(
-            f"{'':{_BETWEEN}}{figure:>{cells}}" for figure, cells in zip(figures, sizes, strict=True) if cells
-        )
-        return both_ends([*left, (text, "faint")], row.direction, size)
+    columns = [(figure, cells) for figure, cells in zip(figures, sizes, strict=True) if cells]
+    for between in _BETWEEN:
+        text = "".join(f"{'':{between}}{figure:>{cells}}" for figure, cells in columns)
+        if cell_len(text) <= room:
+            return both_ends([*left, (text, "faint")], row.direction, size)
     if cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
         figures[1] = cell.cost.short
     for figure in filter(None, figures):
