@@ -172,7 +172,7 @@ RUNS: tuple[Column[ListedRun], ...] = (
     Column("", lambda run: [run_mark(run.row)], 1, gap=0),
     Column("run", _number, 4, role="bold", gap=1),
     Column("when", lambda run: show_moment(run.row.started, run.now), 12),
-    Column("name", lambda run: visible(run.row.name), 4, 20, order=1, role="bold"),
+    Column("name", lambda run: visible(run.row.name or run.row.kind.variant), 4, 20, order=1, role="bold"),
     Column("what", lambda run: selected_in(run.row), 4, 12, 28, order=5, role="muted"),
     _count("PASSED", 2),
     _count("FAILED", 1),

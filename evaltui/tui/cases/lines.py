@@ -181,7 +181,8 @@ class TreeLines:
         return known[2]
 
     def of_turn(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
-        scored = self._workbench.outcomes.get(CaseId(eval_set.case_path, case.eval_id))
+        # As its case above, whatever is typed.
+        scored = self._workbench.outcomes.results.get(CaseId(eval_set.case_path, case.eval_id))
         status = turn_status(scored.shown, turn) if scored else NOT_RUN
         mark = glyph(status) if status else (" ", "")
         texts = case.outline.texts
