@@ -30,7 +30,7 @@ from evaltui.text.figures import (
     some_of,
 )
 from evaltui.text.lines import Line, cut, pad, wrap
-from evaltui.text.outcomes import glyph
+from evaltui.text.outcomes import NOT_RUN, glyph
 from evaltui.text.values import visible
 
 KIND_ROLES: Mapping[Kind, str] = {
@@ -204,8 +204,11 @@ def _case(change: CaseChange, name: str) -> Line:
 
 
 def verdicts(change: CaseChange) -> Line:
-    """`✓ → ✗`, `≈ 3/5 → ✗ 0/5`; of a case that one run has, its outcome there."""
+    """`✓ → ✗`, `≈ 3/5 → ✗ 0/5`; of a case that one run has, its outcome there; `○` where both were ended
+    before it."""
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
+    if not sides:
+        return [glyph(NOT_RUN)]
     return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]
 
 

@@ -104,6 +104,19 @@ async def test_keys_and_clicks_change_what_is_shown(home):
         await until(pilot, shows(app, "This is the base"))
 
 
+async def test_the_footer_counts_the_repeats_of_the_cell(home):
+    for name, changes in (("base", []), ("other", [Change("model", "m")])):
+        write_variant(home, name, {"lights": {"bye": "p", "hello": "ppf"}}, *changes)
+    app = MatrixApp(Workbench(home))
+    async with app.run_test(size=(160, 36)) as pilot:
+        await until(pilot, shows(app, "distinct trajectory"))
+        assert "repeat" not in screen_lines(app)[-1]
+        await pilot.press("down")
+        await until(pilot, lambda: "] repeat 3/3" in screen_lines(app)[-1])
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: "] repeat 1/3" in screen_lines(app)[-1])
+
+
 async def test_without_a_matrix_it_says_how_to_run_one(home):
     app = MatrixApp(Workbench(home))
     async with app.run_test(size=(80, 24)) as pilot:

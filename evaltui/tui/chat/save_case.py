@@ -44,7 +44,7 @@ _KEPT = ("calls", "results", "partial", "response")
 # Their heads, in two rows.
 _HEADS = (("", "tool", "partial", ""), ("calls", "responses", "responses", "response"))
 _FIELDS = {"calls": "calls", "results": "results", "partial": "intermediate", "response": "answer"}
-_NUMBER, _MODE, _CELL = 4, 9, 10
+_NUMBER, _MODE, _CELL = 4, 9, 11
 _MEANINGS = {
     "mode": "Context turns run without a score; turns that are left out are not in the case",
     "calls": "Tool calls and arguments are expected; off: calls are not checked",

@@ -38,7 +38,7 @@ from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.matrix import plot_of
 from evaltui.views.rows import scored_response
-from evaltui.workbench.actions import Scope
+from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.matrix.matrices import (
     NONE_YET,
     CellResult,
@@ -325,6 +325,8 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         if self._both[0] == key and self.is_here:
             self._both = key, (found[0], found[1])
             self.query_one("#matrix-cells", PageLines).write_page()
+            # The footer has the repeats.
+            self.draw_frame()
 
     def draw_around(self) -> None:
         for page in self.query(PageLines):
@@ -383,6 +385,11 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         if reason := self.view.refusal(besides_base=action_id in ("compare", "set_base")):
             return reason
         return self._refusal_of_row(action_id)
+
+    def footer_word(self, action: Action) -> str:
+        if action.id == "next_repeat" and (result := self._result) is not None:
+            return f"repeat {self.view.repeat_of(result) + 1}/{len(result.repeats)}"
+        return super().footer_word(action)
 
     def _refusal_of_row(self, action_id: str) -> str | None:
         row, opened = self.rows.current, self.view.opened

@@ -298,7 +298,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         base = ("●" if path == self.workbench.outcomes.base_run else " ", "bold accent")
         row = self._runs.row(path)
         if row is None:
-            return [marker, base, (" …  ", "muted"), (visible(path.name), "muted")]
+            return [marker, base, ("   Reading the run…", "muted")]
         run = ListedRun(row, datetime.now(UTC), self._runs.changed_in(path))
         return [marker, base, (" ", ""), *run_line(run, self.table)]
 

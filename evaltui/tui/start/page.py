@@ -48,7 +48,7 @@ class Offer(NamedTuple):
 _STEPS = (
     Offer("chat_from_here", "Chat with the agent", "Ask what a user would ask", "1"),
     Offer("save_as_case", "Save as case", "Its calls become expected", "2"),
-    Offer("run", "Run the case", "w repeats it on every save", "3"),
+    Offer("run", "Run the case", "Watch mode repeats it", "3"),
 )
 _OTHER_WAYS = (
     Offer("new_case", "An empty case", "Write it by hand"),
