@@ -153,8 +153,8 @@ def read_keymap(path: Path) -> Keymap:
 def _line_of(name: str, lines: Sequence[str]) -> int:
     """Number of the line of a key or a table in a TOML text, from 1."""
     quoted = re.escape(name)
-    begins = re.compile(rf"""\s*(?:\[\s*)?["']?{quoted}["']?\s*[=\].]""")
-    return next((number for number, line in enumerate(lines, start=1) if begins.match(line)), 1)
+    named = re.compile(rf"""\s*(?:\[\s*)?["']?{quoted}["']?\s*[=\].]""")
+    return next((number for number, line in enumerate(lines, start=1) if named.match(line)), 1)
 
 
 def _keys(action: str, value: Any) -> Keys:

@@ -1,14 +1,9 @@
 """Stored runs on the screen that compares them: what each of them lacks, and the columns that fit."""
 
-from pathlib import Path
-
 import pytest
 from pilots import screen_lines, screen_text, until
-from textual.screen import Screen
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.compare.screen import ComparisonScreen
-from evaltui.workbench.runs.run_list import Side, Sides
 from evaltui.workbench.workbench import Workbench
 from tests.stored_runs import selected, store_run, summary
 
@@ -24,24 +19,22 @@ def keep(agent, cases, *done):
     return store_run(agent, [selected("lights", cases, whole=True)], results)
 
 
-def comparing(agent: Path, *files: Path):
-    """The app with nothing but a comparison of two runs."""
-
-    class ComparisonApp(WorkbenchApp):
-        def get_default_screen(self):
-            return Screen()
-
-        async def _start(self):
-            sides = Sides(*(Side(file, file.stem[-6:]) for file in files))
-            await self.push_screen(ComparisonScreen(self.workbench, sides))
-
-    return ComparisonApp(Workbench(agent))
+async def compare(app, pilot):
+    """The newest run with the one before it."""
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    await pilot.press("H")
+    await until(pilot, lambda: "= compare" in screen_lines(app)[-1])
+    await pilot.press("equals_sign")
+    await until(pilot, lambda: "base → now" in screen_text(app))
 
 
 async def test_a_case_that_neither_run_came_to_has_no_verdict(agent):
     cases = {"early": "PASSED", "late": ""}
-    app = comparing(agent, keep(agent, cases, "early"), keep(agent, cases, "early"))
+    for _ in range(2):
+        keep(agent, cases, "early")
+    app = WorkbenchApp(Workbench(agent))
     async with app.run_test(size=(160, 45)) as pilot:
+        await compare(app, pilot)
         await until(pilot, lambda: "late" in screen_text(app))
         line = next(line for line in screen_lines(app) if "late" in line)
         assert line.replace("▌", " ").split()[1:3] == ["late", "○"]
@@ -50,9 +43,11 @@ async def test_a_case_that_neither_run_came_to_has_no_verdict(agent):
 @pytest.mark.parametrize("width", [80, 120, 135, 160])
 async def test_what_has_a_head_has_figures(agent, width):
     name = "a_case_with_quite_a_long_id_that_takes_its_room"
-    runs = [keep(agent, {name: "PASSED"}, name) for _ in range(2)]
-    app = comparing(agent, *runs)
+    for _ in range(2):
+        keep(agent, {name: "PASSED"}, name)
+    app = WorkbenchApp(Workbench(agent))
     async with app.run_test(size=(width, 45)) as pilot:
+        await compare(app, pilot)
         await until(pilot, lambda: "✓ → ✓" in screen_text(app))
         heads = next(line for line in screen_lines(app) if "base → now" in line)
         row = next(line for line in screen_lines(app) if "✓ → ✓" in line)

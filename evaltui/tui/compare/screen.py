@@ -290,11 +290,11 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
             self._folded = set()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
         if compared is not None:
-            told = compared.comparison
+            comparison = compared.comparison
             self._tells = {
-                "tokens": told.tokens is not None,
-                "costs": told.usd is not None,
-                "scores": moves_scores(told),
+                "tokens": comparison.tokens is not None,
+                "costs": comparison.usd is not None,
+                "scores": moves_scores(comparison),
             }
         first = next((change for change in changes if change.case == wanted), None)
         if first is not None:

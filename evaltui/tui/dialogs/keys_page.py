@@ -51,7 +51,7 @@ class KeysHere:
 def keys_here(scope: Scope, refuses: RefusedById) -> KeysHere:
     """The actions of a pane, and of everywhere where its keys include those."""
     found = [*actions_in(*chain_of(scope))]
-    refused = {one.id: (one, visible(why)) for one in found if (why := refuses(one.id))}
+    refused = {action.id: (action, visible(why)) for action in found if (why := refuses(action.id))}
     own = [one for one in found if scope in one.where and not one.is_move and one.id not in refused]
     ranked = usable_hints(scope, refuses)
     matter = list(dict.fromkeys([*(one for one in ranked if one in own), *ranked, *own]))
