@@ -198,3 +198,19 @@ async def test_of_a_file_in_one_line_only_what_differs_is_shown(house: Path):
         await until(pilot, is_shown(app, "1 + …"))
         assert '"on": "no"' in screen_text(app)
         assert "eval_set_id" not in screen_text(app)
+
+
+async def test_a_response_that_fails_because_none_is_expected_is_accepted_as_a_difference(write_agent):
+    folder = write_agent(HOUSE, name="house")
+    silent = turn("hello", OFF)
+    del silent["final_response"]
+    path = write_cases(folder, "lights", {"silent": [silent]})
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=WIDE) as pilot:
+        await ran(app, pilot, path, "silent")
+        await pilot.press("3", "n")
+        await until(pilot, lambda: "no response expected   0.00 < 0.80" in screen_text(app))
+        await until(pilot, lambda: "difference 1/1" in screen_text(app))
+        await pilot.press("a")
+        await until(pilot, is_chosen(app, "This response"))
+        await until(pilot, is_shown(app, "✓ silent  would pass"))
