@@ -57,7 +57,8 @@ def write_inspected(
     name = visible(row.text) if row.kind in ("call", "result") else visible(row.who)
     took = "" if row.duration is None else show_duration(row.duration)
     kind = _KINDS.get(row.kind, row.kind)
-    where = kind if row.kind in ("call", "result") else f"{kind}  turn {row.turn + 1}"
+    turn_number = "" if row.kind in ("call", "result") else f"turn {row.turn + 1}"
+    where = turn_number if row.kind == "footer" else f"{kind}  {turn_number}".rstrip()
     page.ends([(name, "bold"), (f"  {where}" if name else where, "muted")], [(took, "muted")] if took else [])
     if row.kind in ("call", "result"):
         _write_call(page, row)
