@@ -37,6 +37,8 @@ def why(result: CaseResult) -> str:
             return "no API key"
         if result.error.kind is ErrorKind.HOST_LOST:
             return "process ended"
+        if result.error.kind is ErrorKind.RATE_LIMIT:
+            return "rate limit"
         limit = re.search(r"within (\S+ s)\b", result.error.message)
         if "Timeout" not in result.error.type:
             return result.error.type

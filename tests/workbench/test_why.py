@@ -7,6 +7,7 @@ from evaltui.core.model.outcome import (
     CallDiff,
     CaseResult,
     ErrorInfo,
+    ErrorKind,
     MetricResult,
     Status,
     TurnResult,
@@ -42,6 +43,7 @@ def result(status, *ops, metric="tool_trajectory_avg_score", score=0.0, error=No
         (result(Status.FAILED, metric="final_session_state"), "final state"),
         (result(Status.ERROR, error=ErrorInfo("ValueError", "no", kind=None)), "ValueError"),
         (result(Status.ERROR, error=ErrorInfo("TimeoutError", "no", kind=None)), "timeout"),
+        (result(Status.ERROR, error=ErrorInfo("_Exhausted", "429", kind=ErrorKind.RATE_LIMIT)), "rate limit"),
     ],
 )
 def test_why(one, text):
