@@ -122,6 +122,15 @@ async def test_a_whole_case_passes_without_the_agent(house, until):
     assert refuses_in_result(workbench.editing) == "No difference in calls, response or state"
 
 
+async def test_a_set_that_was_broken_meanwhile_is_named(house, until):
+    workbench, path = await ran(house, until)
+    choice = chosen(workbench, "Whole case")
+    path.write_text('{"eval_set_id": "x')
+    proposal = await propose(workbench.editing, choice)
+    assert "not valid JSON" in proposal.problem
+    assert not proposal.changes
+
+
 async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_named(house, until):
     workbench, path = await ran(house, until)
     before = path.read_text()

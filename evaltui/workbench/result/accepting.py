@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,9 +94,10 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     numbers: dict[Path, dict[str, int]] = {}
     for path in {case.path for case in choice.cases}:
         file = editing.sets.file_of(path)
-        # Those that cannot be edited are told of below.
+        # Those that cannot be edited, or read any more, are told of below.
         if editing.refuses_to_edit(file) is None:
-            editing.document(file)
+            with suppress(EvalSetError, OSError):
+                editing.document(file)
     await editing.look_outside()
     await editing.outcomes.compare_files()
     for case in choice.cases:
