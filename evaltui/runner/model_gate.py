@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from ..core.model.events import Json
 from ..core.model.limits import is_named
 from .errors import CallNotMadeError
-from .refusals import Refusal, refusal_of
+from .exception_kinds import Refusal, refusal_of
 
 Response = TypeVar("Response")
 

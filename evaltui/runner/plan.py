@@ -27,7 +27,7 @@ from evaltui.files.configs import ConfigInUse
 from evaltui.files.recordings import recordings_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
-from evaltui.runner.parent.gate.shared import SharedByGates
+from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.protocol import FilesOpened
 from evaltui.text.figures import counted, show_number
 

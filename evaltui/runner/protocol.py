@@ -1,12 +1,12 @@
 """What parent and host say to each other: JSON, one object per line, over a socket of their own.
 
 Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, home, agent_name, module, url,
-headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?, at_once?}, `chat` {id,
+headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id,
 session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `import` {id, path, agent_folder},
 `metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without}, `ask` {id,
 judge, prompt, config, agent_folder}, `cancel` {id}, `go` {id, call}, `close`.
-Host to parent: `preloaded`, `opened` {read?, written?}, `loaded` {info, files}, `broken` {error}, `begun`
-{id}, `event` {id, event}, `recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result,
+Host to parent: `preloaded`, `opened` {read?, written?}, `loaded` {info, files}, `broken` {error},
+`event` {id, event}, `recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result,
 where}, {turns}, {files}, {text, cut_off, usages} or nothing, `failed` {id, error, usages?}, `brought_in`
 {steps} when it is closed, `fatal` {error}.
 
@@ -16,7 +16,6 @@ already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
 libraries' modules in order, and what the agent changed in the environment in between.
 `run`, `say` and `ask` have `gated`, patterns of models, where calls of these are limited: `call` then tells
 that a live one is to be made or is over, and `go` that it may be made; see `ModelGate`.
-A `run` with `at_once` waits where so many of them are under way already; `begun` tells that it waits no more.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see
 `call_recorder`. `files` are the user's own modules that were imported, as absolute paths. `opened` are the
 files of the user's that the process has opened and not told yet; it comes before what these led to.

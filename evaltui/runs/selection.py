@@ -16,7 +16,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_environment import environment_of
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
-from evaltui.runner.parent.gate.shared import SharedByGates
+from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.resuming import Resumption, notes_on_kept

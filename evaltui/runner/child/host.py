@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -216,7 +216,6 @@ class _Host:
         self._brought_in = brought_in
         self._tasks: dict[int, asyncio.Task[None]] = {}
         # For requests of which only so many may be under way.
-        self._room: asyncio.Semaphore | None = None
         # The requests that the parent wants to be cancelled.
         self._unwanted: set[int] = set()
         self._serving: asyncio.Task[Any] | None = None
@@ -308,8 +307,7 @@ class _Host:
     async def _answer(self, request: Message) -> None:
         number = request["id"]
         try:
-            async with self._place_for(request):
-                answer = await self._work(request)
+            answer = await self._work(request)
             if self._is_disturbed(number):
                 _end_disturbed(self._channel)
             self._tell_opened()
@@ -325,18 +323,6 @@ class _Host:
             self._channel.send({"op": "failed", "id": number, "error": described, **told})
         finally:
             self._unwanted.discard(number)
-
-    @contextlib.asynccontextmanager
-    async def _place_for(self, request: Message) -> AsyncIterator[None]:
-        """Where the request is one of those of which only so many are under way, one of these places."""
-        if "at_once" not in request:
-            yield
-            return
-        if self._room is None:
-            self._room = asyncio.Semaphore(request["at_once"])
-        async with self._room:
-            self._channel.send({"op": "begun", "id": request["id"]})
-            yield
 
     def _tell_opened(self) -> None:
         if news := self._opened.news():

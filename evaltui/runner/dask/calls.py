@@ -13,7 +13,8 @@ from typing import Protocol
 
 from evaltui.core.model.events import Json
 from evaltui.runner.dask.messages import CallStep, Go, StopCalls, Wait
-from evaltui.runner.parent.gate.gate import Gate, GatedCall
+from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.gate.limiter import Call
 
 # Seconds for which a call of a worker that is lost still counts as one at a time: its model was not told.
 _STILL_ASKED = 1.0
@@ -25,7 +26,7 @@ class WorkerCalls:
     def __init__(self, gate: Gate | None, send: Callable[[Go | Wait | StopCalls], None]) -> None:
         self._gate = gate
         self._send = send
-        self._calls: dict[int, GatedCall] = {}
+        self._calls: dict[int, Call] = {}
 
     def on_told(self, told: CallStep) -> None:
         gate = self._gate
@@ -43,7 +44,7 @@ class WorkerCalls:
                 gate.end(gated, told.usage)
             case "refused":
                 gate.refused(gated, told.retry_after)
-                model = gated.call.model
+                model = gated.model
                 self._send(Wait(model, gate.refused_until(model) - gate.clock()))
             case "withdraw":
                 gate.withdraw(gated)
@@ -55,7 +56,7 @@ class WorkerCalls:
         for gated in calls.values():
             if self._gate is None:
                 continue
-            if gated.call.began is None:
+            if gated.began is None:
                 self._gate.withdraw(gated)
             else:
                 loop.call_later(_STILL_ASKED, self._gate.withdraw, gated)

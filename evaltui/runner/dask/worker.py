@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,11 +49,11 @@ from evaltui.runner.dask.messages import (
     WorkerReady,
 )
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
-from evaltui.runner.parent.pool import ExecutionResult, HostPool
-from evaltui.runner.parent.scoring_hosts import LocalScoring
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
-from evaltui.runner.parent.supervisor import Host
-from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.parent.host import Host
+from evaltui.runner.parent.pool import HostPool
+from evaltui.runner.parent.scoring import LocalScoring
+from evaltui.runner.parent.starting import HostSettings, StartedHost, spawn_host, start_loading
+from evaltui.runner.parent.work import ExecutionResult, WorkQueue
 from evaltui.runner.protocol import FilesOpened, decode_event
 
 # Seconds for which events are gathered, and the characters that are sent at once.
@@ -184,7 +185,7 @@ class WorkerRun:
         self._gate = RemoteGate(run.patterns, self.put) if run.patterns else None
         self._scoring: LocalScoring | None = None
         self._scores: dict[int, asyncio.Task[None]] = {}
-        self._free: list[StartedHost] = []
+        self._free: list[Host] = []
         # Of a worker with more threads than hosts; a further chunk may wait here.
         self._hosts = asyncio.Semaphore(run.hosts)
         self._chunks: set[asyncio.Task[None]] = set()
@@ -245,9 +246,8 @@ class WorkerRun:
     async def _score(self, message: Score) -> None:
         answer: Json | Exception
         assert self._scoring is not None
-        folder = str(agent_folder(self._settings.agent.folder).resolve())
         try:
-            answer = await self._scoring.answer(message.kind, {**message.request, "agent_folder": folder})
+            answer = await self._scoring.answer(message.kind, message.request)
         except (AgentBrokenError, RequestFailedError, HostLostError, RunStoppedError) as failed:
             answer = failed
         finally:
@@ -276,7 +276,7 @@ class WorkerRun:
                 # On another machine, files of these names are others.
                 listener.opened = lambda: pool.opened
             try:
-                work = WorkQueue[int](len(requests))
+                work = WorkQueue[int]()
                 work.add(requests)
                 work.close()
                 await pool.run(work)
@@ -287,14 +287,16 @@ class WorkerRun:
     def _host(self) -> StartedHost:
         """One that has served before, else a new one; it comes back when its chunk is over."""
         while self._free:
-            if (free := self._free.pop()).host.alive:
-                return free
-        return replace(start_host(self._settings), close=self._give_back)
+            if (host := self._free.pop()).alive:
+                loading = asyncio.create_task(_already(host.loaded.result()))
+                return StartedHost(self._settings, host, loading, partial(self._give_back, host))
+        host = spawn_host(self._settings)
+        loading = start_loading(host, self._settings)
+        return StartedHost(self._settings, host, loading, partial(self._give_back, host))
 
     async def _give_back(self, host: Host) -> None:
         if host.alive and host.loaded.done() and host.loaded.exception() is None and not host.busy:
-            loading = asyncio.create_task(_already(host.loaded.result()))
-            self._free.append(StartedHost(self._settings, host, loading, self._give_back))
+            self._free.append(host)
         else:
             await host.close()
 
@@ -307,7 +309,7 @@ class WorkerRun:
         if self._scoring is not None:
             await self._scoring.close()
         free, self._free = self._free, []
-        await asyncio.gather(*(started.host.close() for started in free))
+        await asyncio.gather(*(host.close() for host in free))
         if self._soon is not None:
             self._soon.cancel()
 

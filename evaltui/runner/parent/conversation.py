@@ -9,8 +9,7 @@ from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.conversation.waiting import CallPlace
 from evaltui.core.model.events import Event, Json, Step
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
-from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.starting import HostSettings, RunningHost, StartedHost, start_host
 from evaltui.runner.protocol import FilesOpened, decode_event, places_to_json
 
 
@@ -109,7 +108,7 @@ class Conversation:
         if self._started is not None:
             await self._started.host.kill()
 
-    async def _loaded_host(self) -> Host:
+    async def _loaded_host(self) -> RunningHost:
         if self._started is not None and not self._started.host.alive:
             # What it started may have outlived it.
             await self.close()
@@ -125,6 +124,6 @@ class Conversation:
         return self._started.host
 
     async def _request(
-        self, host: Host, message: Json, on_event: Callable[[str], None] = lambda text: None
+        self, host: RunningHost, message: Json, on_event: Callable[[str], None] = lambda text: None
     ) -> Json:
         return await host.request(message, self._settings.timeout, on_event)

@@ -13,7 +13,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import agent_folder
 from evaltui.files.packages import install_command, package_of
 from evaltui.runner.bootstrap import command, environment
-from evaltui.runner.parent.host_process import not_started
+from evaltui.runner.parent.host import not_started
 from evaltui.text.figures import some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
