@@ -1,4 +1,4 @@
-"""What parent and host say to each other: JSON, one object per line, over a socket of their own.
+"""Messages of parent and host: JSON, one object per line, over a socket of their own.
 
 Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, home, agent_name, module, url,
 headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id,
@@ -48,7 +48,7 @@ Message = dict[str, Any]
 
 
 class Reply(NamedTuple):
-    """What a model, or a function that stands for one, answers to a prompt."""
+    """The answer of a model, or of a function in its place, to a prompt."""
 
     text: str
     cut_off: str = ""
@@ -69,7 +69,7 @@ def places_of(request: Message) -> dict[str, CallPlace]:
 # Bound before the agent is imported, which may replace `json.loads` and `json.dumps` in its process.
 _written = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _read = json.JSONDecoder().decode
-# What the line of an event begins with, so that it is told without being read.
+# The first letter of an event's line, which is passed on without being parsed.
 _EVENT = b"E"
 
 
@@ -108,17 +108,17 @@ class Lines:
 
     def __init__(self) -> None:
         # Joined once the line is whole: adding to a long text again and again would copy it each time.
-        self._begun: list[bytes] = []
+        self._parts: list[bytes] = []
         self.rest = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         first, *others = chunk.split(b"\n")
-        self._begun.append(first)
+        self._parts.append(first)
         self.rest += len(first)
         if not others:
             return []
-        *whole, rest = b"".join(self._begun), *others
-        self._begun, self.rest = [rest], len(rest)
+        *whole, rest = b"".join(self._parts), *others
+        self._parts, self.rest = [rest], len(rest)
         return whole
 
 
@@ -134,11 +134,11 @@ class LineBuffer:
 
 
 class DisturbedChannelError(ValueError):
-    """Somebody else has written into the midst of a message."""
+    """Another writer has written into the middle of a message."""
 
 
 class SealedLines:
-    """As `LineBuffer`, of a stream to which others write too: `on_stray` gets what is without the seal."""
+    """A `LineBuffer` of a stream to which others write too: `on_stray` gets all bytes without the seal."""
 
     def __init__(self, seal: str, on_stray: Callable[[bytes], None]) -> None:
         self._seal = seal.encode("ascii")

@@ -23,7 +23,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent import starting
 from evaltui.runner.parent.host import Host
-from evaltui.runner.parent.starting import HostSettings, StartedHost, WarmHosts, start_loading
+from evaltui.runner.parent.starting import HostSettings, StartedHost, WarmHosts, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
@@ -195,7 +195,7 @@ async def test_a_library_that_imports_what_the_user_writes_is_not_taken_from_it(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     host = Host()
     await host.preload(agent.folder, ["plugin"])
-    await start_loading(host, agent.settings())
+    await start_host(agent.settings(), host).loading
     answer = await host.request({"op": "run", "session": {}, "turns": [MESSAGE]}, 20.0, lambda event: None)
     await host.close()
     assert answer["state"]["early"] == []

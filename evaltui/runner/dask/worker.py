@@ -52,7 +52,7 @@ from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailed
 from evaltui.runner.parent.host import Host
 from evaltui.runner.parent.pool import HostPool
 from evaltui.runner.parent.scoring import LocalScoring
-from evaltui.runner.parent.starting import HostSettings, StartedHost, spawn_host, start_loading
+from evaltui.runner.parent.starting import HostSettings, StartedHost, spawn_host, start_host
 from evaltui.runner.parent.work import ExecutionResult, WorkQueue
 from evaltui.runner.protocol import FilesOpened, decode_event
 
@@ -291,8 +291,7 @@ class WorkerRun:
                 loading = asyncio.create_task(_already(host.loaded.result()))
                 return StartedHost(self._settings, host, loading, partial(self._give_back, host))
         host = spawn_host(self._settings)
-        loading = start_loading(host, self._settings)
-        return StartedHost(self._settings, host, loading, partial(self._give_back, host))
+        return start_host(self._settings, host, end=partial(self._give_back, host))
 
     async def _give_back(self, host: Host) -> None:
         if host.alive and host.loaded.done() and host.loaded.exception() is None and not host.busy:

@@ -1,4 +1,4 @@
-"""A conversation with an agent that goes on for as long as somebody has something to say."""
+"""A conversation with an agent, turn by turn, in a host of its own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from evaltui.runner.protocol import FilesOpened, decode_event, places_to_json
 
 
 class Conversation:
-    """A conversation with an agent in a host of its own. One turn at a time.
-
-    `settings.timeout` is that of each turn, in seconds. `on_console` gets ("stdout" or "stderr", line) for
-    whatever the agent prints, also between turns. `start` is where its hosts come from. `info` is the
-    AgentInfo as JSON, None until the agent is imported.
-    """
+    """A conversation with an agent, one turn at a time."""
 
     def __init__(
         self,
@@ -27,7 +22,10 @@ class Conversation:
         on_console: Callable[[str, str], None],
         start: Callable[[HostSettings], StartedHost] = start_host,
     ) -> None:
+        """`settings.timeout` is that of each turn, in seconds. `on_console` gets ("stdout" or "stderr", line)
+        for all that the agent prints, also between turns. `start` starts its hosts."""
         self.info: Json | None = None
+        """The AgentInfo as JSON; None until the agent is imported."""
         self._start = start
         self._settings = settings
         self._on_console = on_console
@@ -41,7 +39,7 @@ class Conversation:
         return self._started.host.opened if self._started else FilesOpened()
 
     async def open(self, session: Json, past: Sequence[Step] = ()) -> Json | None:
-        """Begin anew at the end of `past`, whose turns are not run again; returns the session state there,
+        """Start anew at the end of `past`, whose turns are not run again; returns the session state there,
         None where it is unknown.
 
         Imports the agent first where its host is not there or has died. `session` may have `app_name`,

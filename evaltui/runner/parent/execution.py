@@ -6,11 +6,10 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from itertools import groupby
 
 from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
@@ -23,6 +22,7 @@ from evaltui.core.model.budget import Amount, parse_budget
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status, worst_status
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.scoring import Expected
 from evaltui.core.simulated_users import simulated_user
 from evaltui.files.folders import agent_folder
@@ -52,7 +52,7 @@ from evaltui.runner.plan import (
     SpentWithoutResult,
     Update,
     WorkItem,
-    work_items,
+    check_plan,
 )
 from evaltui.runner.protocol import FilesOpened, decode_event, places_to_json
 from evaltui.text.figures import counted
@@ -105,11 +105,11 @@ async def follow_plan(
     nothing to run, EvalSetError for recordings that cannot be read, ExecutorError where the rest of it cannot
     be run.
     """
-    items = work_items(plan)
+    check_plan(plan)
     if recordings is None:
         recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
     run = _Run(plan, on_update, first, recordings)
-    await run.work(items)
+    await run.work()
     return worst_status(run.statuses)
 
 
@@ -128,7 +128,7 @@ def _gate_of(plan: RunPlan) -> Gate | None:
     gate = Gate(
         settings.limits,
         budget=parse_budget(settings.budget) if settings.budget else None,
-        prices=plan.prices_of_run(),
+        prices=plan.prices_of(*plan.sets),
         allows_unmetered=settings.allow_unmetered,
         shared=plan.shared,
     )
@@ -217,9 +217,9 @@ class _Run:
         # The files of an agent behind a network are on this machine alone.
         return executor, local if plan.agent.url else executor.scoring
 
-    async def work(self, items: Iterable[WorkItem]) -> None:
+    async def work(self) -> None:
         """Run all items. Raises ExecutorError."""
-        over = self._add(items)
+        over = self._add_items()
         self._close_queue()
         hosts = self._executor.host_count(len(self._queue))
         self._on_update(AtWork(self._kill, hosts, self._gate.rate if self._gate else lambda: None))
@@ -247,21 +247,26 @@ class _Run:
             await asyncio.gather(self._executor.close(), self._scoring.close(), self._recordings.save())
             self._report_spending()
 
-    def _add(self, items: Iterable[WorkItem]) -> list[WorkItem]:
-        """Queue items; returns one of each case whose results are all of an earlier run."""
+    def _add_items(self) -> list[WorkItem]:
+        """Queue the items of the plan; returns one of each case whose results are all of an earlier part.
+
+        Raises ValueError for a case that could never pass.
+        """
         over: list[WorkItem] = []
         due: list[WorkItem] = []
-        for _, of_case in groupby(items, key=lambda item: item.number):
-            repeats = list(of_case)
-            earlier = self._plan.known.get(repeats[0].case, {})
-            new = [item for item in repeats if item.repeat not in earlier]
-            if not new:
-                over.append(repeats[-1])
-            elif self._refusal(new[0]) is not None:
-                self._refused.extend(new)
-            else:
-                due.extend(new)
-            self._open += 1
+        for eval_set in self._plan.sets:
+            for index, (eval_id, turns) in enumerate(ids_and_turns(eval_set.cases)):
+                case = CaseId(eval_set.case_path, eval_id)
+                item = WorkItem(case, eval_set, turns, index, self._open, 0)
+                numbers = self._plan.repeat_rule(eval_set, case).due(self._plan.earlier.get(case, {}))
+                items = [replace(item, repeat=number) for number in numbers]
+                if not items:
+                    over.append(item)
+                elif self._refusal(item) is not None:
+                    self._refused.extend(items)
+                else:
+                    due.extend(items)
+                self._open += 1
         self._queue.add_first(due, lambda item: item.number)
         return over
 
@@ -464,7 +469,7 @@ class _Run:
 
     def _progress_of(self, item: WorkItem) -> _Progress:
         if item.number not in self._progress:
-            earlier = self._plan.known.get(item.case, {})
+            earlier = self._plan.earlier.get(item.case, {})
             rule = self._plan.repeat_rule(item.set, item.case)
             self._progress[item.number] = _Progress(rule, earlier, set(rule.due(earlier)))
         return self._progress[item.number]
@@ -531,10 +536,10 @@ class _HeldConversations:
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """It has no process."""
 
     async def kill(self) -> None:
-        """No process is at work."""
+        """It has no process."""
 
 
 def _place(item: WorkItem) -> Json:

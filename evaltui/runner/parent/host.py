@@ -220,7 +220,7 @@ class Host:
         """
         request = _Request(next(self._numbers), self._loop.create_future(), on_event, on_recorded, gated)
         self._requests[request.number] = request
-        self._console.begin()
+        self._console.start()
         try:
             if self._lost is not None:
                 raise HostLostError(self._lost)

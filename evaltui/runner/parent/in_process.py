@@ -17,7 +17,7 @@ from evaltui.runner.model_gate import ModelGate
 from evaltui.runner.parent.console import OnConsole
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.host import OnEvent, OnRecorded
-from evaltui.runner.parent.starting import HostSettings, StartedHost
+from evaltui.runner.parent.starting import HostSettings, StartedHost, started_loading
 from evaltui.runner.protocol import FilesOpened, Message
 
 if TYPE_CHECKING:
@@ -161,6 +161,5 @@ async def start_in_process(agent: Any, address: AgentAddress, timeout: float) ->
 
     settings = HostSettings(address, timeout)
     host = InProcessHost(await AgentObject.of(agent, address.name, settings.started))
-    loading = asyncio.create_task(host.loaded(settings.import_limit))
-    loading.add_done_callback(lambda task: task.cancelled() or task.exception())
+    loading = started_loading(host.loaded(settings.import_limit))
     return StartedHost(settings, host, loading, host.close)

@@ -100,7 +100,7 @@ class _CaseRun:
     agents: _Part
     judges: _Part
     fingerprint: str
-    """Of the recording before the run."""
+    """Fingerprint of the recording before the run."""
 
 
 def _judge(entry: Entry) -> str:

@@ -105,10 +105,29 @@ def spawn_host(settings: HostSettings) -> Host:
     )
 
 
-def start_host(settings: HostSettings, host: Host | None = None) -> StartedHost:
-    """Have a host import the agent, a new one or one that was spawned for these settings."""
+def start_host(
+    settings: HostSettings,
+    host: Host | None = None,
+    after: Collection[asyncio.Task[None]] = (),
+    end: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> StartedHost:
+    """Have a host import the agent as soon as the tasks `after` are done: a new host, or one that was spawned
+    for these settings. `end` is by default that the host is closed."""
     host = host or spawn_host(settings)
-    return StartedHost(settings, host, start_loading(host, settings), host.close)
+
+    async def load() -> Json:
+        if after:
+            await asyncio.wait(after)
+        return await host.load(settings.agent, settings.started, settings.import_limit)
+
+    return StartedHost(settings, host, started_loading(load()), end or host.close)
+
+
+def started_loading(load: Coroutine[Any, Any, Json]) -> asyncio.Task[Json]:
+    """A task whose error is no warning where no caller needs the host."""
+    loading = asyncio.create_task(load)
+    loading.add_done_callback(lambda task: task.cancelled() or task.exception())
+    return loading
 
 
 class VariantError(ValueError):
@@ -127,22 +146,6 @@ async def require_variant(started: StartedHost) -> None:
     except AgentBrokenError as broken:
         if broken.error.type == VARIANT_ERROR:
             raise VariantError(broken.error.message) from broken
-
-
-def start_loading(
-    host: Host, settings: HostSettings, after: Collection[asyncio.Task[None]] = ()
-) -> asyncio.Task[Json]:
-    """Have a host import the agent as soon as these tasks are done."""
-
-    async def load() -> Json:
-        if after:
-            await asyncio.wait(after)
-        return await host.load(settings.agent, settings.started, settings.import_limit)
-
-    loading = asyncio.create_task(load())
-    # Callers that need the host get the error of a broken agent; there may be none.
-    loading.add_done_callback(lambda task: task.cancelled() or task.exception())
-    return loading
 
 
 @dataclass(frozen=True)
@@ -187,10 +190,10 @@ class WarmHosts:
         if ready is not None:
             after.append(ready.request)
         host = spawn_host(settings) if ready is None else ready.host
-        loading = start_loading(host, settings, after)
-        self._loading.add(loading)
-        loading.add_done_callback(self._loading.discard)
-        return StartedHost(settings, host, loading, partial(self._end, host))
+        started = start_host(settings, host, after, partial(self._end, host))
+        self._loading.add(started.loading)
+        started.loading.add_done_callback(self._loading.discard)
+        return started
 
     def prepare(self) -> None:
         """Have a host ready as soon as no other one is busy: to be called after the verdict."""

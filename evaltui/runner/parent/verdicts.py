@@ -50,7 +50,9 @@ class Verdicts:
         self._hosts = hosts
         self.judges = Judges(hosts)
         # By the paths of sets, the reasons of metrics that cannot be computed.
-        self._withheld = {path: withheld(plan.checks, path) for path in {one.case_path for one in plan.sets}}
+        self._withheld = {
+            path: withheld(plan.checks, path) for path in {eval_set.case_path for eval_set in plan.sets}
+        }
         # By the place of a case in the plan, while it is run.
         self._expected: dict[int, Expected] = {}
         # Of some case of each set, by the set's path.
@@ -109,9 +111,13 @@ class Verdicts:
         if judge is not None:
             spent += await spent_in((), judge.calls, prices)
         modes = modes_of(self._plan.settings.record, self._plan.settings.tools, item.set.config.evaltui.tools)
-        given = given_to_agent(expected.case, modes)
-        expects = fingerprint(text)
-        verdict = replace(verdict, expects=expects, given=given, stopped=stopped(ran.events), spent=spent)
+        verdict = replace(
+            verdict,
+            expects=fingerprint(text),
+            given=given_to_agent(expected.case, modes),
+            stopped=stopped(ran.events),
+            spent=spent,
+        )
         if ran.throttled >= SHORTEST_WAIT:
             verdict = replace(verdict, throttled=round(ran.throttled, 3))
         return verdict

@@ -6,8 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from evaltui.core.model.errors import ErrorInfo
@@ -107,19 +105,15 @@ class WorkQueue(Generic[Item]):
         # The items that a run starts with: groups of a hundred thousand of them are not made.
         self._first: deque[Item] = deque()
         self._group_of: Callable[[Item], int] = lambda _: 0
-        # Each of few items: a deque takes ten times as much as a list.
-        self._waiting: dict[int, list[Item]] = {}
-        # Of a group the last entry counts.
-        self._order: list[tuple[float, int, int]] = []
-        self._entry_of: dict[int, tuple[float, int, int]] = {}
-        self._numbers = count()
+        # Of other groups, their urgency and items.
+        self._groups: dict[int, tuple[float, deque[Item]]] = {}
         self.is_closed = False
         """Whether nothing more will be added."""
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
         """Number of items that wait."""
-        return len(self._first) + sum(map(len, self._waiting.values()))
+        return len(self._first) + sum(len(items) for _, items in self._groups.values())
 
     def add_first(self, items: Iterable[Item], group_of: Callable[[Item], int]) -> None:
         """Add what a run starts with, each group's items one after the other; nothing is less urgent."""
@@ -129,36 +123,31 @@ class WorkQueue(Generic[Item]):
 
     def add(self, items: Iterable[Item], group: int = 0, urgency: float = _LEAST_URGENT) -> None:
         """Add items of a group that is as urgent from now on: the lower the `urgency`, the sooner."""
-        waiting = self._waiting.setdefault(group, [])
+        _, waiting = self._groups.pop(group, (urgency, deque[Item]()))
         while self._first and self._group_of(self._first[0]) == group:
             waiting.append(self._first.popleft())
         waiting.extend(items)
-        entry = self._entry_of.get(group)
-        if not waiting:
-            del self._waiting[group]
-        elif entry is None or entry[0] != urgency:
-            entry = self._entry_of[group] = (urgency, next(self._numbers), group)
-            heappush(self._order, entry)
+        if waiting:
+            self._groups[group] = urgency, waiting
         self.wake()
 
     def _pop(self) -> Item:
-        while self._order and self._order[0] != self._entry_of.get(self._order[0][-1]):
-            heappop(self._order)
-        if self._first and (not self._order or self._order[0][0] >= _LEAST_URGENT):
+        # Groups have results, so there are few.
+        group = min(self._groups, key=lambda group: self._groups[group][0], default=None)
+        if group is None or (self._first and self._groups[group][0] >= _LEAST_URGENT):
             return self._first.popleft()
-        group = self._order[0][-1]
-        item = self._waiting[group].pop(0)
-        if not self._waiting[group]:
-            del self._waiting[group], self._entry_of[group]
-            heappop(self._order)
+        _, items = self._groups[group]
+        item = items.popleft()
+        if not items:
+            del self._groups[group]
         return item
 
     @property
     def _has_items(self) -> bool:
-        return bool(self._first or self._waiting)
+        return bool(self._first or self._groups)
 
     def close(self) -> None:
-        """Nothing more will be added; what waits is still handed out."""
+        """End the queue: items that wait are still handed out, and none will be added."""
         self.is_closed = True
         self.wake()
 

@@ -61,7 +61,7 @@ class SlidingWindow:
         per_minute = MINUTE / self._length
         return CallRate(self._sum * per_minute, self._most * per_minute)
 
-    def begin(self, now: float, amount: float, *, is_first: bool) -> Share:
+    def start(self, now: float, amount: float, *, is_first: bool) -> Share:
         """Start a call. With `is_first`, its process may take long before it makes it."""
         share = Share(amount, math.inf if is_first else now + _ON_THE_WAY)
         if is_first:
@@ -165,7 +165,6 @@ class Call:
     model: str
     tokens: float
     """Estimated."""
-    asked: float
     size: int = 0
     """Characters of the request."""
     is_first: bool = False
@@ -198,13 +197,13 @@ class _Limited:
         """None without a limit on requests."""
         return None if self._requests is None else self._requests.rate(now)
 
-    def begin(self, now: float, call: Call) -> None:
+    def start(self, now: float, call: Call) -> None:
         self._under_way += 1
         if self._requests is not None:
-            share = self._requests.begin(now, 1, is_first=call.is_first)
+            share = self._requests.start(now, 1, is_first=call.is_first)
             call.requests.append((self._requests, share))
         if self._tokens is not None:
-            share = self._tokens.begin(now, call.tokens, is_first=call.is_first)
+            share = self._tokens.start(now, call.tokens, is_first=call.is_first)
             call.token_shares.append((self._tokens, share))
 
     def end(self) -> None:
@@ -242,7 +241,7 @@ class Limiter:
 
     def ask(self, model: str, tokens: float, size: int = 0, *, is_first: bool = False) -> Call:
         """A call that waits from now on; `tokens` is an estimate, `size` the characters of its request."""
-        call = Call(next(self._numbers), model, tokens, self._clock(), size, is_first)
+        call = Call(next(self._numbers), model, tokens, size, is_first)
         self._of(model).waiting.append(call)
         return call
 
@@ -268,7 +267,7 @@ class Limiter:
             if not admits(call):
                 self.next_look = None
                 break
-            self._begin(model.waiting.popleft(), model, now)
+            self._start(model.waiting.popleft(), model, now)
             calls.append(call)
             if model.waiting:
                 heapq.heapreplace(heads, (model.waiting[0].number, model))
@@ -276,11 +275,11 @@ class Limiter:
                 heapq.heappop(heads)
         return calls
 
-    def _begin(self, call: Call, model: _Model, now: float) -> None:
+    def _start(self, call: Call, model: _Model, now: float) -> None:
         call.began = now
         model.under_way += 1
         for limit in model.limits:
-            limit.begin(now, call)
+            limit.start(now, call)
 
     def end(self, call: Call, tokens: float | None = None) -> None:
         """A call that began is over, and cost so many tokens, None where that is unknown."""
