@@ -245,15 +245,6 @@ async def test_repeats_of_a_case_have_recordings_of_their_own(study):
     assert await study.judge("replay", Host(), question()) == ["~a"]
 
 
-async def test_secrets_of_the_agents_environment_file_are_left_out(study, tmp_path):
-    (tmp_path / ".env").write_text("SHOP_TOKEN=abcdefgh1234\n")
-    host = Host("you said abcdefgh1234")
-    (answer,) = await study.judge("record", host, question("it is abcdefgh1234"))
-    assert (answer, host.asked[0][1]) == ("you said abcdefgh1234", "it is abcdefgh1234")
-    assert "abcdefgh1234" not in study.file.read_text()
-    assert await study.judge("replay", Host(), question("it is abcdefgh1234")) == ["~you said <SHOP_TOKEN>"]
-
-
 async def test_off_records_nothing_and_without_recordings_everything_is_asked(study, tmp_path):
     host = Host("a", "b")
     judge = CaseJudge(Judges(host), None)

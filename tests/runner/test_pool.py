@@ -102,17 +102,6 @@ async def run(items, follow=(), parallel=4):
     return listener.done_with
 
 
-async def test_what_is_added_while_others_run_is_run(hosts):
-    found = await run(["a", "b"], {"b": ["c"], "c": ["d"]})
-    assert sorted(found) == [(item, True) for item in "abcd"]
-    assert hosts.begun == 1
-
-
-async def test_the_most_urgent_item_comes_first(hosts):
-    found = await run(["a", "b", "c"], {"a": ["d", "e"]}, parallel=1)
-    assert [item for item, _ in found] == ["a", "d", "e", "b", "c"]
-
-
 async def test_a_crash_is_the_error_of_the_guilty_item_though_others_wait_for_what_follows(hosts):
     """One slot of the host has nothing to do: it must not hold up those that are to be tried again."""
     found = await run(["wait", "crash", "a"], {"wait": ["b"], "b": ["c"]})
