@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,11 +50,11 @@ from evaltui.runner.dask.messages import (
 )
 from evaltui.runner.dask.versions import differing
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
-from evaltui.runner.parent.pool import ExecutionResult, HostPool
-from evaltui.runner.parent.scoring_hosts import LocalScoring
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
-from evaltui.runner.parent.supervisor import Host
-from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.parent.host import Host
+from evaltui.runner.parent.pool import HostPool
+from evaltui.runner.parent.scoring import LocalScoring
+from evaltui.runner.parent.starting import HostSettings, StartedHost, spawn_host, start_host
+from evaltui.runner.parent.work import ExecutionResult, WorkQueue
 from evaltui.runner.protocol import FilesOpened, decode_event
 
 # Seconds for which events are gathered, and the characters that are sent at once.
@@ -186,7 +187,7 @@ class WorkerRun:
         self._gate = RemoteGate(run.patterns, self.put) if run.patterns else None
         self._scoring: LocalScoring | None = None
         self._scores: dict[int, asyncio.Task[None]] = {}
-        self._free_hosts: list[StartedHost] = []
+        self._free_hosts: list[Host] = []
         # Limits the chunks at once of a worker with more threads than hosts.
         self._hosts = asyncio.Semaphore(run.hosts)
         self._chunks: set[asyncio.Task[None]] = set()
@@ -248,9 +249,8 @@ class WorkerRun:
     async def _score(self, message: Score) -> None:
         answer: Json | Exception
         assert self._scoring is not None
-        folder = str(agent_folder(self._settings.agent.folder).resolve())
         try:
-            answer = await self._scoring.answer(message.kind, {**message.request, "agent_folder": folder})
+            answer = await self._scoring.answer(message.kind, message.request)
         except (AgentBrokenError, RequestFailedError, HostLostError, RunStoppedError) as failed:
             answer = failed
         finally:
@@ -279,7 +279,7 @@ class WorkerRun:
                 # Only on the run's machine do these paths name the same files.
                 listener.opened = lambda: pool.opened
             try:
-                work = WorkQueue[int](len(requests))
+                work = WorkQueue[int]()
                 work.add(requests)
                 work.close()
                 await pool.run(work)
@@ -290,14 +290,15 @@ class WorkerRun:
     def _host(self) -> StartedHost:
         """A free host, else a new one; it becomes free when its chunk is over."""
         while self._free_hosts:
-            if (free := self._free_hosts.pop()).host.alive:
-                return free
-        return replace(start_host(self._settings), close=self._give_back)
+            if (host := self._free_hosts.pop()).alive:
+                loading = asyncio.create_task(_loaded(host.loaded.result()))
+                return StartedHost(self._settings, host, loading, partial(self._give_back, host))
+        host = spawn_host(self._settings)
+        return start_host(self._settings, host, end=partial(self._give_back, host))
 
     async def _give_back(self, host: Host) -> None:
         if host.alive and host.loaded.done() and host.loaded.exception() is None and not host.busy:
-            loading = asyncio.create_task(_loaded(host.loaded.result()))
-            self._free_hosts.append(StartedHost(self._settings, host, loading, self._give_back))
+            self._free_hosts.append(host)
         else:
             await host.close()
 
@@ -310,7 +311,7 @@ class WorkerRun:
         if self._scoring is not None:
             await self._scoring.close()
         free, self._free_hosts = self._free_hosts, []
-        await asyncio.gather(*(started.host.close() for started in free))
+        await asyncio.gather(*(host.close() for host in free))
         if self._send_timer is not None:
             self._send_timer.cancel()
 

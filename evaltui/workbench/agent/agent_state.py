@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from evaltui.files.agent_files import Contents
     from evaltui.files.interpreters import Interpreter
     from evaltui.runner.parent.python_check import PythonCheck
-    from evaltui.runner.parent.starting import StartedHost
-    from evaltui.runner.parent.warm_hosts import WarmHosts
+    from evaltui.runner.parent.starting import StartedHost, WarmHosts
     from evaltui.runner.protocol import FilesOpened
 
 
@@ -158,7 +157,7 @@ class AgentState:
         """
         if self.read_only:
             raise PermissionError(READ_ONLY)
-        from evaltui.runner.parent.warm_hosts import WarmHosts
+        from evaltui.runner.parent.starting import WarmHosts
 
         return WarmHosts(self.address)
 

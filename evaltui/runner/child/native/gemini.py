@@ -24,9 +24,9 @@ from tenacity import (
 from ....core.model.content import Content, Part, UsageMetadata
 from ....core.model.events import Json
 from ....text.figures import counted, show_duration
+from ...exception_kinds import asked_wait, refusal_of
 from ...model_gate import Waits, gate_for, through_gate
 from ...protocol import Reply
-from ...refusals import asked_wait, refusal_of
 from ..own_modules import load_env_file
 from .gemini_errors import (
     KNOWN_ERRORS,

@@ -13,7 +13,7 @@ from ....core.metrics.gemini_access import is_gemini_name
 from ....core.model.errors import ErrorKind
 from ....core.model.events import Json
 from ....text.figures import show_duration
-from ...refusals import asked_wait, details_of, is_used_up
+from ...exception_kinds import asked_wait, details_of, is_used_up
 
 # Seconds. If the service asks for a longer wait, the request fails and the user decides.
 LONGEST_WAIT = 60.0
