@@ -89,7 +89,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         """Draw what the workbench knows now, and go where its selection is."""
-        workspace, kept = self._workbench.sets.workspace, self._workbench.navigation.filtered.kept
+        workspace, kept = self._workbench.sets.workspace, self._workbench.navigation.filtered.matching
         order, failing = self._order(), self._failing_case()
         is_other = self._shown_workspace is not workspace or self._shown_kept is not kept
         if is_other or (order, failing) != (self._shown_order, self._failing):
@@ -139,7 +139,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _count_rows(self) -> None:
         filtered = self._workbench.navigation.filtered
-        kept = filtered.kept if filtered.filter else None
+        kept = filtered.matching if filtered.filter else None
         unfolded = self._unfolded_cases | ({self._failing} if self._failing else set())
         order = self._workbench.navigation.in_order
         self._rows = TreeRows(self._workbench.sets.listed, kept, self._folded_sets, unfolded, order)

@@ -58,7 +58,7 @@ class Columns(NamedTuple):
 def columns_of(rows: Sequence[MetricRow], width: int) -> Columns:
     """The widest columns that fit: first the slider is short, then the mean goes, then names are cut."""
     longest, unused = (
-        max((len(visible(row.name)) for row in rows if row.asked is asked), default=0)
+        max((len(visible(row.name)) for row in rows if row.in_use is asked), default=0)
         for asked in (True, False)
     )
     name = max(longest, _LEAST_NAME)
@@ -75,7 +75,7 @@ def row_line(row: Row | Group, columns: Columns, width: int, *, here: bool) -> L
     match row:
         case Group():
             return _group_line(row, width)
-        case MetricRow(asked=True):
+        case MetricRow(in_use=True):
             return _used_line(row, columns, here=here)
         case MetricRow():
             return _unused_line(row, columns)
@@ -174,19 +174,19 @@ def _option_value(row: OptionRow, *, here: bool) -> Line:
     if row.value is None:
         return [("— required", "warning")]
     chosen = here and row.option.kind in ("choice", "flag")
-    return _value(row.value, given=row.given, chosen=chosen)
+    return _value(row.value, is_set=row.is_set, chosen=chosen)
 
 
 def _setting_value(row: SettingRow, *, here: bool) -> Line:
-    return _value(row.value, given=row.given, chosen=here and bool(row.choices))
+    return _value(row.value, is_set=row.is_set, chosen=here and bool(row.choices))
 
 
-def _value(value: object, *, given: bool, chosen: bool) -> Line:
+def _value(value: object, *, is_set: bool, chosen: bool) -> Line:
     """A value as JSON; what `←→` chooses stands between arrows."""
     shown = value_line(value)
     if chosen:
         shown = [("‹ ", "accent"), *shown, (" ›", "accent")]
-    return shown if given else [*shown, ("  default", "faint")]
+    return shown if is_set else [*shown, ("  default", "faint")]
 
 
 def fact_lines(name: int, settings: RunSettings) -> list[Line]:

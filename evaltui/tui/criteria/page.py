@@ -45,7 +45,7 @@ def write_row(
     is_low = height < _FROM // 2
     if row is not None:
         _write_meaning(page, row, in_short=is_low and bool(effect.change))
-    if metric and not (metric.asked or metric.trial.scored):
+    if metric and not (metric.in_use or metric.trial.scored):
         metric = None
     if metric and not is_low:
         _write_scores(page, metric, _TALL if height >= _FROM else _LOW, effect.stale)
@@ -145,7 +145,7 @@ def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
     page.lines += histogram(
         trial.scores,
         row.interval or (0.0, max(1.0, trial.scores[-1][0], row.threshold or 0.0)),
-        row.threshold if row.asked else None,
+        row.threshold if row.in_use else None,
         page.width,
         height,
         lower_is_better=row.lower_is_better,
@@ -176,7 +176,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
     for case, score in row.trial.cases[:_MOST_CASES]:
         places[len(page.lines)] = case
         status = "INFORMATIONAL"
-        if row.asked and row.threshold is not None:
+        if row.in_use and row.threshold is not None:
             passes = score <= row.threshold if row.lower_is_better else score >= row.threshold
             status = "PASSED" if passes else "FAILED"
         figures: Line = [(f"{score_figures(score, row.threshold)[0]} ", "")]

@@ -150,7 +150,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         used = [
             (abs(number - self.cursor), shown.row)
             for number, shown in enumerate(self._shown)
-            if isinstance(shown.row, MetricRow) and shown.row.asked
+            if isinstance(shown.row, MetricRow) and shown.row.in_use
         ]
         if used:
             self.go_to(min(used, key=lambda one: one[0])[1])
@@ -161,7 +161,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._show(self.current)
 
     def _is_seen(self, row: MetricRow) -> bool:
-        return row.asked or self._is_open(row.subject)
+        return row.in_use or self._is_open(row.subject)
 
     def _is_open(self, subject: str) -> bool:
         return (subject in (self._fitting or ())) != (subject in self._toggled)
@@ -171,7 +171,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _groups_that_fit(self) -> frozenset[str]:
         """The groups that can be open with everything else, whichever metric is current."""
         rows = [*self.rows()]
-        unused = Counter(row.subject for row in rows if isinstance(row, MetricRow) and not row.asked)
+        unused = Counter(row.subject for row in rows if isinstance(row, MetricRow) and not row.in_use)
         options = Counter(row.metric for row in rows if isinstance(row, OptionRow | RubricRow))
         needed = len(rows) - unused.total() + len(unused) - options.total()
         needed += max(options.values(), default=0) + 2 * len(self._sections)
@@ -218,7 +218,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
                 yield from (Shown(line) for line in fact_lines(self._columns.name, self._settings))
 
     def _rows_of(self, section: Section) -> Iterator[AnyRow]:
-        unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.asked]
+        unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.in_use]
         for subject, rows in groupby(unused, key=lambda row: row.subject):
             group = Group(subject, tuple(rows), self._is_open(subject))
             yield group
@@ -228,7 +228,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
                 case OptionRow(metric=metric) | RubricRow(metric=metric):
                     if metric == self._owner:
                         yield row
-                case MetricRow(asked=False):
+                case MetricRow(in_use=False):
                     pass
                 case _:
                     yield row
@@ -312,7 +312,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _row_of_slider(self, event: events.MouseEvent) -> MetricRow | None:
         number = self.scroll_offset.y + event.y
         row = self._shown[number].row if 0 <= number < len(self._shown) else None
-        if not isinstance(row, MetricRow) or not row.asked or row.interval is None:
+        if not isinstance(row, MetricRow) or not row.in_use or row.interval is None:
             return None
         return row if 0 <= self._cell(event) < self._columns.slider else None
 
@@ -331,7 +331,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 def _owner(row: AnyRow) -> str:
     """The metric whose options are shown while a row is current; "" for none."""
     match row:
-        case MetricRow(asked=True, name=name):
+        case MetricRow(in_use=True, name=name):
             return name
         case OptionRow(metric=metric) | RubricRow(metric=metric):
             return metric

@@ -342,14 +342,14 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         match row:
             case Group():
                 self.rows.fold(row.subject)
-            case MetricRow(asked=False, gates=True):
+            case MetricRow(in_use=False, gates=True):
                 if (needed := needed_option(row)) is None:
                     self._add(row)
                 else:
                     check = partial(self.criteria.check, needed)
                     title, hint = _question(needed)
                     ask(self, PromptScreen(title, "", check, hint), partial(self._add, row))
-            case MetricRow(asked=False):
+            case MetricRow(in_use=False):
                 self._workbench.say(f"{row.name} is reported in every run and takes no threshold")
             case MetricRow():
                 self._workbench.say(f"{row.name} is already in use")
@@ -379,9 +379,9 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         row = self.rows.current
         if row is None or isinstance(row, Group):
             return
-        if isinstance(row, MetricRow) and not row.asked:
+        if isinstance(row, MetricRow) and not row.in_use:
             self._workbench.say(f"{row.name} is not in use")
-        elif isinstance(row, OptionRow | SettingRow) and not row.given:
+        elif isinstance(row, OptionRow | SettingRow) and not row.is_set:
             self._workbench.say("Already the default")
         elif self.criteria.remove(row) and isinstance(row, MetricRow):
             self.follow()
@@ -392,7 +392,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         if isinstance(row, Group):
             if row.is_open != (direction > 0):
                 self.rows.fold(row.subject)
-        elif isinstance(row, MetricRow) and not row.asked:
+        elif isinstance(row, MetricRow) and not row.in_use:
             self._workbench.say(f"{row.name} is not in use   {key_of('add_criterion')} add")
         elif isinstance(row, RubricRow) or (isinstance(row, OptionRow) and row.option.kind == "text"):
             self._workbench.say(f"Text   {key_of('edit_value')} edit")
@@ -403,7 +403,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         row = self.rows.current
         if row is None:
             return
-        if isinstance(row, Group) or (isinstance(row, MetricRow) and not row.asked):
+        if isinstance(row, Group) or (isinstance(row, MetricRow) and not row.in_use):
             self.action_add_criterion()
         elif text_of(row) is not None:
             self._ask(row)

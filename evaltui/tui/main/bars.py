@@ -16,7 +16,7 @@ from evaltui.tui.main.status import header_ends, status_line
 from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
 from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints
-from evaltui.workbench.messages import Said, WorkbenchMessage
+from evaltui.workbench.messages import Notice, WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 _MESSAGE_SECONDS = 3.0
@@ -47,7 +47,7 @@ class Header(Bar):
 class Status(Bar):
     """The run at the left; at the right a message, until what it speaks of changes or its time is over."""
 
-    _message: Said | None = None
+    _message: Notice | None = None
     _message_of: object = None
 
     def on_mount(self) -> None:
@@ -70,7 +70,7 @@ class Status(Bar):
             self._clock.pause()
 
     @property
-    def _fresh_message(self) -> Said | None:
+    def _fresh_message(self) -> Notice | None:
         notice = self._workbench.messages.notice
         if notice is None or time.monotonic() - notice.at >= _MESSAGE_SECONDS:
             return None

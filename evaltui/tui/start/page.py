@@ -194,7 +194,7 @@ def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
         # All that is missing, where more than this is.
         check = agent.python_check
         command = check.install if missing.command and check and check.install else missing.command
-        _write_missing(page, command, missing.meant)
+        _write_missing(page, command, missing.own_module)
     if place is not None:
         write_source(page, place)
 
