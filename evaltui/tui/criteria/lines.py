@@ -1,4 +1,4 @@
-"""The rows of the criteria as lines: metrics with their sliders, options, settings, marks and rules."""
+"""The criteria rows as lines: metrics with sliders, options, settings, marks and rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RANGE = 30
 
 
 class Group(NamedTuple):
-    """Metrics that are not in use and look at the same."""
+    """Metrics that are not in use, with the same subject."""
 
     subject: Subject
     rows: tuple[MetricRow, ...]
@@ -45,7 +45,7 @@ class Group(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Cells of the columns of a metric in use."""
+    """The widths of the columns of a metric in use."""
 
     name: int
     slider: int
@@ -56,10 +56,11 @@ class Columns(NamedTuple):
 
 
 def columns_of(rows: Sequence[MetricRow], width: int) -> Columns:
-    """The widest columns that fit: first the slider is short, then the mean goes, then names are cut."""
+    """The widest columns that fit: the slider is shortened first, then the mean is dropped, then names are
+    cut."""
     longest, unused = (
-        max((len(visible(row.name)) for row in rows if row.in_use is asked), default=0)
-        for asked in (True, False)
+        max((len(visible(row.name)) for row in rows if row.in_use is in_use), default=0)
+        for in_use in (True, False)
     )
     name = max(longest, _LEAST_NAME)
     unused = min(unused, max(_LEAST_NAME, width - _RANGE))
@@ -71,7 +72,7 @@ def columns_of(rows: Sequence[MetricRow], width: int) -> Columns:
 
 
 def row_line(row: Row | Group, columns: Columns, width: int, *, here: bool) -> Line:
-    """A row without its marker; `here` is whether it is current."""
+    """A row without its marker; `here` tells whether it is current."""
     match row:
         case Group():
             return _group_line(row, width)
@@ -92,7 +93,7 @@ def row_line(row: Row | Group, columns: Columns, width: int, *, here: bool) -> L
 
 
 def _group_line(group: Group, width: int) -> Line:
-    """`▸ Judge  11  needs a judge model   safety_v1, …`"""
+    """A group: `▸ Judge  11  needs a judge model   safety_v1, …`."""
     line: Line = [
         ("▾ " if group.is_open else "▸ ", "muted"),
         (group.subject, ""),
@@ -126,7 +127,7 @@ def _used_line(row: MetricRow, columns: Columns, *, here: bool) -> Line:
 
 
 def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
-    """`━━━━●──`; empty where the metric has no range."""
+    """The slider of a threshold: `━━━━●──`; empty where the metric has no interval."""
     if row.threshold is None or row.interval is None:
         return [(" " * width, "")]
     low, high = row.interval
@@ -141,7 +142,7 @@ def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
 
 
 def _passing(row: MetricRow) -> Line:
-    """`✗ 5/9 pass`, of the last run."""
+    """The passing cases of the last run: `✗ 5/9 pass`."""
     if row.why_not:
         return [glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
     trial = row.trial
@@ -162,7 +163,7 @@ def _unused_line(row: MetricRow, columns: Columns) -> Line:
 
 
 def range_text(row: MetricRow) -> str:
-    """`0 to 1`, `0 and up`."""
+    """The interval in words: `0 to 1`, `0 and up`."""
     if row.interval is None:
         return "0 and up"
     return f"{show_number(row.interval[0])} to {show_number(row.interval[1])}"
@@ -182,7 +183,7 @@ def _setting_value(row: SettingRow, *, here: bool) -> Line:
 
 
 def _value(value: object, *, is_set: bool, chosen: bool) -> Line:
-    """A value as JSON; what `←→` chooses stands between arrows."""
+    """A value as JSON; a choice for `←→` is between arrows."""
     shown = value_line(value)
     if chosen:
         shown = [("‹ ", "accent"), *shown, (" ›", "accent")]
@@ -190,7 +191,7 @@ def _value(value: object, *, is_set: bool, chosen: bool) -> Line:
 
 
 def fact_lines(name: int, settings: RunSettings) -> list[Line]:
-    """The settings of a run that no config has, and the option for each."""
+    """The run settings that no config has, with the option for each."""
     facts = (
         ("Timeout", f"{settings.timeout:g} s per case"),
         ("Parallel", counted(settings.parallel, "case")),
