@@ -162,7 +162,7 @@ class Workbench:
 
     async def open(self) -> None:
         """Lists the eval sets, also again; results of cases that still exist are kept."""
-        await self.editing.look_outside()
+        await self.editing.merge_outside_changes()
         await self.agent.compare_files()
         await self.sets.read()
         await self.outcomes.compare_recordings()

@@ -210,14 +210,14 @@ def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     text = json.dumps(result, ensure_ascii=False, indent=2, default=repr)
     written = code(text[:_LONGEST_TEXT], "json")[: 2 * _MOST_RESULT_LINES]
-    lines = [line for code_line in written for line in _hung(code_line, room - 2)]
+    lines = [line for code_line in written for line in _wrap_code(code_line, room - 2)]
     for line in lines[:_MOST_RESULT_LINES]:
         yield [("  ", ""), *line]
     if len(lines) > _MOST_RESULT_LINES:
         yield [(f"  …   {key_of('open_details')} show all", "muted")]
 
 
-def _hung(line: Line, room: int) -> list[Line]:
+def _wrap_code(line: Line, room: int) -> list[Line]:
     """A wrapped line of code; continuation lines keep its indentation."""
     first = line[0][0] if line else ""
     indent = len(first) - len(first.lstrip(" "))
@@ -269,7 +269,7 @@ def _ended(left: Line, right: Line, room: int) -> Line:
     return [*shown, (" " * max(1, room - cells(shown) - cells(right)), ""), *right]
 
 
-def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
+def write_empty_chat(page: Page, transcript: Transcript | None) -> None:
     """Writes the start of a conversation: its settings, the possible actions, and why the agent cannot be
     used."""
     if transcript is not None and transcript.broken is not None:

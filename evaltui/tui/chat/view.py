@@ -21,7 +21,7 @@ from evaltui.tui.chat.page import (
     ONE_LINE,
     full_line,
     who_width,
-    write_nothing_said,
+    write_empty_chat,
     write_row,
 )
 from evaltui.tui.dialogs.details import DetailsScreen
@@ -181,7 +181,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             return
         self._drawn = state
         page = Page(max(20, self.line_width - 2))
-        write_nothing_said(page, self._shown)
+        write_empty_chat(page, self._shown)
         self._empty = list(page.lines)
         self.blocks_changed(0, 1)
         self.scroll_to(y=0, animate=False, force=True)

@@ -113,7 +113,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         await self._end_reading()
         self._reasons, self._both = None, None
         try:
-            compared, chips, spent = await asyncio.to_thread(self._look_at_runs)
+            compared, chips, spent = await asyncio.to_thread(self._compare_runs)
             self.compared, self._chips, self._spent = compared, chips, [(" ", ""), *spent]
             self._reasons = Reasons(compared, self.workbench.messages)
         except (OSError, ValueError) as error:
@@ -122,7 +122,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
             self.rows.show(self.compared, self._first)
             self.follow()
 
-    def _look_at_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
+    def _compare_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
         """In a thread: compares the runs. Raises OSError, ValueError."""
         compared = compare_runs(self._base.path, self._candidate.path)
         return compared, list(chip_parts(compared.comparison)), spent_line(compared)

@@ -242,7 +242,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        self.set_interval(_TICK, self._look_again)
+        self.set_interval(_TICK, self._read_again)
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
@@ -253,7 +253,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def action_reload(self) -> None:
         self.run_worker(self._read(None), group="matrix", exclusive=True)
 
-    def _look_again(self) -> None:
+    def _read_again(self) -> None:
         """Reads the matrix again when its runs continue, or others start."""
         before, self._repeated = self._repeated, self.workbench.repeats_more
         if before and not self._repeated:

@@ -185,7 +185,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             self._workbench.say(_NO_DIFFERENCES)
             return
         at = self._workbench.navigation.difference
-        number = differences.index(at) + step if at in differences else self._beyond(step)
+        number = differences.index(at) + step if at in differences else self._neighbour_index(step)
         if not 0 <= number < len(differences):
             number = 0 if step > 0 else len(differences) - 1
             self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
@@ -208,7 +208,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             return
         self._accepted = None
         if differences and self._workbench.navigation.difference in (None, at):
-            number = min(self._beyond(1), len(differences) - 1)
+            number = min(self._neighbour_index(1), len(differences) - 1)
             self._workbench.navigation.select_difference(differences[number])
             self.call_after_refresh(self._show_difference)
 
@@ -219,7 +219,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             self.show_line(difference.last - 1)
             self.show_line(difference.first)
 
-    def _beyond(self, step: int) -> int:
+    def _neighbour_index(self, step: int) -> int:
         """The index of the difference in the place of the selected one, else of the first visible one; with a
         `step` of -1, of the one before."""
         case, last = self._last

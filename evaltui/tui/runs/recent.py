@@ -161,7 +161,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return [(counted(count, "run"), "muted")] if count else []
 
     def on_mount(self) -> None:
-        self.set_interval(_TICK, self._look_again)
+        self.set_interval(_TICK, self._read_again)
 
     def follow(self) -> None:
         """Lists the runs again when one has started or ended."""
@@ -171,7 +171,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self.run_worker(self._runs.load(), group="recent runs", exclusive=True)
         self._show()
 
-    def _look_again(self) -> None:
+    def _read_again(self) -> None:
         """Updates the times, and the progress of runs of other processes."""
         if self._shown and self.display:
             self._runs.read_again()

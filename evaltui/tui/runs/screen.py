@@ -82,7 +82,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        self.set_interval(_TICK, self._look_again)
+        self.set_interval(_TICK, self._read_again)
 
     async def on_unmount(self) -> None:
         await self._runs.close()
@@ -93,7 +93,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         # What is as high as its room is written once that is known.
         self.call_after_refresh(self.draw_around)
 
-    def _look_again(self) -> None:
+    def _read_again(self) -> None:
         """Updates the times, the progress of runs, and the list."""
         if self.workbench.runs_now != self._loaded_for:
             self.action_reload()

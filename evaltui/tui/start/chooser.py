@@ -172,7 +172,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.query_one("#chooser").border_title = "Agents" if self._agents else "Start"
-        self.run_worker(self._look_at_agents())
+        self.run_worker(self._read_agents())
 
     def on_resize(self) -> None:
         self.query_one(ChoiceList).draw()
@@ -251,7 +251,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         marker = ("▌ " if is_current else "  ", "bold accent")
         return [marker, *self._choices[number].line(width, is_current)]
 
-    async def _look_at_agents(self) -> None:
+    async def _read_agents(self) -> None:
         """Reads the facts of each agent, after the list is on the screen."""
         choices = self.query_one(ChoiceList)
         for name in self._agents:

@@ -142,7 +142,7 @@ class AgentState:
         except SettingsError as error:
             self.settings_problem = str(error)
             return self.settings_problem.splitlines()[0]
-        return self.look_at_python()
+        return self.update_python()
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -233,9 +233,9 @@ class AgentState:
         """Names of the files that have changed since a version of the code."""
         return tuple(dict.fromkeys(chain.from_iterable(self._changes[max(0, version) :])))
 
-    def look_at_python(self) -> str:
-        """Finds its Python as it is now: environments are made, removed and made anew. Returns why it cannot
-        run there and what to do, as a sentence; "" where it can."""
+    def update_python(self) -> str:
+        """Finds the current Python of the agent, since environments are created and removed; returns why it
+        cannot run there and what to do, as a sentence, "" where it can."""
         if self._find_python is not None and not self.address.url:
             self.address = replace(self.address, interpreter=self._find_python())
         problem = self.address.problem
@@ -249,7 +249,7 @@ class AgentState:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
         from evaltui.runner.parent.starting import HostSettings
 
-        self.look_at_python()
+        self.update_python()
         timeout = self.settings.timeout
         return self.warm_hosts.start(HostSettings(self.address, timeout))
 

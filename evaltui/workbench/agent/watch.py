@@ -261,7 +261,7 @@ class Watch:
         try:
             await self._agent.compare_files()
             self._agent.followed = self.on
-            await self._saved_sets.look_at(self._sets.listed)
+            await self._saved_sets.changed_cases(self._sets.listed)
             await self._files.follow(self._on_save, self._on_ready)
         except Exception as error:  # whatever it is, the workbench goes on and says so
             self.on = self._agent.followed = False

@@ -83,7 +83,7 @@ class Plan:
         with refusing(editing.say):
             with editing.background.progress(f"{label} …"):
                 progress = Progress()
-                made = await in_thread(lambda: _made(before, edits, progress), progress)
+                made = await in_thread(lambda: _edited_files(before, edits, progress), progress)
             for path, document in editing.opened(before).items():
                 if not document.has_text_of(before[path]):
                     raise EditError(f"{path.name} changed meanwhile; try again")
@@ -91,7 +91,7 @@ class Plan:
                 done()
 
 
-def _made(
+def _edited_files(
     before: Mapping[Path, CaseFile], edits: Mapping[Path, list[Edit]], progress: Progress
 ) -> dict[Path, CaseFile]:
     """In a thread: the edited files. Raises EditError."""

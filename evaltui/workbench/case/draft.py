@@ -182,12 +182,12 @@ class Drafting:
             return
         draft.text, draft.question = text, ""
         if not draft.is_gone and draft.part != "file":
-            made = self._made(draft)
+            made = self._edit_and_case(draft)
             self._outcomes.score_draft(draft.case, made[1] if made else None)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_PAUSE, self.write)
 
-    def _made(self, draft: Draft) -> tuple[EditBuilder, StoredCase] | None:
+    def _edit_and_case(self, draft: Draft) -> tuple[EditBuilder, StoredCase] | None:
         """The edit for the text, and the edited case; None for no edit, or with a `problem`."""
         draft.problem, draft.problem_at = "", None
         if not draft.is_typed:
@@ -225,7 +225,7 @@ class Drafting:
             return not draft.is_typed and self._end(draft)
         if draft.part == "file":
             return (not draft.is_typed or self._is_file_replaced(draft)) and self._end(draft)
-        made = self._made(draft)
+        made = self._edit_and_case(draft)
         if draft.problem or (made is not None and not self._is_done(draft, *made)):
             return False
         return self._end(draft)

@@ -283,7 +283,7 @@ class Editing:
         self._show(step)
         if len(self.conflicts) < len(before):
             # What is to be decided now, if anything, is between what there is now and what is outside.
-            self.look_outside()
+            self.merge_outside_changes()
         self.say(f"{done}: {step.label}")
         return True
 
@@ -384,11 +384,11 @@ class Editing:
         self._follow([conflict.path])
         return await self._save(conflict.path)
 
-    def look_outside(self) -> asyncio.Future[None]:
+    def merge_outside_changes(self) -> asyncio.Future[None]:
         """Takes over the changes of other programs in the open files."""
-        return self.background.start(self._look_outside())
+        return self.background.start(self._merge_outside_changes())
 
-    async def _look_outside(self) -> None:
+    async def _merge_outside_changes(self) -> None:
         looked_at = list(self._files)
         for file in looked_at:
             pending = next((conflict for conflict in self.conflicts if conflict.path == file.path), None)

@@ -391,7 +391,9 @@ class Filtered:
         named = {number: CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers}
         if current.statuses or current.not_statuses:
             named = {
-                number: case for number, case in named.items() if case == also or self._came_out(status(case))
+                number: case
+                for number, case in named.items()
+                if case == also or self._has_status(status(case))
             }
         if not current.scores:
             return list(named)
@@ -402,6 +404,6 @@ class Filtered:
             if case == also or all(term.holds(scores_by_case.get(case, nothing)) for term in current.scores)
         ]
 
-    def _came_out(self, outcome: str) -> bool:
+    def _has_status(self, outcome: str) -> bool:
         current = self.filter
         return outcome not in current.not_statuses and (not current.statuses or outcome in current.statuses)

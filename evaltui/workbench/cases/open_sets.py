@@ -190,7 +190,7 @@ class OpenSets:
         last = self._opened.get(path)
         return last.file if last else None
 
-    def is_listed_otherwise(self, path: Path) -> bool:
+    def differs_from_list(self, path: Path) -> bool:
         """Whether a set had other contents when it was last opened than in the list."""
         opened, listed = self.last_opened(path), self.by_path(path)
         return opened is not None and listed is not None and opened.fingerprint != listed.fingerprint

@@ -162,11 +162,11 @@ class CurrentSession:
         self._agent = agent
         self._printed = printed
         self._messages = messages
-        messages.subscribe(lambda _: self.look_at_code(), CodeSaved)
+        messages.subscribe(lambda _: self.check_code(), CodeSaved)
         self._files = AgentFiles(agent.dir, only_env=bool(agent.address.url))
         self._live: LiveSession | None = None
         self._new_code: tuple[str, ...] = ()
-        self._looking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
 
     def take_new_code(self) -> tuple[str, ...]:
@@ -174,10 +174,10 @@ class CurrentSession:
         changed, self._new_code = self._new_code, ()
         return changed
 
-    def look_at_code(self) -> None:
+    def check_code(self) -> None:
         """Checks in a thread whether the agent's files have changed."""
-        if self._live is not None and self._live.code is not None and self._looking is None:
-            self._looking = asyncio.create_task(self._look_at_code(self._live))
+        if self._live is not None and self._live.code is not None and self._checking is None:
+            self._checking = asyncio.create_task(self._check_code(self._live))
 
     def _follow_code(self) -> None:
         """Checks the code again whenever a file in the agent's folders changes."""
@@ -187,20 +187,20 @@ class CurrentSession:
     async def _follow_files(self) -> None:
 
         async def on_change(_: Changed) -> None:
-            self.look_at_code()
+            self.check_code()
 
         # Where the system cannot watch the folders, the next turn tells of new code.
         with suppress(OSError):
             is_remote = bool(self._agent.address.url)
             files = WatchedFiles(self._agent.dir, only_env=is_remote)
-            await files.follow(on_change, self.look_at_code)
+            await files.follow(on_change, self.check_code)
 
-    async def _look_at_code(self, live: LiveSession) -> None:
+    async def _check_code(self, live: LiveSession) -> None:
         code = live.code
         try:
             now = await asyncio.to_thread(self._files.contents)
         finally:
-            self._looking = None
+            self._checking = None
         # Meanwhile the agent may have been imported again.
         if code is not None and live is self._live and code is live.code:
             self._set_code_changes(live.changed_files(now))
@@ -212,7 +212,7 @@ class CurrentSession:
 
     async def close(self) -> None:
         """Ends the agent's process."""
-        if tasks := [task for task in (self._looking, self._following) if task is not None]:
+        if tasks := [task for task in (self._checking, self._following) if task is not None]:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)

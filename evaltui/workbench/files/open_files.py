@@ -296,13 +296,13 @@ class OpenFiles:
         self, file: OpenFile, outside: Outside, choices: Choices, whole: Side | None = None
     ) -> Conflict | None:
 
-        merged = await self._worked_out(file, lambda mine: mine.merged(outside, choices, whole))
+        merged = await self._run_in_thread(file, lambda mine: mine.merged(outside, choices, whole))
         if isinstance(merged, Conflict):
             return merged
         self._rebase(file, merged, outside)
         return None
 
-    async def _worked_out(self, file: OpenFile, work: Callable[[OpenFile], _T]) -> _T:
+    async def _run_in_thread(self, file: OpenFile, work: Callable[[OpenFile], _T]) -> _T:
         """Runs work on a file in a thread, again where the file was edited meanwhile, and returns its
         result."""
         while True:
@@ -379,7 +379,7 @@ class OpenFiles:
             is_there = await asyncio.to_thread(path.exists)
             new_text = None if is_there else (await asyncio.to_thread(recovered.documents))[0].text
             file = self.get(path) or self._opened(await asyncio.to_thread(self._loaded, path, new_text))
-            began, mine, merged = await self._worked_out(file, lambda now: now.restored(recovered))
+            began, mine, merged = await self._run_in_thread(file, lambda now: now.restored(recovered))
             new, conflict = mine, None
             if not isinstance(merged, Conflict):
                 new = merged

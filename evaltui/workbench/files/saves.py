@@ -61,7 +61,7 @@ class SavedSets:
             await self._reload()
         concerned = self._sets.scored_by(files)
         sets = [eval_set for eval_set in self._sets.listed if eval_set.path in concerned]
-        due = frozenset(case for case in await self.look_at(sets) if case.path in paths)
+        due = frozenset(case for case in await self.changed_cases(sets) if case.path in paths)
         return TakenOver(tuple(eval_set.path for eval_set in sets), due, bool(outside))
 
     async def _is_own(self, path: Path) -> bool:
@@ -72,7 +72,7 @@ class SavedSets:
             return False
         return open_file.fingerprint == await asyncio.to_thread(fingerprint_of, path)
 
-    async def look_at(self, sets: Iterable[EvalSetFile]) -> set[CaseId]:
+    async def changed_cases(self, sets: Iterable[EvalSetFile]) -> set[CaseId]:
         """The cases whose input for the agent differs from that of the last call."""
         other: set[CaseId] = set()
         for eval_set in sets:

@@ -96,7 +96,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
         # Those that cannot be edited are told of below.
         if editing.refuses_to_edit(file) is None:
             editing.document(file)
-    await editing.look_outside()
+    await editing.merge_outside_changes()
     await editing.outcomes.compare_files()
     for case in choice.cases:
         scored = editing.outcomes.get(case)
@@ -112,7 +112,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
                 continue
             numbers[file] = {eval_id: number for number, eval_id in enumerate(eval_ids(document.value))}
         if (number := numbers[file].get(case.eval_id)) is not None:
-            now, is_other = editing.outcomes.freshness(case), editing.outcomes.gets_otherwise(case, scored)
+            now, is_other = editing.outcomes.freshness(case), editing.outcomes.has_other_input(case, scored)
             reasons = now.reasons if now is not None and now.state is not State.RESCORED else ()
             reasons = tuple(reason for reason in reasons if reason != "case" or is_other)
             cases.append(_Case(case, file, number, documents[file], scored, reasons))

@@ -82,21 +82,21 @@ def freshness(
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return _THEN if is_opened else FRESH
     reasons = [*files_changed(result, agent), *broken]
-    if case is not None and gets_otherwise(result, case, config, agent):
+    if case is not None and has_other_input(result, case, config, agent):
         reasons.append("case")
-    if config is not None and _runs_otherwise(result, case, config.config):
+    if config is not None and _changes_the_run(result, case, config.config):
         reasons.append("config")
     tools = (result.config if config is None else config.config).evaltui.tools
     if (mode := _other_mode(result, agent)) or (has_other_recording and _modes_now(agent, tools).uses):
         reasons.append(mode or "recording")
-    is_then = is_opened and (result.unscored or not any(_scored_otherwise(result)))
+    is_then = is_opened and (result.unscored or not any(_scoring_changes(result)))
     if is_then or (not reasons and (result.unscored or not is_rescored)):
         reasons += _unscored(result, case, config)
         # Its rules and marks name the set.
         reasons += [] if is_set else ["set"]
     if is_then or reasons:
         return Freshness(State.THEN if is_then else State.STALE, tuple(dict.fromkeys(reasons)))
-    otherwise = () if result.unscored else tuple(_scored_otherwise(result))
+    otherwise = () if result.unscored else tuple(_scoring_changes(result))
     return Freshness(State.RESCORED, otherwise) if otherwise else FRESH
 
 
@@ -111,7 +111,7 @@ def files_changed(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
         yield from files or ("agent",)
 
 
-def gets_otherwise(
+def has_other_input(
     result: CaseOutcome, case: StoredCase, config: SameConfig | None, agent: AgentState
 ) -> bool:
     """Whether the input of the agent for a case differs from that in the run, as far as it is known."""
@@ -158,7 +158,7 @@ def _input_fingerprint(case: StoredCase, stubs: bool) -> str:
     return given_to_agent(case.model(), Modes(tools="stub" if stubs else "live"))
 
 
-def _runs_otherwise(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
+def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
     """Whether a config changes the run itself: by its stubbed tools or its simulated user."""
     before = result.config if result.ran is None else result.ran[1]
     if before is None or before is config:
@@ -178,7 +178,7 @@ def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig |
         yield "config"
 
 
-def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
+def _scoring_changes(result: CaseOutcome) -> Iterator[str]:
     """The differences between the data that scored a result and the data of its run."""
     from evaltui.core.metrics.normal_config import score_alike
 
@@ -194,7 +194,7 @@ def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
         yield "config"
 
 
-def recorded_otherwise(
+def changed_recordings(
     results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
 ) -> dict[CaseId, str]:
     """In a thread: the recording fingerprints of the cases whose recordings have changed since their run."""

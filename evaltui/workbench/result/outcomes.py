@@ -19,7 +19,7 @@ from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Lookups, Progress, in_thread
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, ResultsChanged
-from evaltui.workbench.result.freshness import Freshness, freshness, gets_otherwise, recorded_otherwise
+from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
 from evaltui.workbench.result.rescoring import DraftResult, Rescoring
 from evaltui.workbench.result.results import Results, Verdicts
 from evaltui.workbench.result.stored_results import StoredResult
@@ -71,7 +71,7 @@ class Outcomes:
         """Cases that fail in their last run and did not before, until they have been shown."""
         self._before: dict[CaseId, EarlierResult] = {}
         # What the runs of cases have used, where it is recorded otherwise by now.
-        self._recorded_otherwise: Mapping[CaseId, str] = {}
+        self._changed_recordings: Mapping[CaseId, str] = {}
         self._verdicts: dict[str, Verdicts] = {}
         self._stale = frozenset[CaseId]()
         # By set, with what they are of.
@@ -165,7 +165,7 @@ class Outcomes:
             broken=self._sets.broken(case.path),
             is_rescored=self._draft.is_waiting if is_draft else self.is_rescored(case),
             is_opened=self.previous_run is not None,
-            has_other_recording=self._recorded_otherwise.get(case) == scored.recorded,
+            has_other_recording=self._changed_recordings.get(case) == scored.recorded,
         )
 
     async def compare_files(self) -> None:
@@ -184,9 +184,9 @@ class Outcomes:
             return
         used = [(case, scored) for case, scored in self.results.all() if scored.recorded]
         sets = {case.path: self._sets.by_case_path(case.path) for case, _ in used}
-        changed = await asyncio.to_thread(recorded_otherwise, used, sets) if used else {}
-        if changed != self._recorded_otherwise:
-            self._recorded_otherwise = changed
+        changed = await asyncio.to_thread(changed_recordings, used, sets) if used else {}
+        if changed != self._changed_recordings:
+            self._changed_recordings = changed
             self.rescorings += 1
             self._messages.publish(ResultsChanged())
 
@@ -391,7 +391,7 @@ class Outcomes:
         again = [
             (case, scored)
             for case, scored in results
-            if not self.gets_otherwise(case, scored)
+            if not self.has_other_input(case, scored)
             and not (scored.unscored and self.previous_run is not None)
         ]
         self._rescoring.score(again, opened, config)
@@ -411,7 +411,7 @@ class Outcomes:
         opened = None
         if case and draft and scored and not (scored.unscored and self.previous_run is not None):
             config = self._sets.config_scoring(case.path)
-            if not gets_otherwise(scored, draft, config, self._agent):
+            if not has_other_input(scored, draft, config, self._agent):
                 opened = self._sets.opened_already(self._sets.file_of(case.path))
         self._draft.score(scored, opened)
 
@@ -425,10 +425,10 @@ class Outcomes:
             self.rescore([*self._scored_later])
             self._messages.publish(ResultsChanged())
 
-    def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
+    def has_other_input(self, case: CaseId, scored: CaseOutcome) -> bool:
         """Whether the agent's input for a case differs from that in the run of a result."""
         now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
-        return now is not None and gets_otherwise(scored, now, config, self._agent)
+        return now is not None and has_other_input(scored, now, config, self._agent)
 
     async def _open_to_rescore(self, path: Path) -> None:
         results = self.results

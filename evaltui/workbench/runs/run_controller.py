@@ -246,7 +246,7 @@ class RunController:
 
     async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
         try:
-            await self._editing.look_outside()
+            await self._editing.merge_outside_changes()
             await self._agent.compare_files()
             run.code = self._agent.code_version
             stage = await self._execute(run, chosen, first)
@@ -363,7 +363,7 @@ class RunController:
         existing = set(self._sets.every_case())
         whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}
         listed = {case for case in existing if case.path in whole}
-        is_other = any(self._sets.is_listed_otherwise(file) for file in chosen)
+        is_other = any(self._sets.differs_from_list(file) for file in chosen)
         if is_other or not run.selected <= existing or not listed <= run.selected:
             self._reloading = asyncio.ensure_future(self._reload())
 
