@@ -139,7 +139,7 @@ async def test_a_python_that_is_none_is_the_error_of_the_run(python, reason, pro
 async def test_a_python_that_vanishes_after_it_was_found(project, opened):
     make_environment(project)
     workbench = await opened()
-    workbench.agent.look_at_python()
+    workbench.agent.update_python()
     workbench.agent._find_python = None
     shutil.rmtree(project / ".venv")
     await run(workbench)
