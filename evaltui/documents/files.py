@@ -237,6 +237,9 @@ def written_at_once(path: Path) -> Iterator[TextIO]:
     exception, that one is empty. Raises OSError.
     """
     target = Path(os.path.realpath(path))
+    if path.exists() and not target.exists():
+        # An open pipe such as /dev/fd/63 is a link to no path.
+        target = path
     if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
         with _in_place(target) as file:
             yield file

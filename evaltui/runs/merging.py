@@ -152,7 +152,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
 
 
 def _read(logs: Sequence[Path]) -> list[RunFile]:
-    """The one that was started first comes first, in whatever order they are given."""
+    """The one that was started first comes first, a merged one by its last part, in any order of `logs`."""
     runs: list[RunFile] = []
     for path in dict.fromkeys(log.resolve() for log in logs):
         if path.name.endswith(ADK_SUFFIX):
@@ -162,7 +162,7 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
             raise MergeError(f"{path.name}: run in progress")
         run.require_whole()
         runs.append(run)
-    return sorted(runs, key=lambda run: (run.header.started, run.id))
+    return sorted(runs, key=lambda run: (run.header.latest, run.id))
 
 
 @dataclass(slots=True)
@@ -244,6 +244,7 @@ class _Merge:
             files=_merged_files([one.files for one in headers]),
             read=tuple(sorted({name for one in headers for name in one.read})),
             written=tuple(sorted({name for one in headers for name in one.written})),
+            started=min(one.started for one in headers),
             number=None,
             matrix=headers[0].matrix if is_of_matrix else "",
             shards=self._shards,
@@ -256,6 +257,7 @@ class _Merge:
             resumed="",
             baseline=next(filter(None, baselines), ""),
             merged=tuple(run.id for run in self._runs),
+            last_part=headers[-1].latest,
         )
 
     def write(self, into: RunWriter) -> MergedRun:

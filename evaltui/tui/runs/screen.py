@@ -1,4 +1,4 @@
-"""Kept runs: opened, named, resumed, and compared."""
+"""The screen of stored runs: they are opened, named, resumed, and compared."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _TICK = 1.0
 _OF_A_RUN = frozenset(("open", "set_base", "compare", "rename", "resume_run"))
 
 
-class Wanted(NamedTuple):
-    """A run to be shown, and in it a case; or a run to go on with."""
+class RunTarget(NamedTuple):
+    """A run to open, with a case in it; or a run to resume."""
 
     path: Path
     """File of the run."""
@@ -57,8 +57,9 @@ class Wanted(NamedTuple):
     """Whether the run is resumed."""
 
 
-class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
-    """Returns what the user wants to see; no key of the main screen works until then."""
+class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
+    """The list of stored runs; returns the run to open. The keys of the main screen are off until it is
+    closed."""
 
     BINDINGS = bindings(Scope.RUNS)
     SHOWS = (RunsRead,)
@@ -83,7 +84,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        self.set_interval(_TICK, self._look_again)
+        self.set_interval(_TICK, self._read_again)
 
     async def on_unmount(self) -> None:
         await self._runs.close()
@@ -94,8 +95,8 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         # What is as high as its room is written once that is known.
         self.call_after_refresh(self.draw_around)
 
-    def _look_again(self) -> None:
-        """Moments pass, and runs go on or begin."""
+    def _read_again(self) -> None:
+        """Updates the times, the progress of runs, and the list."""
         if self.workbench.runs_now != self._loaded_for:
             self.action_reload()
         else:
@@ -134,7 +135,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.action_compare()
 
     def _write_plot(self, page: Page) -> None:
-        """A figure of the last runs, the newest at the right, the current one in the accent."""
+        """Writes a figure of the last runs, the newest at the right, the current one in the accent role."""
         most = max(1, (page.width - SIDE) // 2)
         rows = [row for path in (self._runs.paths or ())[:most] if (row := self._runs.row(path))]
         current = self.rows.current
@@ -197,7 +198,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     @on(CursorLines.Opened)
     def action_open(self) -> None:
         if not self.refuse("open") and (row := self._run) is not None:
-            self.dismiss(Wanted(row.path, row.title))
+            self.dismiss(RunTarget(row.path, row.title))
 
     def action_set_base(self) -> None:
         if (row := self._run) is not None:
@@ -213,7 +214,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             return
 
         def show(chosen: tuple[Path, str, CaseId, str]) -> None:
-            self.dismiss(Wanted(*chosen))
+            self.dismiss(RunTarget(*chosen))
 
         ask(self, ComparisonScreen(self.workbench, sides), show)
 
@@ -233,7 +234,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def action_resume_run(self) -> None:
         if (row := self._run) is not None:
-            self.dismiss(Wanted(row.path, row.title, resumes=True))
+            self.dismiss(RunTarget(row.path, row.title, resumes=True))
 
     @property
     def _run(self) -> RunRow | None:
@@ -267,7 +268,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         return paths[self.cursor] if paths and self.cursor < len(paths) else None
 
     def follow(self) -> None:
-        """Show what is known by now; the cursor stays with its run."""
+        """Shows the runs read so far; the cursor stays with its run."""
         paths = self._runs.paths or ()
         first = self.scroll_offset.y
         seen = (self._runs.row(path) for path in paths[first : first + self.size.height])
