@@ -150,7 +150,7 @@ class RunPlan:
 
     @property
     def scheduler(self) -> str:
-        """What runs the cases, see `files.run_settings`; "" for hosts on this machine."""
+        """The scheduler of the run, see `files.run_settings`; "" for hosts on this machine."""
         address = self.settings.scheduler or OFF
         return "" if address == OFF else address
 

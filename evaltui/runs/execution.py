@@ -461,7 +461,7 @@ class _Execution:
             self._note(f"no result file for adk web: {error}")
 
     async def _commit_now_and_then(self, log: LoggedRun) -> None:
-        """What happened last is in the file although nothing follows for long."""
+        """Commits every second, so that the last events are in the file while nothing follows."""
         while True:
             await asyncio.sleep(_COMMIT_EVERY)
             log.commit()

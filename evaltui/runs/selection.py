@@ -285,7 +285,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         tuple(plans),
         # A session that is received comes once.
         replace(settings, record="off") if request.session else settings,
-        earlier=resumes.known if resumes else {},
+        earlier=resumes.finished if resumes else {},
         more=resumes.more if resumes else {},
         spent=resumes.spent + resumes.known_spent if resumes else Amount(),
         shared=request.shared,

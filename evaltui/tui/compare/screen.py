@@ -282,7 +282,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._folded: set[Kind] = set(FOLDED_AT_FIRST)
         self._rows: list[ComparedRow] = []
         self._longest = 0
-        self._tells = {"tokens": False, "costs": False, "scores": False}
+        self._optional = {"tokens": False, "costs": False, "scores": False}
 
     def show(self, compared: Compared | None, case: CaseId | None = None) -> None:
         changes = compared.comparison.cases if compared else ()
@@ -292,7 +292,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
         if compared is not None:
             comparison = compared.comparison
-            self._tells = {
+            self._optional = {
                 "tokens": comparison.tokens is not None,
                 "costs": comparison.usd is not None,
                 "scores": moves_scores(comparison),
@@ -320,7 +320,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
     @property
     def columns(self) -> Columns:
         """The columns that there is room for."""
-        return Columns.for_width(self.line_width - 5, self._longest, **self._tells)
+        return Columns.for_width(self.line_width - 5, self._longest, **self._optional)
 
     def toggle_fold(self) -> None:
         """Folds or opens the group at the cursor, and goes to its title."""
