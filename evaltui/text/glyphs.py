@@ -91,7 +91,7 @@ def _encoding() -> str:
 
 
 def _question_marks(error: UnicodeError) -> tuple[str, int]:
-    """Question marks as wide as the text a terminal cannot show, so that what is right of it stays in place."""
+    """Question marks as wide as the text a terminal cannot show, so that columns stay in place."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "?" * cell_len(error.object[error.start : error.end]), error.end
