@@ -4,12 +4,15 @@ the run."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
+import re
 import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +24,7 @@ from distributed import WorkerPlugin, get_worker
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
+from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
@@ -28,7 +32,6 @@ from evaltui.files.interpreters import OWN, InterpreterError
 from evaltui.files.packages import own_version
 from evaltui.files.settings import environment_of, gemini_here
 from evaltui.runner.dask.calls import RemoteGate
-from evaltui.runner.dask.masking import WorkerMask
 from evaltui.runner.dask.messages import (
     AgentBroken,
     ChunkStarted,
@@ -56,6 +59,68 @@ from evaltui.runner.parent.scoring import LocalScoring
 from evaltui.runner.parent.starting import HostSettings, StartedHost, spawn_host, start_host
 from evaltui.runner.parent.work import ExecutionResult, WorkQueue
 from evaltui.runner.protocol import FilesOpened, decode_event
+
+
+class WorkerMask(Secrets):
+    """Replaces secrets that only the environment of a worker holds by `<NAME>`, and the worker's folder of
+    the agent by the folder on the machine of the run.
+
+    Other secrets are masked by the run itself, after scoring, as on one machine.
+    """
+
+    def __init__(self, environment: Mapping[str, str], here: Path, there: Path) -> None:
+        """The agent is in the folder `here` on the worker and `there` on the machine of the run."""
+        super().__init__(environment)
+        folders = (_without_common_end(folder, there) for folder in (here, here.resolve()))
+        self._replacements = dict(folders)
+        self._folders = re.compile(
+            "|".join(map(re.escape, sorted(self._replacements, key=len, reverse=True)))
+        )
+        folder_texts = {
+            text
+            for folder in self._replacements
+            for text in (folder, json.dumps(folder)[1:-1], _in_json(folder))
+        }
+        self._byte_signs = tuple(
+            text.encode("utf-8", "surrogatepass") for text in (*folder_texts, *self._signs)
+        )
+
+    def in_text(self, text: str) -> str:
+        if (values := self._values_in(text)) is not None:
+            text = values.sub(self._name, text)
+        return self._folders.sub(lambda match: self._replacements[match.group()], text)
+
+    def may_match(self, pickled: bytes) -> bool:
+        """Whether pickled messages may contain a text to mask. It may say so wrongly, but misses none."""
+        return any(sign in pickled for sign in self._byte_signs)
+
+    def masked_message(self, message: Any) -> Any:
+        """A copy of a message to the run, masked."""
+        match message:
+            case ItemEvent(text=text):
+                return replace(message, text=_json_text(self.masked(json.loads(text))))
+            case Scored(answer=AgentBrokenError() | RequestFailedError() | HostLostError() as error):
+                masked = copy(error)
+                masked.error = self.masked(error.error)
+                masked.args = (str(masked.error),)
+                return replace(message, answer=masked)
+        return self.masked(message)
+
+
+def _without_common_end(here: Path, there: Path) -> tuple[str, str]:
+    """Both folders without the end that they have in common: a project is sent with its agent."""
+    while here.name == there.name and here != here.parent:
+        here, there = here.parent, there.parent
+    return str(here), str(there)
+
+
+def _in_json(text: str) -> str:
+    return _json_text(text)[1:-1]
+
+
+def _json_text(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False)
+
 
 # Seconds for which events are gathered, and the characters that are sent at once.
 _GATHERED = 0.25
