@@ -295,3 +295,38 @@ def test_a_missing_key_is_one_sentence_in_every_report(write_agent, tmp_path, mo
     error = page.partition('class="error-box"')[2].partition("</div>")[0]
     assert sentence in error
     assert "Traceback" not in error
+
+
+TOOLS = """
+    import os
+    import time
+
+    from evaltui import Agent, Rule, ScriptedModel
+
+
+    def look(where: str) -> str:
+        "Look."
+        return "nothing"
+
+
+    def leave(way: str) -> str:
+        "Leave at once, or never."
+        os._exit(3) if way == "exit" else time.sleep(60)
+
+
+    model = ScriptedModel([
+        Rule(user=".*", call=("look", {"where": "here"})),
+        Rule(after_tool="look", call=("leave", {"way": "WAY"})),
+    ])
+    root_agent = Agent("desk", model, tools=[look, leave])
+"""
+
+
+@pytest.mark.parametrize("way", ["exit", "hang"])
+def test_a_case_that_is_cut_off_names_the_tool_that_was_running(write_agent, capsys, way):
+    folder = write_agent(TOOLS.replace("WAY", way))
+    write_eval_set(folder, "set", make_case("case", make_turn("hello", "right")))
+    assert call("run", folder, "--timeout", "2", "--report", "json") == 3
+    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    assert "tool leave was running" in case["error"]["message"]
+    assert "look" not in case["error"]["message"]

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from evaltui.core.cost.prices import load_table
 from evaltui.core.metrics.preflight import SCENARIO
 from evaltui.core.model.budget import Amount, parse_budget
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
@@ -412,6 +413,8 @@ class _Run:
             self._end_recording(item, None, complete=False)
             return
         if ran.error is not None:
+            ran = replace(ran, error=_with_running_tools(ran.error, ran.events))
+            assert ran.error is not None
             turn = ran.events[-1].turn if ran.events else None
             data = asdict(ran.error) | {"kind": ran.error.kind and ran.error.kind.value}
             del data["turn"]
@@ -554,3 +557,17 @@ def _place_text(case: CaseId, eval_set_id: str, repeat: int) -> str:
     place = {"path": case.path, "set": eval_set_id, "case": case.eval_id, "repeat": repeat}
     fields = {name: value for name, value in place.items() if value != ""}
     return json.dumps(fields, separators=(",", ":"))[1:-1]
+
+
+def _with_running_tools(error: ErrorInfo, events: Sequence[Event]) -> ErrorInfo:
+    """The error of a process that ended, or of a case that took too long, and the tools at work."""
+    if error.kind not in (ErrorKind.HOST_LOST, ErrorKind.TIMEOUT):
+        return error
+    returned = {event.parent for event in events if event.kind == "tool_result"}
+    contents = (event.content for event in events if event.kind == "tool_call" and event.id not in returned)
+    parts = (part for content in contents if content for part in content.get("parts") or ())
+    names = [call["name"] for part in parts if (call := part.get("function_call"))]
+    if not names:
+        return error
+    tools = f"tool {names[0]} was" if len(names) == 1 else f"tools {', '.join(names)} were"
+    return replace(error, message=f"{error.message}; {tools} running")
