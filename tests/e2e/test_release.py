@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
@@ -67,7 +66,7 @@ def test_every_link_of_the_readme_is_absolute_and_leads_to_a_file(metadata):
 def test_an_installed_wheel_opens_the_demo(wheel, tmp_path):
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    python, places = environment / "bin" / "python", sysconfig.get_paths()
+    python = environment / "bin" / "python"
     libraries = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
         capture_output=True,
@@ -77,7 +76,8 @@ def test_an_installed_wheel_opens_the_demo(wheel, tmp_path):
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     subprocess.run([*install, "--no-index", "--no-deps", str(wheel)], check=True)
     # Its dependencies come from here; evaltui does not, since path files in this folder are not followed.
-    Path(libraries, "libraries.pth").write_text(places["purelib"], encoding="utf-8")
+    here = [path for path in sys.path if Path(path).name == "site-packages"]
+    Path(libraries, "libraries.pth").write_text("\n".join(here), encoding="utf-8")
     where = subprocess.run(
         [python, "-c", "import evaltui; print(evaltui.__file__)"],
         cwd=tmp_path,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...files.folders import agent_folder
 from ...files.packages import install_command
@@ -213,33 +213,16 @@ async def make_adapter(
         agent = await agent if inspect.isawaitable(agent) else agent
         # In ADK it returns the agent and an exit stack; many return only the agent.
         agent = agent[0] if isinstance(agent, tuple) else agent
-    framework = _framework(agent)
+    framework = _framework_of(agent)
     if applied is not None:
-        change_agent(applied, agent, framework)
-    if framework == "adk":
-        from .adapters.adk.adapter import AdkAdapter
-
-        return AdkAdapter(agent, agent_name)
-    if framework == "openai-agents":
-        from .adapters.openai_agents.adapter import OpenAIAgentsAdapter
-
-        return OpenAIAgentsAdapter(agent, agent_name)
+        change_agent(applied, agent, framework.name if framework else "")
+    if framework is not None and framework.has_sub_agents:
+        return framework.adapter(agent, agent_name)
     if agent_name is not None:
-        raise AgentLoadError(
-            f"--agent {agent_name}: only agents of google-adk and openai-agents have sub-agents"
-        )
-    if framework == "native":
-        from .adapters.native import NativeAdapter
-
-        return NativeAdapter(agent)
-    if framework == "langgraph":
-        from .adapters.langgraph.adapter import LangGraphAdapter
-
-        return LangGraphAdapter(agent)
-    if framework == "pydantic-ai":
-        from .adapters.pydantic_ai.adapter import PydanticAIAdapter
-
-        return PydanticAIAdapter(agent)
+        names = " and ".join(framework.title for framework in _FRAMEWORKS if framework.has_sub_agents)
+        raise AgentLoadError(f"--agent {agent_name}: only agents of {names} have sub-agents")
+    if framework is not None:
+        return framework.adapter(agent)
     if callable(agent):
         from .adapters.function import FunctionAdapter
 
@@ -251,21 +234,51 @@ async def make_adapter(
     )
 
 
-# The frameworks by the module of their agent classes.
-_FRAMEWORK_MODULES = {
-    "agents.agent": "openai-agents",
-    "google.adk": "adk",
-    "langgraph": "langgraph",
-    "pydantic_ai": "pydantic-ai",
-    f"{__package__}.native.agent": "native",
-}
+class _Framework(NamedTuple):
+    """A framework whose agents an adapter drives."""
+
+    name: str
+    title: str
+    """Its name in messages."""
+    home: str
+    """The module of its agent classes, or a package around it."""
+    adapter_path: str
+    """The module below `adapters`, and the class of the adapter in it: `function:FunctionAdapter`."""
+    has_sub_agents: bool = False
+    """Whether an agent below the root can be run as the root."""
+    method: str = ""
+    """A method of its agents, where users may have modules of the same name."""
+
+    def adapter(self, *args: Any) -> AgentAdapter:
+        """Imports the adapter, and makes one for an agent."""
+        module, _, name = self.adapter_path.partition(":")
+        adapter: AgentAdapter = getattr(importlib.import_module(f".adapters.{module}", __package__), name)(
+            *args
+        )
+        return adapter
 
 
-def _framework(agent: Any) -> str:
-    # Compares module names, so that no framework need be imported.
+_FRAMEWORKS = (
+    _Framework("adk", "google-adk", "google.adk", "adk.adapter:AdkAdapter", has_sub_agents=True),
+    _Framework(
+        "openai-agents",
+        "openai-agents",
+        "agents.agent",
+        "openai_agents.adapter:OpenAIAgentsAdapter",
+        has_sub_agents=True,
+        method="as_tool",
+    ),
+    _Framework("native", "evaltui", f"{__package__}.native.agent", "native:NativeAdapter"),
+    _Framework("langgraph", "langgraph", "langgraph", "langgraph.adapter:LangGraphAdapter"),
+    _Framework("pydantic-ai", "pydantic-ai", "pydantic_ai", "pydantic_ai.adapter:PydanticAIAdapter"),
+)
+
+
+def _framework_of(agent: Any) -> _Framework | None:
+    """The framework of an agent, told by the modules of its classes: none is imported for it."""
     for kind in type(agent).__mro__:
-        for home, framework in _FRAMEWORK_MODULES.items():
-            if f"{kind.__module__}.".startswith(f"{home}."):
-                # The user may have a module named `agents`.
-                return framework if framework != "openai-agents" or hasattr(kind, "as_tool") else "other"
-    return "other"
+        for framework in _FRAMEWORKS:
+            is_of_it = f"{kind.__module__}.".startswith(f"{framework.home}.")
+            if is_of_it and (not framework.method or hasattr(kind, framework.method)):
+                return framework
+    return None

@@ -63,7 +63,7 @@ def change_agent(applied: AppliedChanges, agent: Any, framework: str) -> None:
     elif of_object and framework == "native":
         _change_native_agent(agent, of_object, applied)
     elif of_object:
-        what = "a function" if framework == "other" else f"an agent of {framework}"
+        what = f"an agent of {framework}" if framework else "a function"
         raise VariantError(
             f"{of_object[0].key} cannot be changed in {what}, only env, git and agent can: read the model or "
             "prompt from an environment variable"
