@@ -154,7 +154,7 @@ OPTIONS: tuple[Option, ...] = (
         "--confidence",
         "run",
         "Repeats",
-        "Repeat each case until its verdict is P certain, e.g. 0.95; see `evaltui help statistics`",
+        "Repeat each case until its verdict is P certain, e.g. 0.95; see `evaltui help repeats`",
         "P",
         values.confidence,
     ),
@@ -505,6 +505,14 @@ OPTIONS: tuple[Option, ...] = (
         "ID",
     ),
     Option("--dry-run", "import", "Options", "Show what would be added, and write nothing"),
+    Option(
+        "--markdown",
+        "help",
+        "Options",
+        "Write all pages as Markdown into this folder, with an llms.txt that lists them",
+        "DIR",
+        Path,
+    ),
     Option("--fix", "lint", "Options", "Mend problems that have exactly one right mend"),
     Option("--diff", "lint", "Options", "Show the changes of --fix, and make none"),
     Option(

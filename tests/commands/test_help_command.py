@@ -12,6 +12,7 @@ from fcntl import ioctl
 import pytest
 
 from evaltui.files import guide
+from evaltui.files.guide_search import search
 from evaltui.workbench.actions import Scope
 from tests.commands.command_line import call
 
@@ -26,7 +27,12 @@ def test_a_page_through_a_pipe_is_plain_text(name, capsys):
 
 
 def test_a_comment_at_the_end_of_a_line_does_not_join_it_to_the_next_one():
-    assert "`u`\n" in guide.topic("cases").text
+    pages = {name: (guide.FOLDER / f"{name}.md").read_text(encoding="utf-8") for name in guide.TOPICS}
+    ends = [
+        (name, found) for name, text in pages.items() for found in re.findall(r"(`\S+`)<!-- \w+ -->\n", text)
+    ]
+    assert ends
+    assert all(f"{key}\n" in guide.topic(name).text for name, key in ends)
 
 
 def test_links_to_other_pages_say_what_shows_them():
@@ -93,23 +99,64 @@ def test_help_needs_no_screen_and_no_models():
     assert {"textual", "google.genai", "pydantic", "asyncio"}.isdisjoint(done.stderr.split())
 
 
-def test_search_finds_sections_by_all_words():
-    found = guide.search("Fail-On regression")
-    assert {section.topic.name for section in found} >= {"headless", "results"}
-    for section in found:
-        lines = section.topic.text.splitlines()
-        assert lines[section.line].lstrip("# ") == section.title
-    assert guide.search("no_such_word_at_all") == []
+def found(query):
+    return [(match.section.topic.name, match.section.title) for match in search(query)]
 
 
-def test_search_puts_headings_first():
-    first = guide.search("secrets")[0]
-    assert (first.topic.name, first.title) == ("formats", "Secrets")
+def test_a_search_finds_sections_in_any_case_and_form_of_the_words():
+    assert found("TOOLS renaming everywhere")[0] == ("cases", "Rename a tool everywhere")
+    assert found("how do I rename a tool everywhere")[0] == ("cases", "Rename a tool everywhere")
+    for match in search("Fail-On regression"):
+        lines = match.section.topic.text.splitlines()
+        assert lines[match.section.line].lstrip("# ") == match.section.title
+    assert search("no_such_word_at_all") == []
+    assert search("how do I") == []
+
+
+def test_a_search_puts_headings_first_and_names_last():
+    assert found("secrets")[0] == ("files", "Secrets")
+    assert found("watch mode")[0][0] == "watching"
+    assert found("criteria threshold")[0][0] not in ("keys", "options")
+
+
+def test_a_passage_is_a_paragraph_an_item_or_a_row_with_the_head_of_its_table():
+    row = next(match for match in search("mock a tool") if match.section.topic.name == "howto").passage
+    assert row.splitlines()[1] == "|---|---|---|"
+    assert len(row.splitlines()) == 3
+    assert "mock a tool" in row
+    passages = [match.passage for match in search("case")]
+    assert all(passage.count("```") % 2 == 0 for passage in passages)
+    assert max(len(passage.splitlines()) for passage in passages) <= 30
+
+
+def test_words_that_are_no_page_show_passages_and_the_pages_they_are_from(capsys):
+    assert call("help", "rename", "a", "tool") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("## Eval sets and cases › Rename a tool everywhere\n")
+    assert "`evaltui help cases`" in out
+    assert call("help", "xyzzy") == 2
+    assert "no page has 'xyzzy'" in capsys.readouterr().err
+
+
+def test_the_pages_are_written_as_markdown_with_a_list(tmp_path, capsys):
+    folder = tmp_path / "made" / "pages"
+    assert call("help", "--markdown", folder) == 0
+    assert "26 pages and llms.txt" in capsys.readouterr().out
+    listed = (folder / "llms.txt").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\(([\w-]+)\.md\)", listed)) == set(guide.TOPICS)
+    for name in guide.TOPICS:
+        text = (folder / f"{name}.md").read_text(encoding="utf-8")
+        assert text.startswith(f"# {guide.topic(name).title}\n")
+        assert not re.search(r"<!--|<img|!\[", re.sub(r"`[^`]*`", "", text))
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]*)?\)", text):
+            assert (folder / target).exists(), target
+    (tmp_path / "file").write_text("")
+    assert call("help", "--markdown", tmp_path / "file") == 2
 
 
 def test_a_comment_in_code_is_no_heading():
     titles = [section.title for section in guide.sections(guide.topic("criteria"))]
-    assert titles[0] == "Criteria and rules"
+    assert titles[0] == "When a case passes"
     assert "my_agent/metrics.py" not in titles
 
 
