@@ -13,6 +13,11 @@ import pytest
 
 from evaltui.files import guide
 from evaltui.files.guide_search import search
+from evaltui.files.interpreters import InterpreterError
+from evaltui.files.run_settings import SettingsError
+from evaltui.files.variant_settings import VariantTextError
+from evaltui.files.variants import VariantFileError
+from evaltui.runs.merging import MergeError
 from evaltui.workbench.actions import Scope
 from tests.commands.command_line import call
 
@@ -158,6 +163,13 @@ def test_a_comment_in_code_is_no_heading():
     titles = [section.title for section in guide.sections(guide.topic("criteria"))]
     assert titles[0] == "When a case passes"
     assert "my_agent/metrics.py" not in titles
+
+
+def test_an_error_names_the_page_that_helps(tmp_path, capsys):
+    assert call("run", tmp_path) == 2
+    assert capsys.readouterr().err.endswith("evaltui run: see `evaltui help agents`\n")
+    errors = (InterpreterError, MergeError, SettingsError, VariantFileError, VariantTextError)
+    assert {error.page for error in errors} <= set(guide.TOPICS)
 
 
 def test_every_place_has_a_page():
