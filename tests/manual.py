@@ -20,7 +20,6 @@ from pathlib import Path
 import evaltui
 from evaltui.commands.command_table import COMMANDS
 from evaltui.commands.exit_codes import CODES, codes_in_words
-from evaltui.commands.options import OPTIONS, WORKBENCH
 from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
@@ -108,13 +107,13 @@ def _commands(_: str) -> Iterator[str]:
     yield "| command | | exit codes |"
     yield "|---|---|---|"
     for name, command in COMMANDS.items():
-        arguments = [_in_cell(_form(option)) for option in _shown(name) if not option.option_strings]
-        line = " ".join([*(("evaltui",) if name == WORKBENCH else ("evaltui", name)), *arguments])
+        arguments = [_in_cell(_form(option)) for option in shown_options(name) if not option.option_strings]
+        line = " ".join([*dict.fromkeys(("evaltui", name)), *arguments])
         codes = "" if command.exit_codes == codes_in_words() else command.exit_codes
         yield f"| `{line}` | {command.summary} | {_in_cell(codes) or '[below](#exit-codes-of-evaltui-run)'} |"
 
 
-def _shown(command: str) -> list[argparse.Action]:
+def shown_options(command: str) -> list[argparse.Action]:
     """The arguments and options of a command that its help shows."""
     hidden = ("help", argparse.SUPPRESS)
     return [one for one in parser_of(command)._actions if one.dest not in hidden and one.help not in hidden]
@@ -123,14 +122,21 @@ def _shown(command: str) -> list[argparse.Action]:
 def _options(_: str) -> Iterator[str]:
     """A table for each subject: every option once, with its commands."""
     commands: dict[str, dict[tuple[str, str], list[str]]] = {}
-    subjects = {one.names.split()[0]: one.group for one in OPTIONS}
+    # A command with few options has no groups; its options are in those of others.
+    subjects = {
+        option.option_strings[0]: group.title or ""
+        for name in COMMANDS
+        for group in parser_of(name)._action_groups
+        for option in group._group_actions
+        if option.option_strings and group.title not in ("options", "positional arguments")
+    }
     for name in COMMANDS:
-        for option in _shown(name):
+        for option in shown_options(name):
             if option.option_strings:
                 group = subjects.get(option.option_strings[0], "Options")
                 row = (_form(option), option.help or "")
                 commands.setdefault(group, {}).setdefault(row, []).append(name.removeprefix("evaltui") or "")
-    for group, rows in commands.items():
+    for group, rows in sorted(commands.items(), key=lambda table: table[0] == "Options"):
         yield from ("", f"### {'Other options' if group == 'Options' else group}", "")
         yield "| option | meaning | commands |"
         yield "|---|---|---|"

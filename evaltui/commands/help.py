@@ -36,7 +36,7 @@ def show_help(words: Sequence[str], folder: Path | None = None) -> int:
         return _write_pages(folder)
     query = " ".join(words)
     try:
-        text = _list() if not query else topic(query).text if query in TOPICS else _found(query)
+        text = _list() if not query else topic(query).text if query in TOPICS else _passages(query)
     except UsageError as error:
         return complain("help", error)
     if not sys.stdout.isatty():
@@ -63,7 +63,7 @@ def _list() -> str:
     )
 
 
-def _found(query: str) -> str:
+def _passages(query: str) -> str:
     """The passages that a search finds, as Markdown. Raises UsageError."""
     matches = search(query)
     if not matches:
@@ -75,7 +75,9 @@ def _found(query: str) -> str:
         for match in matches[:_MOST_PASSAGES]
     )
     others = matches[_MOST_PASSAGES : _MOST_PASSAGES + _MOST_TITLES]
-    rows = "".join(f"- {one.section.label} (`evaltui help {one.section.topic.name}`)\n" for one in others)
+    rows = "".join(
+        f"- {match.section.label} (`evaltui help {match.section.topic.name}`)\n" for match in others
+    )
     return f"{shown}## More\n\n{rows}" if others else shown.rstrip() + "\n"
 
 

@@ -62,13 +62,13 @@ class _Indexed(NamedTuple):
 def _index() -> tuple[_Indexed, ...]:
     return tuple(
         _Indexed(
-            one,
-            one.title.casefold(),
+            section,
+            section.title.casefold(),
             f"{page.name} {page.title}".casefold(),
-            tuple(part.casefold() for part in _parts(one.text)),
+            tuple(part.casefold() for part in _parts(section.text)),
         )
         for page in topics()
-        for one in sections(page)
+        for section in sections(page)
     )
 
 
@@ -81,16 +81,16 @@ def search(words: str) -> list[Match]:
     telling = (word for word in _WORD.findall(words.casefold()) if word not in _STOP)
     terms = [*dict.fromkeys(_Term(_ENDS.sub("", word)) for word in telling)]
     index = _index()
-    hits = {term: [[term.is_in(part) for part in one.parts] for one in index] for term in terms}
+    hits = {term: [[term.is_in(part) for part in entry.parts] for entry in index] for term in terms}
     # 1 for a word of every section, more for a rarer one.
     weights = {term: 1 + log(len(index) / max(1, sum(map(any, hits[term])))) for term in terms}
     scores = [
-        (_score(one, weights, {term: hits[term][number] for term in terms}), number)
-        for number, one in enumerate(index)
+        (_score(entry, weights, {term: hits[term][number] for term in terms}), number)
+        for number, entry in enumerate(index)
     ]
     best = max(scores, default=(0.0, 0))[0]
-    found = sorted((-score, number) for score, number in scores if score and score >= best * _LEAST)
-    return [Match(index[number].section, _passage(index[number].section, weights)) for _, number in found]
+    ranked = sorted((-score, number) for score, number in scores if score and score >= best * _LEAST)
+    return [Match(index[number].section, _passage(index[number].section, weights)) for _, number in ranked]
 
 
 @dataclass(frozen=True)
@@ -112,19 +112,19 @@ def _beginning_with(stem: str) -> re.Pattern[str]:
 _Weights = Mapping[_Term, float]
 
 
-def _score(one: _Indexed, weights: _Weights, hits: Mapping[_Term, list[bool]]) -> float:
+def _score(entry: _Indexed, weights: _Weights, hits: Mapping[_Term, list[bool]]) -> float:
     """0 for a section without any of the words; `hits` says which of its parts have a word."""
     in_text = sum(weights[term] for term in weights if any(hits[term]))
-    heading = _weight(one.heading, weights)
+    heading = _weight(entry.heading, weights)
     if not in_text and not heading:
         return 0.0
     together = max(
-        (sum(weights[term] for term in weights if hits[term][part]) for part in range(len(one.parts))),
+        (sum(weights[term] for term in weights if hits[term][part]) for part in range(len(entry.parts))),
         default=0.0,
     )
-    title = _weight(one.title, weights)
+    title = _weight(entry.title, weights)
     score = _IN_HEADING * heading + _IN_TITLE * title + _IN_TEXT * in_text + _TOGETHER * together
-    return score * (_OF_NAMES if one.section.topic.name in GROUPS["Look up"] else 1)
+    return score * (_OF_NAMES if entry.section.topic.name in GROUPS["Look up"] else 1)
 
 
 def _weight(text: str, weights: _Weights) -> float:

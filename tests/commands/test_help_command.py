@@ -12,12 +12,6 @@ from fcntl import ioctl
 import pytest
 
 from evaltui.files import guide
-from evaltui.files.guide_search import search
-from evaltui.files.interpreters import InterpreterError
-from evaltui.files.run_settings import SettingsError
-from evaltui.files.variant_settings import VariantTextError
-from evaltui.files.variants import VariantFileError
-from evaltui.runs.merging import MergeError
 from evaltui.workbench.actions import Scope
 from tests.commands.command_line import call
 
@@ -104,34 +98,45 @@ def test_help_needs_no_screen_and_no_models():
     assert {"textual", "google.genai", "pydantic", "asyncio"}.isdisjoint(done.stderr.split())
 
 
-def found(query):
-    return [(match.section.topic.name, match.section.title) for match in search(query)]
+@pytest.fixture
+def found(capsys):
+    """Searches; returns the headings of the passages, best first, and all that is printed."""
+
+    def search(*words):
+        assert call("help", *words) == 0
+        out = capsys.readouterr().out
+        return re.findall(r"^## (.+)$", out, re.MULTILINE), out
+
+    return search
 
 
-def test_a_search_finds_sections_in_any_case_and_form_of_the_words():
-    assert found("TOOLS renaming everywhere")[0] == ("cases", "Rename a tool everywhere")
-    assert found("how do I rename a tool everywhere")[0] == ("cases", "Rename a tool everywhere")
-    for match in search("Fail-On regression"):
-        lines = match.section.topic.text.splitlines()
-        assert lines[match.section.line].lstrip("# ") == match.section.title
-    assert search("no_such_word_at_all") == []
-    assert search("how do I") == []
+def test_a_search_finds_sections_in_any_case_and_form_of_the_words(found):
+    rename = "Eval sets and cases › Rename a tool everywhere"
+    for words in ("rename tool everywhere", "TOOLS renaming everywhere", "how do I rename a tool everywhere"):
+        assert found(*words.split())[0][0] == rename
 
 
-def test_a_search_puts_headings_first_and_names_last():
-    assert found("secrets")[0] == ("files", "Secrets")
-    assert found("watch mode")[0][0] == "watching"
-    assert found("criteria threshold")[0][0] not in ("keys", "options")
+def test_a_search_puts_headings_first_and_names_last(found):
+    assert found("secrets")[0][0] == "Files › Secrets"
+    assert found("watch", "mode")[0][0] == "Watch mode"
+    assert not found("criteria", "threshold")[0][0].startswith(("Keys", "Options"))
 
 
-def test_a_passage_is_a_paragraph_an_item_or_a_row_with_the_head_of_its_table():
-    row = next(match for match in search("mock a tool") if match.section.topic.name == "howto").passage
-    assert row.splitlines()[1] == "|---|---|---|"
-    assert len(row.splitlines()) == 3
-    assert "mock a tool" in row
-    passages = [match.passage for match in search("case")]
-    assert all(passage.count("```") % 2 == 0 for passage in passages)
-    assert max(len(passage.splitlines()) for passage in passages) <= 30
+def test_a_passage_is_a_paragraph_an_item_or_a_row_with_the_head_of_its_table(found):
+    headings, out = found("mock", "a", "tool")
+    assert "How do I …? › Run" in headings
+    row = out.partition("How do I …? › Run\n\n")[2].partition("\n\n")[0].splitlines()
+    assert row[1] == "|---|---|---|"
+    assert len(row) == 3
+    assert "mock a tool" in row[2]
+    for word in ("case", "agent", "session"):
+        passages = re.split(r"^`evaltui help \S+`$", found(word)[1], flags=re.MULTILINE)
+        assert all(passage.count("```") % 2 == 0 for passage in passages)
+        assert max(len(passage.splitlines()) for passage in passages) < 40
+
+
+def test_words_of_questions_alone_find_nothing():
+    assert call("help", "how", "do", "I") == 2
 
 
 def test_words_that_are_no_page_show_passages_and_the_pages_they_are_from(capsys):
@@ -168,8 +173,10 @@ def test_a_comment_in_code_is_no_heading():
 def test_an_error_names_the_page_that_helps(tmp_path, capsys):
     assert call("run", tmp_path) == 2
     assert capsys.readouterr().err.endswith("evaltui run: see `evaltui help agents`\n")
-    errors = (InterpreterError, MergeError, SettingsError, VariantFileError, VariantTextError)
-    assert {error.page for error in errors} <= set(guide.TOPICS)
+    sources = (path.read_text(encoding="utf-8") for path in guide.FOLDER.parent.rglob("*.py"))
+    pages = [page for source in sources for page in re.findall(r'^    page = "(.+)"$', source, re.MULTILINE)]
+    assert len(pages) > 4
+    assert set(pages) <= set(guide.TOPICS)
 
 
 def test_every_place_has_a_page():

@@ -130,13 +130,13 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
             if self._query
             else key_rows(self._here, self._opened, width)
         )
-        self._pages = {f"guide: {one.section.label}": one.section for one in self._found_pages()}
+        self._pages = {f"guide: {match.section.label}": match.section for match in self._matches()}
         if self._pages:
-            add_rows(self._drawn, "Guide", {target: one.label for target, one in self._pages.items()})
+            add_rows(self._drawn, "Guide", {target: section.label for target, section in self._pages.items()})
         self.lines_changed(len(self._drawn.rows))
         self._move_to(self._cursor)
 
-    def _found_pages(self) -> Sequence[Match]:
+    def _matches(self) -> Sequence[Match]:
         return search(self._query)[:_MOST_PAGES] if self._query else ()
 
     @property
@@ -287,11 +287,11 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
             ),
             *(
                 GuideEntry(
-                    one.section.title,
-                    one.first_line or one.section.topic.title,
-                    partial(self._open, one.section.topic, one.section.line),
+                    match.section.title,
+                    match.first_line or match.section.topic.title,
+                    partial(self._open, match.section.topic, match.section.line),
                 )
-                for one in search(query)
+                for match in search(query)
             ),
         ]
 

@@ -142,9 +142,9 @@ class Palette:
 
     def _pages(self, query: str) -> Iterator[Entry]:
         """Sections of the guide, below actions and cases with the words in their names."""
-        for one in search(query)[:_MAX_PAGES]:
-            show = partial(self._show, one.section)
-            yield Entry(_IN_GUIDE, _GUIDE, [(one.section.label, "")], "", one.first_line, show)
+        for match in search(query)[:_MAX_PAGES]:
+            show = partial(self._show, match.section)
+            yield Entry(_IN_GUIDE, _GUIDE, [(match.section.label, "")], "", match.first_line, show)
 
     def _show(self, section: Section) -> None:
         self._screen.app.push_screen(GuidePage(section.topic, section.line))
