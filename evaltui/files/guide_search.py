@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from math import log
 from typing import NamedTuple
 
@@ -19,7 +20,8 @@ _QUESTION = (
     "two use was we what when where which who why will with without you your"
 )
 _STOP = frozenset(_QUESTION.split())
-_ENDS = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly)$|(?<=\w{5})e$")
+_ITEM = re.compile(r"- |\d+\. ")
+_ENDS = re.compile(r"(?<=\w{3})(?:ings?|ables?|ed|es|s|ly)$|(?<=\w{5})e$")
 # How much a word counts in the heading of a section, in the title of its page, anywhere in its text, and in
 # the passage with most of the words.
 _IN_HEADING, _IN_TITLE, _IN_TEXT, _TOGETHER = 3.0, 1.0, 0.5, 3.0
@@ -27,6 +29,8 @@ _IN_HEADING, _IN_TITLE, _IN_TEXT, _TOGETHER = 3.0, 1.0, 0.5, 3.0
 _OF_NAMES = 0.6
 # Of the best score: a section with less is no match.
 _LEAST = 0.4
+# Of the weight of all words: with so much in its heading, a section is shown from its beginning.
+_OF_HEADING = 0.4
 # Lines of a section that is shown from its beginning.
 _MOST_LINES = 24
 
@@ -37,8 +41,8 @@ class Match:
 
     section: Section
     passage: str
-    """The beginning of the section if its heading has all words; else its paragraph, list item or table row
-    with the most of the words, as Markdown."""
+    """The beginning of the section if its heading has most of the words; else its paragraph, list item or
+    table row with the most of them, as Markdown."""
 
     @property
     def first_line(self) -> str:
@@ -134,10 +138,14 @@ def _weight(text: str, weights: _Weights) -> float:
 
 
 def _passage(section: Section, weights: _Weights) -> str:
-    parts = [*_parts(section.text)]
-    if parts and all(term.is_in(section.title.casefold()) for term in weights):
+    is_table = section.text.startswith("|")
+    if not is_table and _weight(section.title, weights) >= _OF_HEADING * sum(weights.values()):
         return _beginning(section.text)
-    return _beginning(max(parts, key=lambda part: _weight(part, weights), default=""))
+
+    def value(part: str) -> tuple[float, bool]:
+        return _weight(part, weights), "```" in part
+
+    return _beginning(max(_parts(section.text), key=value, default=""))
 
 
 def _beginning(text: str) -> str:
@@ -153,7 +161,7 @@ def _beginning(text: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Paragraphs with the code that they introduce, list items, table rows with the head of their table."""
+    """Paragraphs with the code, table or list that they introduce, list items, table rows with the head."""
     blocks: list[str] = []
     in_code = False
     for block in text.split("\n\n"):
@@ -163,11 +171,13 @@ def _parts(text: str) -> Iterator[str]:
         else:
             blocks.append(block)
         in_code ^= block.count("```") % 2 == 1
-    for block in blocks:
+    for block, following in pairwise([*blocks, ""]):
         lines = block.splitlines()
         if block.startswith("|") and len(lines) > 2:
             yield from ("\n".join([*lines[:2], row]) for row in lines[2:])
-        elif re.match(r"- |\d+\. ", block):
+        elif _ITEM.match(block):
             yield from re.split(r"\n(?=- |\d+\. )", block)
+        elif block.endswith(":") and (following.startswith("|") or _ITEM.match(following)):
+            yield f"{block}\n\n{following}"
         else:
             yield block
