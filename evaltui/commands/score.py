@@ -19,8 +19,8 @@ from evaltui.commands.output import (
 )
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import OWN_FOLDER
+from evaltui.files.agents import is_agent
 from evaltui.files.folders import agent_file, is_there, project_root
-from evaltui.files.root_agents import is_agent
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 

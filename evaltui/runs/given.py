@@ -15,7 +15,7 @@ from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.json_values import dicts, list_at, spelt
-from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, Severity
+from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
 from contextlib import contextmanager
 
-from evaltui.files.variant_agents import as_variant
-from evaltui.files.variant_settings import VariantTextError, variant_of_text
+from evaltui.core.model.variants import VariantTextError, variant_of_text
+from evaltui.files.agent_address import as_variant
 from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.parent.starting import (
     HostSettings,
@@ -101,7 +101,7 @@ def config_given(config: ConfigGiven) -> EvalConfig | None:
         # A criterion may be of any class; only as data it is what a config file says.
         model, problems = validate_config(_data(config, "a config"))
     if model is None:
-        raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
+        raise EvalSetError(errors_in(problems))
     return model
 
 
@@ -265,8 +265,8 @@ def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
 def _refuse(problems: Sequence[Problem], data: Any) -> None:
     """Raises EvalSetError for the errors among the problems of a set that is given as data."""
     named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
-    if errors := [replace(problem, file=named) for problem in problems if problem.severity is Severity.ERROR]:
-        raise EvalSetError(errors)
+    if errors := errors_in(problems):
+        raise EvalSetError([replace(error, file=named) for error in errors])
 
 
 def _is_case(value: Any) -> bool:
