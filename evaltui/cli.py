@@ -195,10 +195,10 @@ def _help(options: argparse.Namespace) -> int:
     from evaltui.commands.help import show_help
     from evaltui.files.guide import TOPICS
 
-    if options.topic in _COMMANDS and options.topic not in TOPICS:
-        parser_of(options.topic).print_help()
+    if len(options.words) == 1 and options.words[0] in {*_COMMANDS} - {*TOPICS}:
+        parser_of(options.words[0]).print_help()
         return 0
-    return show_help(options.topic)
+    return show_help(options.words, options.markdown)
 
 
 def _new(options: argparse.Namespace) -> int:

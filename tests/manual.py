@@ -1,6 +1,7 @@
 """The parts of the README and of the guide that come from the code.
 
-`python -m tests.manual` writes them. A table stands between `<!-- NAME ARGUMENTS -->` and `<!-- /NAME -->`.
+`python -m tests.manual [PAGE...]` writes them, and the outputs of commands. A table stands between
+`<!-- NAME ARGUMENTS -->` and `<!-- /NAME -->`.
 A key in a sentence is followed by the id of its action: `r` and `<!-- run -->`, or by `<!-- typed -->`.
 """
 
@@ -8,14 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import evaltui
 from evaltui.commands.command_table import COMMANDS
-from evaltui.commands.exit_codes import CODES
+from evaltui.commands.exit_codes import CODES, codes_in_words
 from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
@@ -31,6 +35,7 @@ from tests.runner.conformance import kinds_of_agents
 
 ROOT = Path(evaltui.__file__).parents[1]
 README = ROOT / "README.md"
+REWRITE = "EVALTUI_REWRITE_MANUAL"
 PAGES = (README, *(guide.FOLDER / f"{name}.md" for name in guide.TOPICS))
 
 _TABLE = re.compile(r"((?<!`)<!-- (\w+)(?: ([^>]+))? -->\n).*?(<!-- /\2 -->)", re.DOTALL)
@@ -101,25 +106,46 @@ def _lint_rules(_: str) -> Iterator[str]:
 
 
 def _commands(_: str) -> Iterator[str]:
-    yield "| command | |"
-    yield "|---|---|"
+    yield "| command | | exit codes |"
+    yield "|---|---|---|"
     for name, command in COMMANDS.items():
-        line = "evaltui [AGENT_DIR]" if name == "evaltui" else f"evaltui {name}"
-        yield f"| `{line}` | {command.summary} |"
+        arguments = [_in_cell(_form(option)) for option in shown_options(name) if not option.option_strings]
+        line = " ".join([*dict.fromkeys(("evaltui", name)), *arguments])
+        codes = "" if command.exit_codes == codes_in_words() else command.exit_codes
+        yield f"| `{line}` | {command.summary} | {_in_cell(codes) or '[below](#exit-codes-of-evaltui-run)'} |"
 
 
-def _options(command: str) -> Iterator[str]:
-    """Arguments first, then required options, then the others."""
-    parser = parser_of(command)
+def shown_options(command: str) -> list[argparse.Action]:
+    """The arguments and options of a command that its help shows."""
     hidden = ("help", argparse.SUPPRESS)
-    known = [option for option in parser._actions if option.dest not in hidden and option.help not in hidden]
-    known.sort(key=lambda option: bool(option.option_strings) * (2 - option.required))
-    needed = [_form(option) for option in known if option.required or not option.option_strings]
-    yield f"| `{_in_cell(' '.join((parser.prog, *needed)))}` | |"
-    yield "|---|---|"
-    for option in known:
-        meaning = _DUNDER.sub(r"`\g<0>`", _in_cell(option.help or ""))
-        yield f"| `{_in_cell(_form(option))}` | {meaning} |"
+    return [one for one in parser_of(command)._actions if one.dest not in hidden and one.help not in hidden]
+
+
+def _options(_: str) -> Iterator[str]:
+    """A table for each subject: every option once, with its commands."""
+    commands: dict[str, dict[tuple[str, str], list[str]]] = {}
+    # A command with few options has no groups; its options are in those of others.
+    subjects = {
+        option.option_strings[0]: group.title or ""
+        for name in COMMANDS
+        for group in parser_of(name)._action_groups
+        for option in group._group_actions
+        if option.option_strings and group.title not in ("options", "positional arguments")
+    }
+    for name in COMMANDS:
+        for option in shown_options(name):
+            if option.option_strings:
+                group = subjects.get(option.option_strings[0], "Options")
+                row = (_form(option), option.help or "")
+                commands.setdefault(group, {}).setdefault(row, []).append(name.removeprefix("evaltui") or "")
+    for group, rows in sorted(commands.items(), key=lambda table: table[0] == "Options"):
+        yield from ("", f"### {'Other options' if group == 'Options' else group}", "")
+        yield "| option | meaning | commands |"
+        yield "|---|---|---|"
+        for (form, text), names in rows.items():
+            meaning = _DUNDER.sub(r"`\g<0>`", _in_cell(text))
+            yield f"| `{_in_cell(form)}` | {meaning} | {', '.join(name or '`evaltui`' for name in names)} |"
+    yield ""
 
 
 def _form(option: argparse.Action) -> str:
@@ -193,13 +219,6 @@ def _settings(_: str) -> Iterator[str]:
         yield f"| `{name}` | {one.kind.description} | {one.meaning} | {one.default} |"
 
 
-def _topics(folder: str) -> Iterator[str]:
-    yield "| page | |"
-    yield "|---|---|"
-    for topic in guide.topics():
-        yield f"| [{topic.title}]({folder}{topic.name}.md) | {topic.summary} |"
-
-
 def _in_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -216,11 +235,21 @@ _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "metrics": _metrics,
     "criteria": _criteria,
     "settings": _settings,
-    "topics": _topics,
     "pytest": _pytest,
 }
 
 
-if __name__ == "__main__":
-    for page in PAGES:
+def main(names: list[str]) -> int:
+    """Writes the pages, all or those with these names."""
+    pages = [page for page in PAGES if not names or page.stem in names]
+    for page in pages:
         page.write_text(up_to_date(page.read_text(encoding="utf-8")), encoding="utf-8")
+    tests = ROOT / "tests" / "test_manual_commands.py"
+    test = f"{tests}::test_the_commands_of_a_page_do_as_it_says"
+    words = [f"{test}[{page.stem}]" for page in pages] if names else [test]
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "--no-header", "-p", "no:cacheprovider", *words]
+    return subprocess.run(command, env={**os.environ, REWRITE: "1"}, cwd=ROOT).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -22,7 +22,7 @@ from evaltui.files import guide
 from evaltui.runs.history import open_run
 
 PAGE = (guide.FOLDER / "ci.md").read_text(encoding="utf-8")
-GITHUB, GITLAB = re.findall(r"^```yml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+JOB, NEW_FAILURES, GITHUB, GITLAB = re.findall(r"^```yml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PATIENCE = 120
 AGENT = """
 async def root_agent(message, session):
@@ -40,25 +40,34 @@ def jobs_of(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("text", "schema"), [(GITHUB, "vendor.github-workflows"), (GITLAB, "vendor.gitlab-ci")]
+    ("text", "schema"),
+    [
+        (JOB, "vendor.github-workflows"),
+        (NEW_FAILURES, "vendor.github-workflows"),
+        (GITHUB, "vendor.github-workflows"),
+        (GITLAB, "vendor.gitlab-ci"),
+    ],
 )
 def test_the_jobs_are_what_the_service_takes(text, schema, tmp_path):
     file = tmp_path / "jobs.yml"
-    for content, code in ((text, 0), (text.replace("needs:", "need:"), 1)):
+    for content, code in ((text, 0), (re.sub("needs:|runs-on:", "need:", text), 1)):
         file.write_text(content)
         words = ["-m", "check_jsonschema", "--builtin-schema", schema, str(file)]
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
         assert done.returncode == code, done.stdout
 
 
-@pytest.mark.parametrize("text", [GITHUB, GITLAB])
-def test_every_command_has_the_options_it_is_given(text):
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [(JOB, ["run"]), (NEW_FAILURES, ["run", "run"]), (GITHUB, ["run", "merge"]), (GITLAB, ["run", "merge"])],
+)
+def test_every_command_has_the_options_it_is_given(text, names):
     lines = [line for job in jobs_of(text).values() for line in lines_of(job)]
     filled = [
         re.sub(r"\$\{\{.*?\}\}|\$CI_NODE_(INDEX|TOTAL)", "1", line).partition(" || ")[0] for line in lines
     ]
     commands = [shlex.split(line) for line in filled if line.startswith("evaltui ")]
-    assert [command[1] for command in commands] == ["run", "merge"]
+    assert [command[1] for command in commands] == names
     for _, name, *words in commands:
         parser_of(name).parse(words)
 

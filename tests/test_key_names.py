@@ -29,7 +29,7 @@ ELSEWHERE = (
 )
 SOURCES = {"workbench/keymap.py", "workbench/agent/tour.py"}
 NAMES = {key_name(key) for action in ACTIONS for key in action.keys}
-KEYS = NAMES - set("!=*?")
+KEYS = NAMES - set("!=*?<>")
 LONG = [
     name for name in NAMES if re.fullmatch(r"(ctrl|alt|shift)\+.+|f\d+|esc|backspace|page (up|down)", name)
 ]

@@ -10,16 +10,18 @@ import pytest
 
 import evaltui
 import evaltui.adk
-from evaltui.cli import _COMMANDS
 from evaltui.core.model.config import EvaltuiBlock
 from evaltui.files import guide
 from evaltui.files.configs import read_config
 from evaltui.files.run_settings import RunSettings, read_table
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.keymap import key_name, read_keymap
-from tests.manual import PAGES, README, ROOT, up_to_date
+from tests.commands.command_line import call
+from tests.manual import COMMANDS, PAGES, README, ROOT, shown_options, up_to_date
+from tests.manual_console import steps_of
 
-LINES_OF_THE_README = 150
+WORDS_OF_THE_README = 700
+WORDS_OF_THE_GUIDE = 18_000
 LINK = re.compile(r"(?:\]\(|(?:src|href)=\")(?!https?:)([^)\"#\s]*)(?:#([\w-]+))?")
 TABLE = re.compile(r"(?<!`)<!-- (\w+)[^>]*-->\n.*?<!-- /\1 -->", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,12 +58,14 @@ def test_an_unknown_name_of_a_table_or_an_action_is_an_error():
 
 def test_every_key_and_every_option_is_in_a_table():
     texts = "".join(map(text_of, PAGES))
-    # A missing one goes into a page as `<!-- options COMMAND -->` and `<!-- /options -->`, and so for keys;
-    # `python -m tests.manual` writes the table.
     assert {scope for scope in Scope if f"<!-- keys {scope} -->" not in texts} == set()
     assert [f"`{action.id}`" for action in ACTIONS if f"| `{action.id}` |" not in texts] == []
-    commands = ["evaltui", *(name for name in _COMMANDS if name != "help")]
-    assert [name for name in commands if f"<!-- options {name} -->" not in texts] == []
+    rows = re.findall(r"^\| `([^`]+)` \| ", text_of(guide.FOLDER / "options.md"), re.MULTILINE)
+    words = {word.rstrip(",") for row in rows for word in row.split()}
+    assert {
+        name for command in COMMANDS for option in shown_options(command) for name in option.option_strings
+    } <= words
+    assert {*COMMANDS} - {"evaltui"} <= {row.split()[1] for row in rows if " " in row}
 
 
 @every_page
@@ -96,9 +100,18 @@ def test_the_guide_has_a_page_per_topic():
         assert len(topic.summary) <= 64, topic.summary
 
 
-def test_every_page_is_one_step_from_the_readme():
-    linked = {target for target, _ in LINK.findall(text_of(README))}
-    assert {f"evaltui/guide/{name}.md" for name in guide.TOPICS} <= linked
+def test_every_page_is_at_most_three_steps_from_the_readme():
+    reached = {README}
+    for _ in range(3):
+        links = [(page, target) for page in reached for target, _ in LINK.findall(text_of(page))]
+        reached |= {(page.parent / target).resolve() for page, target in links if target.endswith(".md")}
+    assert {*PAGES} <= reached
+
+
+def test_help_and_errors_name_pages_that_exist():
+    named = re.compile(r"`evaltui help ([a-z][\w-]+)`")
+    texts = (path.read_text(encoding="utf-8") for path in guide.FOLDER.parent.rglob("*.py"))
+    assert {name for text in texts for name in named.findall(text)} <= {*guide.TOPICS}
 
 
 def test_the_guide_is_part_of_the_package():
@@ -109,13 +122,17 @@ def test_the_guide_is_part_of_the_package():
 
 
 def test_the_readme_is_short():
-    assert len(text_of(README).splitlines()) <= LINES_OF_THE_README
+    assert written_words(text_of(README)) <= WORDS_OF_THE_README
 
 
 @every_page
-def test_json_in_a_page_is_a_config(page, tmp_path):
+def test_json_in_a_page_is_a_config_or_an_eval_set(page, tmp_path):
     for language, block in FENCE.findall(text_of(page)):
-        if language == "json":
+        if language == "json" and '"eval_set_id"' in block:
+            file = tmp_path / "a.evalset.json"
+            file.write_text(block, encoding="utf-8")
+            assert call("lint", file) == 0
+        elif language == "json":
             file = tmp_path / "test_config.json"
             whole = block if block.startswith("{") else f'{{"criteria": {{"safety_v1": 1}}, {block}}}'
             file.write_text(whole, encoding="utf-8")
@@ -160,8 +177,25 @@ def test_every_member_of_the_evaltui_block_is_explained():
 
 
 def test_the_page_about_the_code_names_files_that_exist():
-    page = text_of(guide.FOLDER / "architecture.md").partition("## Where it goes")[2]
+    page = text_of(ROOT / "docs" / "architecture.md").partition("## Where it goes")[2]
     package = guide.FOLDER.parent
     named = [code for code in CODE.findall(page) if re.fullmatch(r"[a-z_]+(?:/[a-z_.]+)+", code)]
     assert len(named) > 20
     assert [name for name in named if not any((package / one).exists() for one in (name, f"{name}.py"))] == []
+
+
+def written_words(text):
+    """The number of words of a page that a person writes: no comments, generated tables and outputs."""
+    text = TABLE.sub("", text)
+    for step in reversed([*steps_of(text)]):
+        start, end = step.body
+        if step.output is not None:
+            text = text[:start] + "".join(f"{one.line}\n" for one in step.commands) + text[end:]
+    text = re.sub(r"<!--.*?-->|<img[^>]*>", "", text, flags=re.DOTALL)
+    # Of a table, the lines between cells are no words.
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
+def test_the_guide_is_short():
+    words = {name: written_words(text_of(guide.FOLDER / f"{name}.md")) for name in guide.TOPICS}
+    assert sum(words.values()) <= WORDS_OF_THE_GUIDE, words

@@ -1,147 +1,81 @@
-"""Every command line of README and guide does what the page shows.
-
-A command exits with 0, or as its comment says: `# exit 1`. Lines below it are its output: `...` alone is any
-number of lines, `…` the rest of a line. The commands of a page run one after another in one folder with the
-sample agents. Commands that open a screen or never end are parsed.
-"""
+"""Every command line of README and guide does what the page shows; see `manual_console`."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
-import io
+import difflib
 import json
+import os
 import re
-import shlex
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from evaltui.cli import _COMMANDS
-from evaltui.commands.parser import parser_of
 from evaltui.core.model.events import Event
 from evaltui.core.schemas.generating import schema_of
 from evaltui.files import guide
 from evaltui.reports.json_report import report_schema
 from tests.closed_schemas import closed
 from tests.commands.command_line import call
-from tests.manual import PAGES, ROOT
+from tests.manual import PAGES, REWRITE, ROOT
+from tests.manual_console import run, shown_lines, steps_of, with_outputs
 
-BLOCK = re.compile(r"^```(console|sh|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-IN_CI = "- run: "
-EXIT = re.compile(r"#.*\bexit (\d)")
 # They install into an environment, and run this test.
 SETUP = "python3 -m venv .venv && .venv/bin/pip install -q -e "
 SETUPS = (SETUP, "pip install 'evaltui[adk]'")
 
 
-@dataclass
-class Command:
-    line: str
-    shown: list[str]
-    in_ci: bool = False
-    """A step of a CI job; the agent it names is the reader's."""
-
-    @property
-    def words(self):
-        return shlex.split(self.line, comments=True)
-
-    @property
-    def exit_code(self):
-        found = EXIT.search(self.line)
-        return int(found[1]) if found else 0
-
-    @property
-    def only_parsed(self):
-        endless = self.words[1] not in _COMMANDS or self.words[1] == "serve" or "--watch" in self.words
-        return self.in_ci or (self.words[0] == "evaltui" and endless)
-
-
-def commands_of(page):
-    found = []
-    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        for line in block.splitlines():
-            if kind == "yaml":
-                assert line.startswith(IN_CI), line
-                found.append(Command(line.removeprefix(IN_CI), [], in_ci=True))
-            elif kind == "sh":
-                found.append(Command(line, []))
-            elif line.startswith("$ "):
-                found.append(Command(line.removeprefix("$ "), []))
-            else:
-                found[-1].shown.append(line)
-    return found
-
-
-def parse(words):
-    if words[0] in _COMMANDS:
-        return parser_of(words[0]).parse_intermixed_args(words[1:])
-    return parser_of("evaltui").parse_intermixed_args(words)
-
-
-def run(command, monkeypatch, capfd):
-    """evaltui runs in this process, other programs in a shell. Returns exit code and standard output."""
-    source, _, line = command.line.rpartition(" | ")
-    line, _, file = line.partition(" > ")
-    words = shlex.split(line, comments=True)
-    if words[0] != "evaltui":
-        # That of the environment that runs this test.
-        line = f"{sys.executable} -m {command.line}" if words[0] == "pytest" else command.line
-        done = subprocess.run(line, shell=True, capture_output=True, text=True)
-        return done.returncode, done.stdout
-    if source:
-        given = subprocess.run(source, shell=True, capture_output=True, check=True).stdout
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
-    capfd.readouterr()
-    code = call(*words[1:])
-    out = capfd.readouterr().out
-    if file:
-        Path(file).write_text(out, encoding="utf-8")
-    return code, "" if file else out
-
-
-def as_pattern(shown):
-    """A regex for the output; without lines shown, any output is right."""
-    if not shown:
-        return ".*"
-    lines = (r"(?:.*\n)*?" if line == "..." else re.escape(line).replace("…", ".*") + "\n" for line in shown)
-    return "".join(lines)
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    # The names of columns and of folders are as long for everybody.
     shutil.copytree(
         ROOT / "sample_agents",
         tmp_path / "sample_agents",
         ignore=shutil.ignore_patterns(".*", "__pycache__", "recordings"),
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
     return tmp_path
 
 
+def commands_of(page):
+    return [command for step in steps_of(page.read_text(encoding="utf-8")) for command in step.commands]
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem)
-def test_the_commands_of_a_page_do_as_it_says(page, folder, monkeypatch, capfd):
-    for command in commands_of(page):
-        if command.line.startswith(SETUPS):
-            continue
-        if command.only_parsed:
-            options = parse(command.words[1:])
-            if not command.in_ci and not isinstance(options.agent_dir, str):
-                assert options.agent_dir.exists()
-            continue
-        if "needs google-adk" in command.line:
-            pytest.importorskip("google.adk")
-        code, out = run(command, monkeypatch, capfd)
-        assert code == command.exit_code, command.line
-        assert re.fullmatch(as_pattern(command.shown), out, re.DOTALL if not command.shown else 0), (
-            f"{command.line} prints now:\n{out}"
-        )
+def test_the_commands_of_a_page_do_as_it_says(page, folder):
+    text = page.read_text(encoding="utf-8")
+    now = with_outputs(text, folder, ROOT, SETUPS)
+    if os.environ.get(REWRITE):
+        page.write_text(now, encoding="utf-8")
+    elif now != text:
+        lines = text.splitlines(), now.splitlines()
+        difference = "\n".join(difflib.unified_diff(*lines, page.name, "now", lineterm=""))
+        pytest.fail(f"run: python -m tests.manual\n{difference}", pytrace=False)
+
+
+def test_a_page_shows_the_parts_of_an_output_that_it_names():
+    output = "one\ntwo\nthree\nfour\nfive\n"
+    assert shown_lines(output, "") == ["one", "two", "three", "four", "five"]
+    assert shown_lines(output, ' "two" 1 "four" 2') == ["...", "two", "...", "four", "five"]
+    with pytest.raises(ValueError, match="six"):
+        shown_lines(output, ' "six" 1')
+
+
+def test_an_output_is_written_and_stays_where_only_times_differ(folder):
+    page = '<!-- output "passed" 1 -->\n```console\n$ evaltui run sample_agents/calculator\n```\n'
+    written = with_outputs(page, folder, ROOT)
+    assert re.search(r"\n\.\.\.\n4 passed in .*\n", written)
+    earlier = re.sub(r" in [\d.]+ m?s", " in 77 s", written)
+    assert with_outputs(earlier, folder, ROOT) == earlier
+    with pytest.raises(AssertionError, match="exits with 0"):
+        with_outputs(page.replace("calculator\n", "calculator  # exit 1\n"), folder, ROOT)
+    with pytest.raises(AssertionError, match="output"):
+        with_outputs(page.partition("\n")[2].replace("\n```\n", "\nx\n```\n"), folder, ROOT)
 
 
 def code_of(name, language):
@@ -149,17 +83,17 @@ def code_of(name, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_the_agents_of_the_guide_run(folder, monkeypatch, capfd):
+def test_the_agents_of_the_guide_run(folder):
     native, model, function, *_ = code_of("agents", "python")
     scripted = native.replace('model="gemini-2.5-flash"', "model=model").partition("root_agent")
     Path("native.py").write_text(f"{model}\n{''.join(scripted)}", encoding="utf-8")
     Path("function.py").write_text(function, encoding="utf-8")
-    assert run(Command('echo "Milk!" | evaltui chat native.py', []), monkeypatch, capfd) == (
+    assert run('echo "Milk!" | evaltui chat native.py') == (
         0,
         '  → remember  item "milk"\n  ← remember  {"result": "milk is on the list"}\n'
         '  state  list = ["milk"]\nMilk is on the list.\n',
     )
-    code, out = run(Command("echo hi | evaltui chat function.py", []), monkeypatch, capfd)
+    code, out = run("echo hi | evaltui chat function.py")
     assert code == 0
     assert "I found 3 pages." in out
 
@@ -190,7 +124,7 @@ def objects_at(value, path):
 
 
 def test_the_json_report_has_the_keys_of_the_page(folder, capfd):
-    page = (guide.FOLDER / "formats.md").read_text(encoding="utf-8")
+    page = (guide.FOLDER / "files.md").read_text(encoding="utf-8")
     table = page.partition("| in the JSON report |")[2].partition("\n\n")[0]
     call("run", "sample_agents/home_automation", "thermostat")
     call(

@@ -272,9 +272,17 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "help": Command(
-        "Show the guide",
-        "Show a page of the guide, or the list of its topics.",
-        "0 shown, 2 unknown topic.",
-        (_argument("topic", "TOPIC", "Page, or a command for its options", nargs="?"),),
+        "Show or search the guide",
+        "Show a page of the guide, the passages that a search finds, or the list of pages.",
+        "0 shown, 2 nothing found.",
+        (
+            _argument(
+                "words",
+                "WORDS",
+                "A page, a command for its options, or words to search in all pages",
+                nargs="*",
+            ),
+        ),
+        ("help criteria", "help rename a tool"),
     ),
 }

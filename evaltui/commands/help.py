@@ -1,4 +1,4 @@
-"""`evaltui help`: the list of topics, and the pages of the guide."""
+"""`evaltui help`: the list of pages, a page, a search in all of them."""
 
 from __future__ import annotations
 
@@ -7,29 +7,43 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from io import StringIO
+from pathlib import Path
 from typing import ClassVar
 
-from evaltui.commands.output import complain, write_stdout
-from evaltui.files.guide import UnknownTopicError, topic, topics
+from evaltui.commands.output import UsageError, complain, write_stdout
+from evaltui.files.guide import GROUPS, TOPICS, topic, written_pages
+from evaltui.files.guide_search import search
+from evaltui.text.figures import counted
+from evaltui.text.values import nearest
 
 # Longer lines are hard to read, however wide the terminal is.
 _WIDEST = 100
 # The exit code of a shell.
 _NOT_FOUND = 127
+# Of a search: passages, then titles only.
+_MOST_PASSAGES = 3
+_MOST_TITLES = 5
 
 
-def show_help(name: str | None) -> int:
-    """Prints a page, or the list of topics; returns the exit code."""
+def show_help(words: Sequence[str], folder: Path | None = None) -> int:
+    """Prints the list of pages, a page, or the passages that a search finds; returns the exit code.
+
+    With a folder, writes the pages into it instead.
+    """
+    if folder is not None:
+        return _write_pages(folder)
+    query = " ".join(words)
     try:
-        text = _list() if name is None else topic(name).text
-    except UnknownTopicError as error:
+        text = _list() if not query else topic(query).text if query in TOPICS else _passages(query)
+    except UsageError as error:
         return complain("help", error)
     if not sys.stdout.isatty():
         write_stdout(text)
         return 0
     size = shutil.get_terminal_size()
-    drawn = text if name is None else _drawn(text, min(size.columns, _WIDEST))
+    drawn = _drawn(text, min(size.columns, _WIDEST)) if query else text
     if drawn.count("\n") < size.lines:
         write_stdout(drawn)
     else:
@@ -38,10 +52,45 @@ def show_help(name: str | None) -> int:
 
 
 def _list() -> str:
-    pages = topics()
-    width = max(len(page.name) for page in pages)
-    rows = "".join(f"  {page.name:{width}}  {page.summary}\n" for page in pages)
-    return f"Topics:\n{rows}\nevaltui help TOPIC      show a page\nevaltui COMMAND --help  show options\n"
+    width = max(map(len, TOPICS))
+    text = ""
+    for group, names in GROUPS.items():
+        rows = "".join(f"  {name:{width}}  {topic(name).summary}\n" for name in names)
+        text += f"{group}:\n{rows}\n"
+    return (
+        f"{text}evaltui help PAGE       show a page\nevaltui help WORDS      search all pages\n"
+        "evaltui COMMAND --help  show options\n"
+    )
+
+
+def _passages(query: str) -> str:
+    """The passages that a search finds, as Markdown. Raises UsageError."""
+    matches = search(query)
+    if not matches:
+        hit = nearest(query, TOPICS)
+        hint = f"Did you mean {hit}? " if hit else ""
+        raise UsageError(f"no page has {query!r}. {hint}`evaltui help` lists the pages.")
+    shown = "".join(
+        f"## {match.section.label}\n\n{match.passage}\n\n`evaltui help {match.section.topic.name}`\n\n"
+        for match in matches[:_MOST_PASSAGES]
+    )
+    others = matches[_MOST_PASSAGES : _MOST_PASSAGES + _MOST_TITLES]
+    rows = "".join(
+        f"- {match.section.label} (`evaltui help {match.section.topic.name}`)\n" for match in others
+    )
+    return f"{shown}## More\n\n{rows}" if others else shown.rstrip() + "\n"
+
+
+def _write_pages(folder: Path) -> int:
+    """Writes the pages as Markdown, and the `llms.txt` that lists them."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in written_pages().items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        return complain("help", f"--markdown: {folder}: {error.strerror}")
+    write_stdout(f"{folder}: {counted(len(TOPICS), 'page')} and llms.txt\n")
+    return 0
 
 
 def _drawn(text: str, width: int) -> str:

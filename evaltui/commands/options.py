@@ -154,7 +154,8 @@ OPTIONS: tuple[Option, ...] = (
         "--confidence",
         "run",
         "Repeats",
-        "Repeat each case until its verdict is P certain, e.g. 0.95; see `evaltui help statistics`",
+        "Repeat each case until it is clear whether it passes; 0.95: at most 1 of 20 verdicts is wrong. "
+        "See `evaltui help repeats`",
         "P",
         values.confidence,
     ),
@@ -162,7 +163,8 @@ OPTIONS: tuple[Option, ...] = (
         "--max-runs",
         "run",
         "Repeats",
-        f"With --confidence: the most runs of a case; undecided then is not evaluated (default: {MAX_RUNS})",
+        f"With --confidence: stop after N repeats; a case that is still unclear is not evaluated "
+        f"(default: {MAX_RUNS})",
         "N",
         values.count,
     ),
@@ -171,8 +173,8 @@ OPTIONS: tuple[Option, ...] = (
         "--agent",
         f"{WORKBENCH} run chat record",
         "Agent",
-        "One of the agents in the folder, by its path or the end of it; of one agent, a sub-agent instead of "
-        "the root agent",
+        "If the folder has several agents: the one to use, e.g. desk or agents/desk; if it has one: a "
+        "sub-agent to run instead of the root agent",
         "NAME",
     ),
     Option(
@@ -272,7 +274,7 @@ OPTIONS: tuple[Option, ...] = (
         "--allow-unmetered",
         f"{WORKBENCH} run score",
         "Limits and cost",
-        "With --budget: run agents whose model calls are not seen, and count models without a price as free",
+        "With --budget: run even if some model calls cannot be counted; models without a price count as free",
     ),
     Option(
         "--estimate",
@@ -438,9 +440,8 @@ OPTIONS: tuple[Option, ...] = (
         "--fail-on-regression",
         "run score merge compare",
         "CI",
-        "Exit 1 only for regressions: cases that do not pass, unless the baseline failed too, or the "
-        "difference is not significant; else 3 for cases without a result, or without a verdict in both "
-        "runs; else 0",
+        "Exit 1 only if a case fails that passed in the baseline (with repeats: if the difference is "
+        "significant); exit 3 for cases without a result, or without a verdict in both runs",
     ),
     Option(
         "--alpha",
@@ -505,7 +506,15 @@ OPTIONS: tuple[Option, ...] = (
         "ID",
     ),
     Option("--dry-run", "import", "Options", "Show what would be added, and write nothing"),
-    Option("--fix", "lint", "Options", "Mend problems that have exactly one right mend"),
+    Option(
+        "--markdown",
+        "help",
+        "Options",
+        "Write all pages as Markdown into this folder, with an llms.txt that lists them",
+        "DIR",
+        Path,
+    ),
+    Option("--fix", "lint", "Options", "Repair problems that have exactly one right repair"),
     Option("--diff", "lint", "Options", "Show the changes of --fix, and make none"),
     Option(
         "--initial-session", "migrate", "Options", "Session for a list of turns (.test.json)", "FILE", Path

@@ -83,6 +83,11 @@ def width() -> int:
 class UsageError(ValueError):
     """The command was called in a way that cannot work; one sentence."""
 
+    def __init__(self, problem: str, page: str = "") -> None:
+        super().__init__(problem)
+        self.page = page
+        """The page of the guide that helps, if there is one."""
+
 
 def agent_of(options: argparse.Namespace) -> AgentAddress:
     """The agent that the options name, with its own Python, which is not started. Raises UsageError."""
@@ -115,9 +120,12 @@ def settings_of(options: argparse.Namespace) -> RunSettings:
 
 
 def complain(command: str, problem: object) -> int:
-    """Writes the errors of a call, line by line; returns the exit code."""
+    """Writes the errors of a call and the page of the guide that helps; returns the exit code."""
     for line in str(problem).splitlines():
         write_stderr(f"evaltui {command}: {line}")
+    causes = (problem, getattr(problem, "__cause__", None))
+    if page := next(filter(None, (getattr(cause, "page", "") for cause in causes)), ""):
+        write_stderr(f"evaltui {command}: see `evaltui help {page}`")
     return WRONG_USE
 
 
@@ -140,7 +148,9 @@ def require_one_agent(options: argparse.Namespace) -> None:
     if not may_be_agent(agent_dir):
         if agent_dir.is_dir() and not os.access(agent_dir, os.R_OK | os.X_OK):
             raise UsageError(f"{agent_dir} {why_unreadable(agent_dir, PermissionError())}")
-        raise UsageError(f"{agent_dir} has no agent: agent.py, __init__.py or root_agent.yaml is missing")
+        raise UsageError(
+            f"{agent_dir} has no agent: agent.py, __init__.py or root_agent.yaml is missing", "agents"
+        )
 
 
 Format = Literal["console", "json", "junit", "csv", "markdown", "html"]

@@ -70,7 +70,7 @@ _USAGE = """\
 evaltui [AGENT_DIR]           open the workbench (default: the current folder)
        evaltui COMMAND ...           run a command
        evaltui COMMAND --help        show its options"""
-_DEFAULTS = "[tool.evaltui] of pyproject.toml sets defaults of options: see `evaltui help headless`."
+_DEFAULTS = "[tool.evaltui] of pyproject.toml sets defaults of options: see `evaltui help command-line`."
 # A command with fewer options has them below one heading.
 _FEW = 12
 

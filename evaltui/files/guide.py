@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from evaltui.text.values import nearest
-
 FOLDER = Path(__file__).parents[1] / "guide"
 
-TOPICS = (
-    "workbench",
-    "keys",
-    "cases",
-    "results",
-    "variants",
-    "criteria",
-    "statistics",
-    "cost",
-    "limits",
-    "judges",
-    "chat",
-    "recordings",
-    "watching",
-    "serving",
-    "headless",
-    "ci",
-    "scaling",
-    "traces",
-    "python",
-    "pytest",
-    "formats",
-    "adk",
-    "agents",
-    "benchmarks",
-    "architecture",
-)
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Start": ("start", "howto", "workbench"),
+    "Everyday work": (
+        "cases",
+        "results",
+        "criteria",
+        "judges",
+        "chat",
+        "watching",
+        "repeats",
+        "variants",
+        "recordings",
+        "cost",
+    ),
+    "Automate and share": ("command-line", "ci", "pytest", "python", "share", "traces", "scaling"),
+    "Connect": ("agents", "adk", "troubleshooting"),
+    "Look up": ("files", "options", "keys"),
+}
+"""Names of the pages by subject, in reading order."""
+
+TOPICS = tuple(name for names in GROUPS.values() for name in names)
 """Names of the pages, in reading order."""
 
 # With its line where it has one of its own.
 _COMMENT = re.compile(r"^<!--.*?-->\n|<!--.*?-->", re.DOTALL | re.MULTILINE)
 _PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>\s*")
-_PAGE_LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md(?:#[\w-]*)?\)")
+_PAGE_LINK = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md(?:#[\w-]*)?\)")
 _REPOSITORY_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 _HEADING = re.compile(r"#{1,6} +(.+)")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -74,19 +66,16 @@ class Section:
     text: str
     """The lines below the heading."""
 
-
-class UnknownTopicError(ValueError):
-    """No page has this name; the message is one line."""
+    @property
+    def label(self) -> str:
+        """The title of the page, and that of the section if it is another one."""
+        return " › ".join(dict.fromkeys((self.topic.title, self.title)))
 
 
 @cache
 def topic(name: str) -> Topic:
-    """Reads a page. Raises UnknownTopicError."""
-    if name not in TOPICS:
-        hit = nearest(name, TOPICS)
-        hint = f"Did you mean {hit}? " if hit else ""
-        raise UnknownTopicError(f"unknown topic {name!r}. {hint}`evaltui help` lists the topics.")
-    text = _for_terminals((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
+    """Reads one of `TOPICS`."""
+    text = _for_terminals(_read(name))
     title, summary = text.split("\n\n", 2)[:2]
     return Topic(name, title.removeprefix("# "), summary, text)
 
@@ -108,19 +97,25 @@ def sections(page: Topic) -> Iterator[Section]:
         yield Section(page, lines[start].lstrip("# "), start, "\n".join(lines[start + 1 : end]).strip())
 
 
-def search(words: str) -> list[Section]:
-    """Sections with all of the words, upper and lower case alike; those with one in the heading first."""
-    terms = words.casefold().split()
-    matches = [
-        section
-        for page in topics()
-        for section in sections(page)
-        if all(word in f"{section.title}\n{section.text}".casefold() for word in terms)
-    ]
-    return sorted(matches, key=lambda section: not any(word in section.title.casefold() for word in terms))
+def written_pages() -> dict[str, str]:
+    """File names and texts of all pages as plain Markdown, and of `llms.txt`, which lists them."""
+    pages = {f"{name}.md": _plain(_read(name)) for name in TOPICS}
+    listed = "# evaltui\n\n> A terminal workbench that tests LLM agents: eval sets, runs, differences, CI.\n"
+    for group, names in GROUPS.items():
+        rows = "".join(f"- [{topic(name).title}]({name}.md): {topic(name).summary}\n" for name in names)
+        listed += f"\n## {group}\n\n{rows}"
+    return {**pages, "llms.txt": listed}
+
+
+def _read(name: str) -> str:
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def _plain(text: str) -> str:
+    """A page without comments and pictures."""
+    return _BLANK_LINES.sub("\n\n", _PICTURE.sub("", _COMMENT.sub("", text)))
 
 
 def _for_terminals(text: str) -> str:
-    text = _PICTURE.sub("", _COMMENT.sub("", text))
-    text = _PAGE_LINK.sub(r"\1 (`evaltui help \2`)", text)
-    return _BLANK_LINES.sub("\n\n", _REPOSITORY_LINK.sub(r"\1", text))
+    text = _PAGE_LINK.sub(r"\1 (`evaltui help \2`)", _plain(text))
+    return _REPOSITORY_LINK.sub(r"\1", text)

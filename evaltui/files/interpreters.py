@@ -36,6 +36,9 @@ class InterpreterError(ValueError):
     """No Python is where there should be one, or it is too old; the message is a sentence that says what to
     do."""
 
+    page = "agents"
+    """The page of the guide that helps."""
+
 
 @dataclass(frozen=True)
 class Interpreter:

@@ -224,7 +224,7 @@ SETTINGS: Mapping[str, Setting] = {
             "python",
             _PYTHON,
             "Python of the agent: an executable, a virtual environment or a command",
-            "the one given to the workbench last, the project's environment, the active one, evaltui's own",
+            "the last choice in the workbench, the project's .venv, the active environment, evaltui's own",
         ),
         Setting("parallel", COUNT, "Number of cases at once", str(DEFAULT_PARALLEL)),
         Setting("workers", COUNT, "Number of agent processes", "as needed, at most 4"),
@@ -252,8 +252,8 @@ SETTINGS: Mapping[str, Setting] = {
         Setting(
             "keep-runs",
             COUNT,
-            "Number of runs to keep: when a run is over, older ones are deleted, but for named runs, "
-            "baselines and the last run of each set",
+            "Number of runs to keep: older ones are deleted, except named runs, baselines and the last run "
+            "of each set",
             str(DEFAULT_KEPT),
         ),
         Setting(
@@ -279,6 +279,9 @@ _OF_A_RUN = ("runs", "pass_if", "adk_verdicts", "allow_unmetered", "strict_env")
 
 class SettingsError(ValueError):
     """Settings that cannot be used, with every problem found; a line for each."""
+
+    page = "command-line"
+    """The page of the guide that helps."""
 
     def __init__(self, problems: list[Problem], others: RunSettings) -> None:
         self.others = others

@@ -27,6 +27,9 @@ _SHORT = 8
 class VariantFileError(ValueError):
     """Why a variant cannot be run: a sentence."""
 
+    page = "variants"
+    """The page of the guide that helps."""
+
 
 @dataclass(frozen=True)
 class ReadyVariant:

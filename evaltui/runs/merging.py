@@ -118,6 +118,9 @@ Create = Callable[[RunHeader], RunWriter]
 class MergeError(ValueError):
     """Why runs cannot be merged: a sentence that names them."""
 
+    page = "ci"
+    """The page of the guide that helps."""
+
 
 class _OtherPlanError(MergeError):
     def __init__(self, run: RunFile, other: RunFile, why: str) -> None:

@@ -1,6 +1,6 @@
 """The tables of a run's file, which is a SQLite file, and how its columns hold texts and results.
 
-guide/formats.md documents them for users. Only this module, `run_file`, `run_writer` and `score_table` know
+guide/files.md documents them for users. Only this module, `run_file`, `run_writer` and `score_table` know
 SQL of runs.
 """
 

@@ -24,6 +24,8 @@ from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, actions_in
 _NAMES = {
     "escape": "esc",
     "question_mark": "?",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
     "slash": "/",
     "asterisk": "*",
     "number_sign": "#",

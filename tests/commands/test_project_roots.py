@@ -61,6 +61,7 @@ def test_a_folder_without_an_agent_is_refused(tmp_path, capsys, nothing_starts):
     assert call("run", tmp_path) == 2
     assert capsys.readouterr().err == (
         f"evaltui run: {tmp_path} has no agent: agent.py, __init__.py or root_agent.yaml is missing\n"
+        "evaltui run: see `evaltui help agents`\n"
     )
 
 

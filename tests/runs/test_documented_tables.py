@@ -11,7 +11,7 @@ from stored_matrix import write_matrix
 
 from evaltui.files import guide
 
-PAGE = (guide.FOLDER / "formats.md").read_text(encoding="utf-8")
+PAGE = (guide.FOLDER / "files.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -72,7 +72,7 @@ WAYS = {
     "chat from": Way(ChatFromScreen, ("c",), (), "thoroughly"),
     "new chat": Way(NewChatScreen, ("4", "ctrl+n"), (), "thoroughly"),
     "help": Way(HelpScreen, ("question_mark",), compared="never"),
-    "guide": Way(GuideScreen, ("f1",), compared="never"),
+    "guide": Way(GuideScreen, ("f1", "f1"), compared="never"),
     "palette": Way(PaletteScreen, ("ctrl+p",), compared="never"),
     "find": Way(FindCaseScreen, ("ctrl+g",), ("h",), "thoroughly"),
 }

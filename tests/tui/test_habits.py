@@ -7,7 +7,7 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 
 from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.dialogs.keys import GuidePage, HelpScreen
+from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen
 from evaltui.tui.dialogs.keys_page import keys_here, matching_rows
 from evaltui.tui.dialogs.palette import PaletteScreen
 from evaltui.tui.dialogs.second_pages import PickRunScreen, ThemeScreen
@@ -114,6 +114,35 @@ async def test_subjects_of_the_help_unfold_and_f1_opens_the_page_of_the_guide(pa
         )
         await pilot.press("escape", "escape")
         await until(pilot, lambda: app.screen is app.screen_stack[0])
+
+
+async def test_f1_opens_the_page_of_the_pane_and_from_it_all_pages(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await started(app, pilot)
+        await pilot.press("3", "f1")
+        await until(pilot, lambda: "Guide › Why a case fails" in screen_text(app))
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, GuideScreen))
+        await pilot.press(*"rename tool")
+        await until(pilot, lambda: "Rename a tool" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: "Guide › Eval sets and cases" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.screen_stack[0])
+
+
+@pytest.mark.parametrize("key", ["question_mark", "ctrl+p"])
+async def test_the_keys_and_the_palette_find_pages_of_the_guide(parrot, key):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press(key, *"timestamp")
+        await until(pilot, lambda: "Let an argument vary" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, GuidePage))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, GuidePage))
 
 
 async def palette(pilot, app, query):

@@ -90,6 +90,9 @@ _KINDS = (*_WITH_NAME, *_ALONE)
 class VariantTextError(ValueError):
     """The sentence why a text or table is no variant."""
 
+    page = "variants"
+    """The page of the guide that helps."""
+
 
 def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
     """The variant of an option. A name alone means a defined variant, or `base`.

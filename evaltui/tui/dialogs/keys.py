@@ -15,6 +15,9 @@ from textual.message import Message
 from textual.widgets import Input
 
 from evaltui.files import guide
+from evaltui.files.guide import Section
+from evaltui.files.guide_search import Match, search
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.markdown import markdown
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -24,6 +27,7 @@ from evaltui.tui.dialogs.keys_page import (
     Cell,
     KeyRows,
     KeysHere,
+    add_rows,
     key_rows,
     keys_here,
     matching_rows,
@@ -33,6 +37,9 @@ from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, Questio
 from evaltui.tui.widgets.lines import LineView, OneLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import BY_ID, RefusedById, Scope
+
+# Of a search among the keys.
+_MOST_PAGES = 5
 
 
 class HelpScreen(QuestionScreen[str]):
@@ -103,6 +110,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         self._query = ""
         self._opened: set[str] = set()
         self._drawn = KeyRows()
+        self._pages: dict[str, Section] = {}
         self._cursor = 0
 
     def on_resize(self) -> None:
@@ -122,8 +130,14 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
             if self._query
             else key_rows(self._here, self._opened, width)
         )
+        self._pages = {f"guide: {match.section.label}": match.section for match in self._matches()}
+        if self._pages:
+            add_rows(self._drawn, "Guide", {target: section.label for target, section in self._pages.items()})
         self.lines_changed(len(self._drawn.rows))
         self._move_to(self._cursor)
+
+    def _matches(self) -> Sequence[Match]:
+        return search(self._query)[:_MOST_PAGES] if self._query else ()
 
     @property
     def current(self) -> Cell | None:
@@ -169,6 +183,9 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         if cell.target in BY_ID:
             self.post_message(self.Chosen(cell.target))
             return
+        if section := self._pages.get(cell.target):
+            self.app.push_screen(GuidePage(section.topic, section.line))
+            return
         self._opened ^= {cell.target}
         self._write()
         if cell.target in self._opened:
@@ -185,10 +202,15 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
 
 
 class GuidePage(DetailsScreen):
-    """A page of the guide, shown from a line of its text on."""
+    """A page of the guide, from a line of its text on; `search` opens the list of all pages."""
 
-    def __init__(self, topic: guide.Topic, line: int = 0) -> None:
-        super().__init__([("Guide", "bold"), (f" › {topic.title}", "")], partial(_write_topic, topic))
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.DETAILS), *bindings(Scope.MAIN, "guide")]
+
+    def __init__(self, topic: guide.Topic, line: int = 0, search: Callable[[], object] | None = None) -> None:
+        more = f"   {key_of('guide')} all pages" if search else ""
+        title: Line = [("Guide", "bold"), (f" › {topic.title}", ""), (more, "muted")]
+        super().__init__(title, partial(_write_topic, topic))
+        self._search = search
         self._above = _flowing("\n".join(topic.text.splitlines()[:line]))
 
     def on_mount(self) -> None:
@@ -198,6 +220,11 @@ class GuidePage(DetailsScreen):
         lines = self.query_one(PageLines)
         above = len(markdown(self._above, lines.page.width)) if self._above else 0
         lines.scroll_to(y=above, animate=False, force=True)
+
+    def action_guide(self) -> None:
+        if self._search:
+            self.dismiss()
+            self.app.call_later(self._search)
 
 
 def _write_topic(topic: guide.Topic, page: Page) -> None:
@@ -266,11 +293,11 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
             ),
             *(
                 GuideEntry(
-                    f"{section.topic.title} › {section.title}",
-                    _first_line(section.text),
-                    partial(self._open, section.topic, section.line),
+                    match.section.title,
+                    match.first_line or match.section.topic.title,
+                    partial(self._open, match.section.topic, match.section.line),
                 )
-                for section in guide.search(query)
+                for match in search(query)
             ),
         ]
 
@@ -283,10 +310,6 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
 
     def result_of(self, match: GuideEntry) -> Callable[[], object]:
         return match.choose
-
-
-def _first_line(text: str) -> str:
-    return next((line for line in text.splitlines() if line and line[0] not in "|`"), "")
 
 
 class Jump(NamedTuple):

@@ -191,6 +191,11 @@ def _subject(name: str, count: int, opened: Collection[str], width: int) -> Line
     ]
 
 
+def add_rows(drawn: KeyRows, title: str, labels: Mapping[str, str]) -> None:
+    """Adds a heading, and a row for each label by its target."""
+    _add_list(drawn, title, [Cell(0, [(label, "")], target) for target, label in labels.items()])
+
+
 def _add_list(drawn: KeyRows, title: str, action_cells: Sequence[Cell]) -> None:
     drawn.add()
     drawn.add(Cell(0, [(title, "bold")]))

@@ -1,4 +1,4 @@
-"""The palette: actions, cases, sets and settings by name."""
+"""The palette: actions, cases, sets, settings and pages of the guide."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from textual.fuzzy import Matcher
 
+from evaltui.files.guide import Section
+from evaltui.files.guide_search import search
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends
@@ -16,6 +18,7 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.dialogs.finding import SearchScreen, has_words
+from evaltui.tui.dialogs.keys import GuidePage
 from evaltui.workbench.actions import Action, Scope, actions_in
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -23,9 +26,10 @@ from evaltui.workbench.workbench import Workbench
 # Nobody reads further.
 _MAX_CASES = 60
 _MAX_TEXT = 60
+_MAX_PAGES = 5
 # Scores: every word is in the title, in the help, or in the name of a case; scattered letters have less.
-_IN_TITLE, _IN_NAME, _IN_HELP = 300.0, 200.0, 150.0
-_CASES, _SETTINGS, _UNAVAILABLE = "Cases and sets", "Settings", "Unavailable"
+_IN_TITLE, _IN_NAME, _IN_HELP, _IN_GUIDE = 300.0, 200.0, 150.0, 100.0
+_CASES, _SETTINGS, _GUIDE, _UNAVAILABLE = "Cases and sets", "Settings", "Guide", "Unavailable"
 
 
 class Entry(NamedTuple):
@@ -76,7 +80,12 @@ class Palette:
 
         An empty query lists the usable actions.
         """
-        entries = [*self._actions(query), *self._cases(query), *self._second_pages(query)]
+        entries = [
+            *self._actions(query),
+            *self._cases(query),
+            *self._second_pages(query),
+            *self._pages(query),
+        ]
         best: dict[str, float] = {}
         for entry in entries:
             best[entry.section] = max(entry.score, best.get(entry.section, 0.0))
@@ -138,6 +147,15 @@ class Palette:
             if (score := _score(query, setting.title, setting.about)) > 0:
                 yield Entry(score, _SETTINGS, [(setting.title, "")], "", setting.about, setting.choose)
 
+    def _pages(self, query: str) -> Iterator[Entry]:
+        """Sections of the guide, below actions and cases with the words in their names."""
+        for match in search(query)[:_MAX_PAGES]:
+            show = partial(self._show, match.section)
+            yield Entry(_IN_GUIDE, _GUIDE, [(match.section.label, "")], "", match.first_line, show)
+
+    def _show(self, section: Section) -> None:
+        self._screen.app.push_screen(GuidePage(section.topic, section.line))
+
 
 def _score(query: str, title: str, about: str) -> float:
     """The match score: 0 for no match; an empty query matches everything."""
@@ -157,7 +175,7 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
 
     box = "#palette"
     title_text = "Palette"
-    placeholder = "type an action, a case or a set"
+    placeholder = "type an action, a case, a set or a question"
     clicks_to_choose = 1
     take_word = "run"
 

@@ -96,9 +96,15 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, HelpScreen(self.scope, self.refusal), self.run_action)
 
     def action_guide(self) -> None:
-        from evaltui.tui.dialogs.keys import GuideScreen
+        """Opens the page of the guide about the pane; from there, all pages."""
+        from evaltui.files.guide import topic
+        from evaltui.tui.dialogs.keys import GuidePage, GuideScreen
 
-        ask(self, GuideScreen(self.scope, self.refusal, self.run_action), lambda choose: choose())
+        scope = self.scope
+        search = GuideScreen(scope, self.refusal, self.run_action)
+        self.app.push_screen(
+            GuidePage(topic(scope.topic), search=lambda: ask(self, search, lambda choose: choose()))
+        )
 
     def action_palette(self) -> None:
         from evaltui.tui.dialogs.palette import Palette, PaletteScreen, Setting

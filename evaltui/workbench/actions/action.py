@@ -35,12 +35,12 @@ class Scope(StrEnum):
 
     MAIN = "everywhere", "workbench", "pane"
     CASES = "in the list of cases", "cases", "pane"
-    START = "at the start", "workbench", "pane"
+    START = "at the start", "start", "pane"
     CASE = "in the case", "cases", "pane"
     RESULT = "in the result", "results", "pane"
     TRACE = "in the trace", "results", "pane"
     CONSOLE = "in the console", "workbench", "pane"
-    RECENT_RUNS = "in the last runs", "workbench", "pane"
+    RECENT_RUNS = "in the last runs", "results", "pane"
     INSPECTOR = "in the inspector", "results", "pane"
     CHAT = "in the chat", "chat", "pane"
     MESSAGE = "in the message", "chat", "field"
@@ -58,7 +58,7 @@ class Scope(StrEnum):
     RUNS = "in the list of runs", "results"
     SESSIONS = "in the list of sessions", "traces"
     COMPARISON = "in a comparison", "results"
-    MATRIX = "in a matrix", "results"
+    MATRIX = "in a matrix", "variants"
 
     @property
     def label(self) -> str:

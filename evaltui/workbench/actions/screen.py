@@ -85,7 +85,7 @@ LOOK: tuple[Action, ...] = (
         "main criteria criteria_effect comparison runs sessions matrix",
         "Show the keys of this pane; type to search, enter runs an action", footer="help"),
     Action("guide", "Open guide…", "f1", "main",
-        "List keys and pages of the guide, with search", footer="guide"),
+        "Open the page of the guide about this pane; f1 there lists all pages, with search", footer="guide"),
     Action("palette", "Open palette", "ctrl+p", "main",
         "Find an action, a case, a set, an agent, a run or a theme by name", footer="palette"),
     Action("quit", "Quit", "q ctrl+q", "main", "Quit; a run is cancelled first", rank=80),
