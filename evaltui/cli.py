@@ -7,10 +7,12 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from evaltui.commands.command_table import COMMAND_NAMES, COMMANDS
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.options import WORKBENCH
 from evaltui.commands.parser import parser_of
@@ -55,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _dispatch(words: list[str]) -> int:
     if problem := _refusal(words):
         return fail(problem)
-    if words and words[0] in _COMMANDS:
-        return _COMMANDS[words[0]](parser_of(words[0]).parse(words[1:]))
+    if words and words[0] in COMMAND_NAMES:
+        return _do(words[0], parser_of(words[0]).parse(words[1:]))
     if words and not words[0].startswith("-") and not is_url(words[0]) and not Path(words[0]).exists():
         return _unknown(words[0])
     return _open_workbench(parser_of(WORKBENCH).parse(words))
@@ -76,6 +78,14 @@ def _refusal(words: list[str]) -> str:
     return ""
 
 
+def _do(command: str, options: argparse.Namespace) -> int:
+    if command == "demo":
+        return _demo()
+    module, _, name = COMMANDS[command].function.partition(":")
+    code: int = getattr(import_module(f"evaltui.commands.{module}"), name)(options)
+    return code
+
+
 def fail(message: str) -> int:
     """Say what was wrong with the call."""
     print(f"evaltui: {message}", file=sys.stderr)
@@ -85,129 +95,11 @@ def fail(message: str) -> int:
 def _unknown(word: str) -> int:
     from evaltui.text.values import did_you_mean
 
-    hint = url_hint(word) or did_you_mean(word, _COMMANDS) or ". `evaltui --help` lists the commands"
+    hint = url_hint(word) or did_you_mean(word, COMMAND_NAMES) or ". `evaltui --help` lists the commands"
     return fail(f"{word} is not a folder, a file or a command{hint}")
 
 
-def _run(options: argparse.Namespace) -> int:
-    from evaltui.commands.run import run
-
-    return run(options)
-
-
-def _chat(options: argparse.Namespace) -> int:
-    from evaltui.commands.chat import chat
-
-    return chat(options)
-
-
-def _record(options: argparse.Namespace) -> int:
-    from evaltui.commands.record import record
-
-    return record(options)
-
-
-def _listen(options: argparse.Namespace) -> int:
-    from evaltui.commands.listen import listen
-
-    return listen(options)
-
-
-def _serve(options: argparse.Namespace) -> int:
-    from evaltui.commands.serve import serve
-
-    return serve(options)
-
-
-def _lint(options: argparse.Namespace) -> int:
-    from evaltui.commands.lint import lint
-
-    return lint(options)
-
-
-def _schema(options: argparse.Namespace) -> int:
-    from evaltui.commands.schema import schema
-
-    return schema(options)
-
-
-def _inspect(options: argparse.Namespace) -> int:
-    from evaltui.commands.inspect_traces import inspect_traces
-
-    return inspect_traces(options)
-
-
-def _import(options: argparse.Namespace) -> int:
-    from evaltui.commands.import_traces import import_traces
-
-    return import_traces(options)
-
-
-def _export(options: argparse.Namespace) -> int:
-    from evaltui.commands.export import export
-
-    return export(options)
-
-
-def _migrate(options: argparse.Namespace) -> int:
-    from evaltui.commands.eval_sets import migrate
-
-    return migrate(options.old, options.new, options.initial_session)
-
-
-def _metrics(options: argparse.Namespace) -> int:
-    from evaltui.commands.metrics import metrics
-
-    return metrics(options)
-
-
-def _runs(options: argparse.Namespace) -> int:
-    from evaltui.commands.runs import runs
-
-    return runs(options)
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from evaltui.commands.runs import compare_runs
-
-    return compare_runs(options)
-
-
-def _score(options: argparse.Namespace) -> int:
-    from evaltui.commands.score import score
-
-    return score(options)
-
-
-def _merge(options: argparse.Namespace) -> int:
-    from evaltui.commands.merge import merge_runs
-
-    return merge_runs(options)
-
-
-def _report(options: argparse.Namespace) -> int:
-    from evaltui.commands.report import report
-
-    return report(options)
-
-
-def _help(options: argparse.Namespace) -> int:
-    from evaltui.commands.help import show_help
-    from evaltui.files.guide import TOPICS
-
-    if len(options.words) == 1 and options.words[0] in {*_COMMANDS} - {*TOPICS}:
-        parser_of(options.words[0]).print_help()
-        return 0
-    return show_help(options.words, options.markdown)
-
-
-def _new(options: argparse.Namespace) -> int:
-    from evaltui.commands.eval_sets import new
-
-    return new(options.folder, options.kind)
-
-
-def _demo(options: argparse.Namespace) -> int:
+def _demo() -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return fail("the demo needs a terminal; without one, `evaltui new DIR` and `evaltui run DIR` work")
     from evaltui.tui.app import open_demo
@@ -238,27 +130,3 @@ def _open_workbench(options: argparse.Namespace) -> int:
         config=options.config,
         options=vars(options),
     )
-
-
-_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "new": _new,
-    "demo": _demo,
-    "run": _run,
-    "chat": _chat,
-    "record": _record,
-    "runs": _runs,
-    "compare": _compare,
-    "report": _report,
-    "score": _score,
-    "listen": _listen,
-    "serve": _serve,
-    "merge": _merge,
-    "inspect": _inspect,
-    "import": _import,
-    "export": _export,
-    "lint": _lint,
-    "schema": _schema,
-    "migrate": _migrate,
-    "metrics": _metrics,
-    "help": _help,
-}

@@ -26,7 +26,8 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.cli import _COMMANDS, main
+from evaltui.cli import main
+from evaltui.commands.command_table import COMMAND_NAMES
 from evaltui.commands.parser import parser_of
 from tests.golden.normalised_output import Normaliser
 
@@ -65,7 +66,7 @@ class Command:
 
     @property
     def only_parsed(self) -> bool:
-        endless = self.words[1:2] == [] or self.words[1] not in _COMMANDS
+        endless = self.words[1:2] == [] or self.words[1] not in COMMAND_NAMES
         endless = endless or self.words[1] in ("serve", "demo", "listen") or "--watch" in self.words
         return self.in_ci or (self.words[0] == "evaltui" and endless)
 
@@ -105,7 +106,7 @@ def steps_of(text: str) -> Iterator[Step]:
 
 def parse(words: list[str]) -> object:
     """The options of a command line without its `evaltui`."""
-    if words and words[0] in _COMMANDS:
+    if words and words[0] in COMMAND_NAMES:
         return parser_of(words[0]).parse_intermixed_args(words[1:])
     return parser_of("evaltui").parse_intermixed_args(words)
 

@@ -208,7 +208,7 @@ def test_only_adapters_and_few_files_import_what_an_extra_brings():
 
 
 def test_the_page_about_the_house_lists_every_room():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "evaltui" / "architecture.md").read_text(encoding="utf-8")
     tree = re.search(r"## The packages\n+```\n(.*?)```", page, re.DOTALL)[1]
     listed, around = [], []
     for line in tree.splitlines():
@@ -221,6 +221,6 @@ def test_the_page_about_the_house_lists_every_room():
         if path.is_dir() and path.name != "__pycache__" and any(one.is_file() for one in path.iterdir())
     ]
     missing, gone = set(folders) - set(listed), set(listed) - set(folders)
-    assert not missing, f"add a line each to docs/architecture.md: {sorted(missing)}"
-    assert not gone, f"take these from docs/architecture.md: {sorted(gone)}"
+    assert not missing, f"add a line each to evaltui/architecture.md: {sorted(missing)}"
+    assert not gone, f"take these from evaltui/architecture.md: {sorted(gone)}"
     assert len(listed) == len(set(listed))

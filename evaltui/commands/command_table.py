@@ -28,6 +28,9 @@ class Command:
     remark: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Parsed values that no option sets."""
+    function: str = ""
+    """The module in `commands` and the function there, which takes the options: `runs:compare_runs`; "" for
+    what `cli` does itself."""
 
 
 def _argument(name: str, form: str, help: str, type: values.Type | None = None, **more: Any) -> Option:
@@ -69,6 +72,7 @@ COMMANDS: Mapping[str, Command] = {
         "0 created, 2 usage error, nothing written.",
         (_argument("folder", "DIR", "Folder of the agent, created if missing", Path),),
         remark="Existing files are never overwritten.",
+        function="eval_sets:new",
     ),
     "demo": Command(
         "Show the loop in a minute with a sample agent",
@@ -93,6 +97,7 @@ COMMANDS: Mapping[str, Command] = {
             "run my_agent --baseline last --fail-on-regression --report junit=results.xml",
         ),
         _RUN,
+        function="run:run",
     ),
     "chat": Command(
         "Chat with an agent line by line",
@@ -100,6 +105,7 @@ COMMANDS: Mapping[str, Command] = {
         "continues the message; ctrl+c cancels the turn, ctrl+d ends the chat.",
         "0 all turns finished, 2 usage error, 3 turn failed or agent not loaded, 130 interrupted.",
         (_agent_dir(),),
+        function="chat:chat",
     ),
     "record": Command(
         "Record a case from a file of user turns",
@@ -110,12 +116,14 @@ COMMANDS: Mapping[str, Command] = {
             _argument("set", "SET", "Eval set (file or set id), or a new file NAME.evalset.json"),
         ),
         ("record my_agent orders --case refund --turns turns.txt",),
+        function="record:record",
     ),
     "runs": Command(
         "List an agent's runs",
         "List an agent's latest runs: number, id, start (local time), outcome, selected cases.",
         "0 listed or named, 2 usage error.",
         (_agent_dir(),),
+        function="runs:runs",
     ),
     "compare": Command(
         "Compare two runs",
@@ -130,6 +138,7 @@ COMMANDS: Mapping[str, Command] = {
         ),
         ("compare my_agent 17 last",),
         _RUN,
+        function="runs:compare_runs",
     ),
     "report": Command(
         "Write reports of stored runs",
@@ -147,6 +156,7 @@ COMMANDS: Mapping[str, Command] = {
         ),
         ("report my_agent --report html=report.html",),
         _RUN,
+        function="report:report",
     ),
     "score": Command(
         "Score recorded traces against eval sets",
@@ -169,6 +179,7 @@ COMMANDS: Mapping[str, Command] = {
             "ship_env": (),
             "strict_env": False,
         },
+        function="score:score",
     ),
     "listen": Command(
         "Receive traces and score sessions as they complete",
@@ -177,6 +188,7 @@ COMMANDS: Mapping[str, Command] = {
         "2 usage error, 130 interrupted, by which it ends.",
         (_served_agent("Folder of the agent with its eval sets (default: the current folder)"),),
         defaults=_OF_A_RUN_AGENT,
+        function="listen:listen",
     ),
     "serve": Command(
         "Serve the workbench to a browser",
@@ -184,6 +196,7 @@ COMMANDS: Mapping[str, Command] = {
         "agent. Each browser tab has a session of its own.",
         "2 usage error, 130 interrupted, by which it ends.",
         (_served_agent("Folder or file of the agent, or a folder of agents (default: the current folder)"),),
+        function="serve:serve",
     ),
     "merge": Command(
         "Put the logs of shards together as one run",
@@ -202,6 +215,7 @@ COMMANDS: Mapping[str, Command] = {
             ),
         ),
         ("merge shards/*.sqlite -o whole.sqlite --report junit=results.xml",),
+        function="merge:merge_runs",
     ),
     "inspect": Command(
         "Show the contents of recorded traces",
@@ -209,6 +223,7 @@ COMMANDS: Mapping[str, Command] = {
         "with the variable that brings it.",
         "0 read, also without a conversation, 2 usage error or not readable.",
         (_TRACES,),
+        function="inspect_traces:inspect_traces",
     ),
     "import": Command(
         "Add recorded conversations to an eval set",
@@ -218,6 +233,7 @@ COMMANDS: Mapping[str, Command] = {
         (_TRACES,),
         ("import traces.jsonl --into orders --conversation 4f2a --dry-run",),
         "All cases are added or none.",
+        function="import_traces:import_traces",
     ),
     "export": Command(
         "Write a stored run as OpenTelemetry traces",
@@ -226,12 +242,14 @@ COMMANDS: Mapping[str, Command] = {
         "0 exported, 2 usage error or nothing to export, 3 not all accepted by the endpoint.",
         (_agent_dir("Agent of the run; not needed for a path (default: the current folder)", Path()),),
         remark="OTEL_EXPORTER_OTLP_HEADERS has headers for the endpoint.",
+        function="export:export",
     ),
     "lint": Command(
         "Check eval sets and configs",
         "Check eval sets and configs; each problem with path and line.",
         "0 no errors, 1 errors (with --diff: something to mend), 2 usage error.",
         (_argument("paths", "PATH", "File or folder", Path, nargs="+"),),
+        function="lint:lint",
     ),
     "schema": Command(
         "Print the JSON Schema of a file format",
@@ -245,6 +263,7 @@ COMMANDS: Mapping[str, Command] = {
                 choices=("evalset", "config", "report", "matrix", "events"),
             ),
         ),
+        function="schema:schema",
     ),
     "migrate": Command(
         "Convert a dataset or a file of an old format to an eval set",
@@ -256,6 +275,7 @@ COMMANDS: Mapping[str, Command] = {
             _argument("new", "NEW", "File to write; must not exist; its name becomes the set id", Path),
         ),
         remark="OLD is not changed.",
+        function="eval_sets:migrate",
     ),
     "metrics": Command(
         "List metrics and their requirements",
@@ -270,6 +290,7 @@ COMMANDS: Mapping[str, Command] = {
                 nargs="?",
             ),
         ),
+        function="metrics:metrics",
     ),
     "help": Command(
         "Show or search the guide",
@@ -284,5 +305,8 @@ COMMANDS: Mapping[str, Command] = {
             ),
         ),
         ("help criteria", "help rename a tool"),
+        function="help:show_help",
     ),
 }
+
+COMMAND_NAMES = tuple(name for name in COMMANDS if name != WORKBENCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -13,14 +14,15 @@ from evaltui.documents.saving import ChangedOutsideError, save
 from evaltui.files.eval_sets import changes, migrated_text, read_eval_set
 from evaltui.files.folders import is_json
 from evaltui.files.lint import format_problem
-from evaltui.files.templates import StarterKind, TemplateError, create_starter, remark_of
+from evaltui.files.templates import TemplateError, create_starter, remark_of
 from evaltui.text.figures import counted
 
 
-def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
-    """Write what `old` holds to `new`, which must not exist; 0 where it was done, else 2 with the reason."""
+def migrate(options: argparse.Namespace) -> int:
+    """Writes what one file holds to another, which must not exist; 2 with the reason where it cannot."""
+    old, new = options.old, options.new
     try:
-        eval_set = _read(old, initial_session)
+        eval_set = _read(old, options.initial_session)
         _write(new, migrated_text(eval_set, new))
     except (UsageError, EvalSetError) as error:
         return complain("migrate", error)
@@ -55,16 +57,16 @@ def _write(new: Path, text: str) -> None:
         raise UsageError(f"{new} cannot be written: {error.strerror or error}") from error
 
 
-def new(folder: Path, kind: StarterKind) -> int:
+def new(options: argparse.Namespace) -> int:
     """Writes a starter and prints its files and the next commands; 2 where nothing could be written."""
     try:
-        written = create_starter(folder, kind)
+        written = create_starter(options.folder, options.kind)
     except TemplateError as error:
         return complain("new", error)
     width = max(len(str(path)) for path in written)
     for path in written:
         print(f"{path!s:{width}}  {remark_of(path.name, path.read_text(encoding='utf-8'))}".rstrip())
     print("\nNext:")
-    print(f"  evaltui {folder}      open the workbench")
-    print(f"  evaltui run {folder}  run the cases")
+    print(f"  evaltui {options.folder}      open the workbench")
+    print(f"  evaltui run {options.folder}  run the cases")
     return 0

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import ClassVar
 
+from evaltui.commands.command_table import COMMAND_NAMES
 from evaltui.commands.output import UsageError, complain, write_stdout
+from evaltui.commands.parser import parser_of
 from evaltui.files.guide import GROUPS, TOPICS, topic, written_pages
 from evaltui.files.guide_search import search
 from evaltui.text.figures import counted
@@ -27,14 +29,17 @@ _MOST_PASSAGES = 3
 _MOST_TITLES = 5
 
 
-def show_help(words: Sequence[str], folder: Path | None = None) -> int:
+def show_help(options: argparse.Namespace) -> int:
     """Prints the list of pages, a page, or the passages that a search finds; returns the exit code.
 
-    With a folder, writes the pages into it instead.
+    With a folder, writes the pages into it instead. The name of a command that no page has prints its help.
     """
-    if folder is not None:
-        return _write_pages(folder)
-    query = " ".join(words)
+    if options.markdown is not None:
+        return _write_pages(options.markdown)
+    query = " ".join(options.words)
+    if query in COMMAND_NAMES and query not in TOPICS:
+        parser_of(query).print_help()
+        return 0
     try:
         text = _list() if not query else topic(query).text if query in TOPICS else _passages(query)
     except UsageError as error:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from evaltui.cli import _COMMANDS
+from evaltui.commands.command_table import COMMAND_NAMES
 from tests.commands.command_line import call
 from tests.eval_data import make_case, make_turn
 
@@ -78,7 +78,7 @@ def desk(request, scored, tmp_path, monkeypatch):
 
 
 def test_every_command_is_in_the_table():
-    assert set(_COMMANDS) == set(IDLE) | OTHERS
+    assert set(COMMAND_NAMES) == set(IDLE) | OTHERS
 
 
 def test_commands_that_run_nothing_do_not_start_it(desk, capsys):

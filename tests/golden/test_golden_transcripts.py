@@ -19,7 +19,7 @@ from normalised_output import Normaliser
 from transcript_shell import Shell
 from transcripts import FOLDER, ROOT, Transcript, read_transcripts
 
-from evaltui.cli import _COMMANDS
+from evaltui.commands.command_table import COMMAND_NAMES
 from evaltui.commands.parser import Parser, parser_of
 from evaltui.pytest_plugin import pytest_addoption
 from tests import manual
@@ -97,7 +97,7 @@ def test_every_command_and_option_is_in_a_transcript():
     """But for the workbench, which opens in a terminal only: its screens are golden files of their own."""
     lines = _words("evaltui")
     missing = set()
-    for name in _COMMANDS:
+    for name in COMMAND_NAMES:
         shown = _shown([line[1:] for line in lines if line[:1] == [name]])
         missing |= {f"{name} {word}" for word in _missing(parser_of(name), shown)}
         if not any(line[:1] == [name] for line in lines):

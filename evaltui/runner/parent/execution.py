@@ -56,7 +56,7 @@ from evaltui.runner.plan import (
     check_plan,
 )
 from evaltui.runner.protocol import FilesOpened, decode_event, places_to_json
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, plural
 
 _EMPTY = "the conversation is empty; nothing to run"
 
@@ -569,5 +569,5 @@ def _with_running_tools(error: ErrorInfo, events: Sequence[Event]) -> ErrorInfo:
     names = [call["name"] for part in parts if (call := part.get("function_call"))]
     if not names:
         return error
-    tools = f"tool {names[0]} was" if len(names) == 1 else f"tools {', '.join(names)} were"
+    tools = f"{plural(len(names), 'tool')} {', '.join(names)} {plural(len(names), 'was', 'were')}"
     return replace(error, message=f"{error.message}; {tools} running")

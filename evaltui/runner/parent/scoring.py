@@ -14,7 +14,7 @@ from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import agent_folder
-from evaltui.files.interpreters import OWN
+from evaltui.files.interpreters import OWN, Interpreter
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.console import OnConsole
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
@@ -183,8 +183,8 @@ class LocalScoring:
         self._agent_folder = str(agent_folder(agent.folder).resolve())
         self._python = python = agent.interpreter
         self._on_start = on_start
-        own = partial(Host, "the metric", OWN.executable, OWN.problem, variables)
-        of_agent = partial(Host, "the metric", python.executable, python.problem, variables, folder)
+        own = partial(_host_in, OWN, variables)
+        of_agent = partial(_host_in, python, variables, folder)
         # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
         # asked from evaltui's own Python, functions that stand for one are in the agent's.
         self._hosts: Mapping[ScoringKind, _ScoringHost] = {
@@ -210,3 +210,8 @@ class LocalScoring:
 
     async def kill(self) -> None:
         await asyncio.gather(*(host.kill() for host in self._hosts.values()))
+
+
+def _host_in(python: Interpreter, variables: Mapping[str, str] | None, folder: Path | None = None) -> Host:
+    # Asking for the problem may start the Python.
+    return Host("the metric", python.executable, python.problem, variables, folder)
