@@ -12,6 +12,7 @@ from evaltui.commands import values
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
+from evaltui.reports.writers import WRITERS
 
 WORKBENCH = "evaltui"
 """The name of the command that opens the workbench."""
@@ -54,7 +55,7 @@ class Option:
 
 
 _REPEATED = {"action": "append", "default": []}
-_REPORTS = "console|json|junit|csv|markdown|html[=PATH]"
+_REPORTS = f"{'|'.join(WRITERS)}[=PATH]"
 _TYPES: Mapping[str, values.Type] = {
     COUNT.form: values.count,
     SECONDS.form: values.seconds,

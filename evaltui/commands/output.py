@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO, get_args
+from typing import TYPE_CHECKING, Any, TextIO
 
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.documents.json_text import why_unreadable
@@ -21,6 +21,7 @@ from evaltui.files.folders import may_be_agent
 from evaltui.files.packages import extra_command
 from evaltui.files.remote_address import url_hint
 from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
+from evaltui.reports.writers import WRITERS, rendered
 from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
@@ -153,18 +154,16 @@ def require_one_agent(options: argparse.Namespace) -> None:
         )
 
 
-Format = Literal["console", "json", "junit", "csv", "markdown", "html"]
-
-
 @dataclass(frozen=True)
 class ReportTarget:
     """A report and its file; without a path it goes to standard output."""
 
-    format: Format
+    format: str
+    """A key of `WRITERS`."""
     path: Path | None
 
 
-def parse_targets(texts: Sequence[str], formats: Sequence[Format] = get_args(Format)) -> list[ReportTarget]:
+def parse_targets(texts: Sequence[str], formats: Sequence[str] = tuple(WRITERS)) -> list[ReportTarget]:
     """`["json=-", "junit=out.xml"]` as targets; the console report for an empty list.
 
     Raises UsageError for another format, for two reports in one place, and for a report on a standard output
@@ -196,7 +195,7 @@ def run_targets(texts: Sequence[str]) -> list[ReportTarget]:
     return targets if shown else [*targets, ReportTarget("console", None)]
 
 
-def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
+def _parse(text: str, formats: Sequence[str]) -> ReportTarget:
     name, _, path = text.partition("=")
     for report_format in formats:
         if name == report_format:
@@ -205,7 +204,7 @@ def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}{did_you_mean(name, formats)}")
 
 
-def _require(format: Format) -> None:
+def _require(format: str) -> None:
     """Raises UsageError where a report needs a package that is not installed."""
     if format == "html" and find_spec("jinja2") is None:
         raise UsageError(f"--report html: Jinja2 is not installed. Run {extra_command('report')}")
@@ -293,26 +292,11 @@ def report_width(target: ReportTarget) -> int:
 
 
 def _render(report: RunReport, target: ReportTarget) -> str | Iterable[str]:
-    if target.format == "json":
-        from evaltui.reports.json_report import json_report
+    return rendered(WRITERS[target.format].of_run, report, **layout_of(target))
 
-        return json_report(report)
-    if target.format == "junit":
-        from evaltui.reports.junit import junit_report
 
-        return junit_report(report)
-    if target.format == "csv":
-        from evaltui.reports.csv_report import csv_report
-
-        return csv_report(report)
-    if target.format == "markdown":
-        from evaltui.reports.markdown_report import markdown_report
-
-        return markdown_report(report)
-    if target.format == "html":
-        from evaltui.reports.html.page import html_report
-
-        return html_report(report)
-    from evaltui.reports.console import render_console
-
-    return render_console(report, color=target.path is None and colored(), width=report_width(target))
+def layout_of(target: ReportTarget) -> dict[str, Any]:
+    """The color and the width of a console report, as `rendered` takes them; {} for another format."""
+    if target.format != "console":
+        return {}
+    return {"color": target.path is None and colored(), "width": report_width(target)}

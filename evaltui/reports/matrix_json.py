@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import cache
@@ -141,8 +142,8 @@ def matrix_schema() -> Schema:
     return schema_of(MatrixDocument, "Report of an evaltui matrix", "report")
 
 
-def matrix_json(report: MatrixReport) -> Json:
-    """The report as data that any JSON writer takes."""
+def matrix_json(report: MatrixReport) -> str:
+    """The report as JSON."""
     matrix = report.matrix
     document = MatrixDocument(
         version=1,
@@ -156,8 +157,8 @@ def matrix_json(report: MatrixReport) -> Json:
         variants=tuple(_variant(report, place) for place in range(len(matrix.columns))),
         cases=tuple(_row(matrix, row) for row in matrix.rows),
     )
-    data: Json = valid_json(_adapter().dump_python(document, by_alias=True, warnings=False))
-    return data
+    data = valid_json(_adapter().dump_python(document, by_alias=True, warnings=False))
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
 def _variant(report: MatrixReport, place: int) -> MatrixVariant:

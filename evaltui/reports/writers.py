@@ -1,0 +1,35 @@
+"""The formats of reports: a row each, with the functions that write a run and a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Writer(NamedTuple):
+    """A format, with its functions: the module in `reports` and the name there."""
+
+    of_run: str
+    of_matrix: str = ""
+    """"" for a format that a matrix does not have."""
+
+
+WRITERS: Mapping[str, Writer] = {
+    "console": Writer("console:render_console", "matrix_console:render_matrix"),
+    "json": Writer("json_report:json_report", "matrix_json:matrix_json"),
+    "junit": Writer("junit:junit_report"),
+    "csv": Writer("csv_report:csv_report", "csv_report:matrix_csv"),
+    "markdown": Writer("markdown_report:markdown_report", "markdown_report:markdown_matrix"),
+    "html": Writer("html.page:html_report", "html.matrix_page:html_matrix"),
+}
+
+
+def rendered(function: str, report: object, **layout: Any) -> str | Iterable[str]:
+    """The text of a report, or its pieces. Only the module of its function is imported.
+
+    `layout` is what a console report takes besides: its color and its width.
+    """
+    module, _, name = function.partition(":")
+    text: str | Iterable[str] = getattr(import_module(f"evaltui.reports.{module}"), name)(report, **layout)
+    return text
