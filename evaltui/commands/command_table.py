@@ -90,7 +90,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             "run my_agent",
             "run my_agent orders:late,refund --runs 5 --pass-if majority",
-            "run my_agent --baseline last --fail-on-regression --report junit=results.xml",
+            "run my_agent --only-new-failures --report junit=results.xml",
         ),
         _RUN,
     ),

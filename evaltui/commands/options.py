@@ -443,6 +443,13 @@ OPTIONS: tuple[Option, ...] = (
         "runs; else 0",
     ),
     Option(
+        "--only-new-failures",
+        "run score merge",
+        "CI",
+        "Exit 1 only for failures that the baseline does not have: --fail-on-regression, and --baseline last "
+        "unless that names another run",
+    ),
+    Option(
         "--alpha",
         "run score report merge compare",
         "CI",
