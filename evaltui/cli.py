@@ -125,6 +125,12 @@ def _lint(options: argparse.Namespace) -> int:
     return lint(options)
 
 
+def _rename(options: argparse.Namespace) -> int:
+    from evaltui.commands.rename import rename
+
+    return rename(options)
+
+
 def _schema(options: argparse.Namespace) -> int:
     from evaltui.commands.schema import schema
 
@@ -257,6 +263,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "import": _import,
     "export": _export,
     "lint": _lint,
+    "rename": _rename,
     "schema": _schema,
     "migrate": _migrate,
     "metrics": _metrics,

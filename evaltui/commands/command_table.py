@@ -233,6 +233,31 @@ COMMANDS: Mapping[str, Command] = {
         "0 no errors, 1 errors (with --diff: something to mend), 2 usage error.",
         (_argument("paths", "PATH", "File or folder", Path, nargs="+"),),
     ),
+    "rename": Command(
+        "Rename a tool, an argument or an agent in all files",
+        "Rename a tool, an argument or an agent of your agent in everything that expects it: eval sets, "
+        "rules, tool modes and criteria of configs, texts of rubrics, and recordings, which replay as "
+        "before. The changes are shown first. The agent's code stays.",
+        "0 renamed, 1 declined, 2 usage error, name not there or new name taken, nothing changed.",
+        (
+            _argument("what", "tool|argument|agent", "Kind of name", choices=("tool", "argument", "agent")),
+            _argument("old", "OLD", "Name in the files; of an argument with its tool: TOOL.ARGUMENT"),
+            _argument("new", "NEW", "New name"),
+            _argument(
+                "paths",
+                "PATH",
+                "File or folder; recordings of its eval sets belong to them (default: the current folder)",
+                Path,
+                nargs="*",
+            ),
+        ),
+        (
+            "rename tool find_order get_order my_agent",
+            "rename argument get_order.id order_id my_agent --yes",
+        ),
+        "All files are changed or none. Names that are plain words, such as id, are renamed in texts of "
+        "rubrics only in quotes or backticks.",
+    ),
     "schema": Command(
         "Print the JSON Schema of a file format",
         "Print the JSON Schema (draft-07) of a file format, for editors and other programs.",

@@ -514,6 +514,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("--dry-run", "import", "Options", "Show what would be added, and write nothing"),
     Option("--fix", "lint", "Options", "Mend problems that have exactly one right mend"),
     Option("--diff", "lint", "Options", "Show the changes of --fix, and make none"),
+    Option("--yes", "rename", "Options", "Rename without asking; the changes are shown all the same"),
     Option(
         "--initial-session", "migrate", "Options", "Session for a list of turns (.test.json)", "FILE", Path
     ),

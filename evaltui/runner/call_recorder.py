@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from ..core.model.errors import ErrorKind
 from ..core.model.events import Json
 from ..core.model.modes import Modes
+from ..core.model.renaming import Renaming
 from ..core.recordings.entry import (
     JUDGE_OF,
     Entry,
@@ -34,6 +36,7 @@ from ..core.recordings.entry import (
     shared_of,
 )
 from ..core.recordings.playback import Playback
+from ..core.recordings.renaming import under_earlier_names
 from ..core.secrets import Secrets
 from ..text.values import show_value
 from .errors import CallNotMadeError, error_from_json, error_to_json, message_of
@@ -52,7 +55,8 @@ class NotRecordedError(RuntimeError):
 class CaseRecording:
     """What a host is told of the recording of a case and repeat.
 
-    `stubs` are the tool results that the case itself has; `file` is for messages.
+    `stubs` are the tool results that the case itself has; `file` is for messages. `renamed` are the names
+    that requests had when they were recorded.
     """
 
     case: str
@@ -62,9 +66,10 @@ class CaseRecording:
     entries: Sequence[Entry] = ()
     shared: Sequence[Shared] = ()
     stubs: Sequence[ToolCall] = ()
+    renamed: Sequence[Renaming] = ()
 
     def to_json(self) -> Json:
-        lines = {name: getattr(self, name) for name in ("entries", "shared", "stubs")}
+        lines = {name: getattr(self, name) for name in _LINES}
         return {
             "case": self.case,
             "repeat": self.repeat,
@@ -75,10 +80,11 @@ class CaseRecording:
 
     @classmethod
     def from_json(cls, data: Json) -> CaseRecording:
-        lines = {
-            name: [entry_from_json(one) for one in data[name]] for name in ("entries", "shared", "stubs")
-        }
+        lines = {name: [entry_from_json(one) for one in data[name]] for name in _LINES}
         return cls(**{**data, **lines, "modes": Modes(**data["modes"])})
+
+
+_LINES = ("entries", "shared", "stubs", "renamed")
 
 
 class CallRecorder:
@@ -123,19 +129,27 @@ class CallRecorder:
             return None
         place = next(self._places)
         try:
-            prints = fingerprints_without(asked, self._secrets, datetime.now().astimezone())
+            prints = self._prints(asked)
         except (TypeError, ValueError) as error:
             return self.unrecordable(f"a request to model {asked.model}", error)
         if self.modes.models != "record":
-            found = self._playback.model_call(prints, errors=self.modes.models == "replay")
-            if found is not None:
-                return self._replayed(place, found)
+            for variant in chain([prints], self._earlier(asked)):
+                found = self._playback.model_call(variant, errors=self.modes.models == "replay")
+                if found is not None:
+                    return self._replayed(place, found)
         if self.modes.models == "replay":
-            why = self._playback.why_no_answer(prints, agent)
+            why = self._playback.why_no_answer(prints, agent, list(self._earlier(asked)))
             return ModelExchange(missed=self._miss(f"{_whose(agent)} in turn {self.turn + 1} is not in", why))
         # Now, since answers to what is asked side by side come in another order each time.
         entry = self._unanswered(prints, agent)
         return ModelExchange(keep=lambda responses, error: self._keep(place, prints, entry, responses, error))
+
+    def _prints(self, asked: JsonRequest) -> Fingerprints:
+        return fingerprints_without(asked, self._secrets, datetime.now().astimezone())
+
+    def _earlier(self, asked: JsonRequest) -> Iterator[Fingerprints]:
+        """The request under the names that it may have been recorded with."""
+        return map(self._prints, under_earlier_names(asked, self._recorded.renamed))
 
     def _replayed(self, place: int, number: int) -> ModelExchange:
         entry = self._playback.entries[number]

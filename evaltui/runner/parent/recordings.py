@@ -183,6 +183,7 @@ class SetRecordings:
             entries=entries,
             shared=self._known.shared_by(entries),
             stubs=stubs,
+            renamed=self._known.renamed,
         )
 
     def keep(self, eval_id: str, repeat: int, line: Json) -> None:
@@ -197,7 +198,7 @@ class SetRecordings:
             part.made.append((line["at"], part.old[line["used"]]))
             return
         entry = entry_from_json(line["entry"])
-        assert not isinstance(entry, Shared)
+        assert isinstance(entry, Entry)
         part.made.append((line["at"], entry))
         for data in line["shared"]:
             shared = entry_from_json(data)
