@@ -13,9 +13,9 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import NameKind, Renaming, new_name_problem
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
 from evaltui.documents.whole_text import read_any_text
-from evaltui.files.recordings import SUFFIX
+from evaltui.files.folders import RECORDING_SUFFIX
 from evaltui.files.renaming import RenamedFiles, files_with_names, names_like, rename_in_files
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import some_of
 from evaltui.text.values import did_you_mean, visible, without_commands
 
 # Besides 0, which says that it was done.
@@ -25,7 +25,7 @@ _DECLINED = 1
 def rename(options: argparse.Namespace) -> int:
     """Shows the changes, asks, and writes all files or none; returns the exit code."""
     try:
-        renaming = renaming_of(options.what, options.old, options.new)
+        renaming = _renaming(options.what, options.old, options.new)
         paths: Sequence[Path] = options.paths or [Path()]
         sources = _sources(paths)
         renamed = _renamed(renaming, sources, paths)
@@ -35,21 +35,18 @@ def rename(options: argparse.Namespace) -> int:
         _write(renamed, sources)
     except (UsageError, EvalSetError) as error:
         return complain("rename", error)
-    write_stderr(f"renamed {renaming.words}: {_counts(renamed)}")
+    write_stderr(f"renamed {renaming.words}: {renamed.counts}")
     return 0
 
 
-def renaming_of(what: NameKind, old: str, new: str) -> Renaming:
-    """The renaming that words ask for. Raises UsageError."""
-    tool = ""
-    if what == "argument":
-        tool, _, old = old.rpartition(".")
-        new = new.removeprefix(f"{tool}.")
-        if not tool or not old:
-            raise UsageError("name the argument with its tool, such as find_order.order_id")
-    if problem := new_name_problem(what, old, new):
+def _renaming(what: NameKind, old: str, new: str) -> Renaming:
+    """Raises UsageError."""
+    renaming = Renaming.of(what, old, new)
+    if what == "argument" and not (renaming.tool and renaming.old):
+        raise UsageError("name the argument with its tool, such as find_order.order_id")
+    if problem := new_name_problem(what, renaming.old, renaming.new):
         raise UsageError(problem)
-    return Renaming(what, old, new, tool)
+    return renaming
 
 
 def _sources(paths: Sequence[Path]) -> dict[Path, Source]:
@@ -81,7 +78,7 @@ def _renamed(renaming: Renaming, sources: dict[Path, Source], paths: Sequence[Pa
 def _show(renamed: RenamedFiles) -> None:
     for file in renamed.files:
         # A line of a recording has a screenful.
-        context = 0 if file.path.suffix == SUFFIX else 3
+        context = 0 if file.path.suffix == RECORDING_SUFFIX else 3
         lines = diff_lines(str(file.path), file.before.text, file.after.text, context)
         sys.stdout.writelines(map(without_commands, lines))
     sys.stdout.flush()
@@ -90,16 +87,12 @@ def _show(renamed: RenamedFiles) -> None:
 def _confirmed(renaming: Renaming, renamed: RenamedFiles) -> bool:
     """Raises UsageError without a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"nothing changed: without a terminal, --yes renames ({_counts(renamed)})")
+        raise UsageError(f"nothing changed: without a terminal, --yes renames ({renamed.counts})")
     try:
-        answer = input(f"Rename {visible(renaming.words)}: {_counts(renamed)}? [y/N] ")
+        answer = input(f"Rename {visible(renaming.words)}: {renamed.counts}? [y/N] ")
     except EOFError:
         answer = ""
     return answer.strip().lower() in ("y", "yes")
-
-
-def _counts(renamed: RenamedFiles) -> str:
-    return f"{counted(renamed.places, 'place')} in {counted(len(renamed.files), 'file')}"
 
 
 def _write(renamed: RenamedFiles, sources: dict[Path, Source]) -> None:

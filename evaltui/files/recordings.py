@@ -25,11 +25,10 @@ from evaltui.documents.json_text import duplicate_keys
 from evaltui.documents.own_folder import refuse_link
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.files.eval_sets import set_name
-from evaltui.files.folders import RECORDINGS, has_set_name, is_json
+from evaltui.files.folders import RECORDING_SUFFIX, RECORDINGS, has_set_name, is_json
 from evaltui.files.recognition import set_kind
 from evaltui.text.figures import counted
 
-SUFFIX = ".jsonl"
 _SCORED = "score"
 
 # The id of a case, and the number of its run from 0.
@@ -52,7 +51,7 @@ def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False, v
     shared = any(_label(file) == eval_set_id for file in _neighbours(set_path))
     label = f"{eval_set_id} ({set_path.name})" if shared else eval_set_id
     name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", label)
-    return set_path.parent / RECORDINGS / (_SCORED if scored else variant) / f"{name}{SUFFIX}"
+    return set_path.parent / RECORDINGS / (_SCORED if scored else variant) / f"{name}{RECORDING_SUFFIX}"
 
 
 def recordings_of(set_path: Path) -> list[Path]:

@@ -20,9 +20,11 @@ from evaltui.documents.editing.json_paths import cases_path
 from evaltui.documents.editing.renaming import names_of, rename_in_config, rename_in_set
 from evaltui.documents.nodes import BOM
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.documents.whole_text import WholeText
+from evaltui.documents.whole_text import TextLines
+from evaltui.files.folders import RECORDING_SUFFIX
 from evaltui.files.lint import files_to_lint, is_config_by_content
-from evaltui.files.recordings import SUFFIX, parse_recordings, recordings_of
+from evaltui.files.recordings import parse_recordings, recordings_of
+from evaltui.text.figures import counted
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _MODEL_CALL = re.compile(r'"kind"\s*:\s*"model"')
@@ -43,12 +45,14 @@ class RenamedFile:
 class RenamedFiles:
     """The files with a name, and those with an unknown format that may have it."""
 
-    files: Sequence[RenamedFile]
-    skipped: Sequence[Path]
+    files: Sequence[RenamedFile] = ()
+    skipped: Sequence[Path] = ()
 
     @property
-    def places(self) -> int:
-        return sum(file.places for file in self.files)
+    def counts(self) -> str:
+        """`5 places in 2 files`"""
+        places = sum(file.places for file in self.files)
+        return f"{counted(places, 'place')} in {counted(len(self.files), 'file')}"
 
 
 def files_with_names(paths: Iterable[Path]) -> list[Path]:
@@ -68,7 +72,7 @@ def rename_in_files(renaming: Renaming, documents: Mapping[Path, CaseFile]) -> R
         if not renaming.is_in(document.text):
             continue
         try:
-            if path.suffix == SUFFIX:
+            if path.suffix == RECORDING_SUFFIX:
                 renamed: RenamedFile | None = _renamed_recording(path, document, renaming)
             elif _has_names(path, document):
                 renamed = _renamed_document(path, document, renaming)
@@ -89,7 +93,7 @@ def names_like(renaming: Renaming, documents: Mapping[Path, CaseFile]) -> list[s
     places = [
         place
         for path, document in documents.items()
-        if path.suffix != SUFFIX and _has_names(path, document)
+        if path.suffix != RECORDING_SUFFIX and _has_names(path, document)
         for place in _places_of(renaming.what, names_of(document.value, is_config=_is_config(path, document)))
     ]
     names = {f"{place.tool}.{place.name}" if place.tool else place.name: place.tool for place in places}
@@ -147,7 +151,7 @@ def _renamed_recording(path: Path, document: CaseFile, renaming: Renaming) -> Re
             end = "\r\n" if lines[0].endswith("\r\n") else "\n"
             lines.insert(at[-1] + 1 if at else 0, written(renaming) + end)
         places += 1
-    return RenamedFile(path, document, WholeText(bom + "".join(lines)), places) if places else None
+    return RenamedFile(path, document, TextLines(bom + "".join(lines)), places) if places else None
 
 
 def _is_renaming(line: str) -> bool:

@@ -34,6 +34,12 @@ class Renaming:
     tool: str = ""
     """The tool of an argument; "" for anything else."""
 
+    @classmethod
+    def of(cls, what: NameKind, old: str, new: str) -> Renaming:
+        """The renaming of a full name; the new name may have the tool of an argument, too."""
+        tool, _, name = old.rpartition(".") if what == "argument" else ("", "", old)
+        return cls(what, name, new.removeprefix(f"{tool}.") if tool else new, tool)
+
     @property
     def reverse(self) -> Renaming:
         """The renaming that takes this one back."""

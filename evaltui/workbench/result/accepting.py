@@ -145,7 +145,7 @@ async def effects(
 def accept(editing: Editing, proposal: Proposal) -> bool:
     """Do what was proposed; False where it cannot be done any more, which is said."""
     changes = proposal.changes
-    if not _still_hold(editing, changes):
+    if not still_hold(editing, changes):
         editing.say("File changed on disk; review the new diff")
         return False
     if not editing.do_edits(proposal.choice.label, {change.path: change.after for change in changes}):
@@ -156,10 +156,10 @@ def accept(editing: Editing, proposal: Proposal) -> bool:
     return True
 
 
-def _still_hold(editing: Editing, changes: Sequence[FileChange]) -> bool:
+def still_hold(editing: Editing, changes: Sequence[FileChange]) -> bool:
     """Whether every file is what it was when the changes were proposed."""
     try:
-        return all(editing.document(change.path).has_text_of(change.before) for change in changes)
+        return all(editing.whole(change.path).has_text_of(change.before) for change in changes)
     except (OSError, EvalSetError):
         return False
 
