@@ -85,7 +85,7 @@ def serve(control: socket.socket, libraries: Sequence[str]) -> NoReturn:
     preloading = importlib.import_module(f"{bootstrap.NAME}.runner.child.preloading")
     for library in libraries:
         with suppress(ImportError, KeyError):
-            preloading.bring_in(library)
+            preloading.run_import_step(library)
     # A host tells what it brought in when it is closed: where the libraries lie is looked up once.
     preloading.Environment().steps()
     gc.collect()

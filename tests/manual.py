@@ -20,8 +20,8 @@ from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.errors import MEANINGS
-from evaltui.core.model.problems import LintRule
 from evaltui.files import guide
+from evaltui.files.lint import lint_rules, rules_with_mends
 from evaltui.files.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in
@@ -92,10 +92,12 @@ def _error_kinds(_: str) -> Iterator[str]:
 
 
 def _lint_rules(_: str) -> Iterator[str]:
-    yield "| rule | meaning |"
-    yield "|---|---|"
-    for rule in LintRule:
-        yield f"| `{rule}` | {rule.meaning} |"
+    yield "| rule | severity | `--fix` | meaning |"
+    yield "|---|---|---|---|"
+    mended = rules_with_mends()
+    for rule in lint_rules():
+        severity = "error" if rule.blocks else "warning"
+        yield f"| `{rule.id}` | {severity} | {'yes' if rule.id in mended else ''} | {rule.meaning} |"
 
 
 def _commands(_: str) -> Iterator[str]:

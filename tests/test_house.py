@@ -189,7 +189,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
 WITH_AN_EXTRA = {
     "evaltui.core.cost.prices",
     "evaltui.adk.results_manager",
-    "evaltui.files.http_server",
+    "evaltui.traces.receiver.http_server",
     "evaltui.reports.html.templates",
     "evaltui.runner.dask.cluster",
     "evaltui.runner.dask.executor",

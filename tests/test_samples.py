@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.files.projects import agents_in
+from evaltui.files.agents import agents_in
 
 ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^\| `(\w+)` \| .+ \| (\d+ passed.*) \|$", re.MULTILINE)

@@ -10,7 +10,7 @@ from google.adk.evaluation.eval_result import EvalCaseResult, EvalSetResult
 from google.adk.evaluation.local_eval_set_results_manager import LocalEvalSetResultsManager
 
 from evaltui.runs.adk_document import result_id_of
-from evaltui.runs.adk_import import keep_adk_run
+from evaltui.runs.adk_reader import keep_adk_run
 from evaltui.runs.adk_results import KEPT_AS, write_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.store import RunStore

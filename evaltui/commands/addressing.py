@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.files.projects import agents_in, agents_named
+from evaltui.files.agents import agents_in, agents_named
 from evaltui.files.remote_address import checked_headers, checked_url
 from evaltui.text.values import did_you_mean
 

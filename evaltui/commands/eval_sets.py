@@ -8,7 +8,7 @@ from pathlib import Path
 from evaltui.commands.output import UsageError, complain, write_stderr
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
-from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.documents.saving import ChangedOutsideError, save
 from evaltui.files.eval_sets import changes, migrated_text, read_eval_set
 from evaltui.files.folders import is_json
@@ -37,7 +37,7 @@ def _read(old: Path, initial_session: Path | None) -> EvalSet:
     if loaded.format == "eval set":
         raise UsageError(f"{old} has the current format, nothing to migrate")
     if loaded.eval_set is None:
-        raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
+        raise EvalSetError(errors_in(loaded.problems))
     for problem in (*loaded.problems, *changes(old)):
         write_stderr(format_problem(problem))
     return loaded.eval_set

@@ -24,7 +24,6 @@ from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import ConfigChoice
 from evaltui.files.settings import secrets_of
@@ -41,6 +40,7 @@ from evaltui.runs.report import RunReport
 from evaltui.runs.resuming import begun_with, read_resumption, read_selection
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
+from evaltui.runs.shards import DurationsError, read_durations
 from evaltui.text.values import visible
 
 # New objects after which garbage is looked for: a case makes hundreds, which are soon gone without that.

@@ -11,10 +11,10 @@ from difflib import unified_diff
 from pathlib import Path
 
 from evaltui.commands.output import complain, write_stderr
-from evaltui.core.model.problems import Severity
+from evaltui.core.model.problems import errors_in
 from evaltui.documents.saving import ChangedOutsideError, save
 from evaltui.files.lint import lint as find_problems
-from evaltui.files.mending import mended_files
+from evaltui.files.lint import mended_files
 from evaltui.reports.lint_report import render_problems
 from evaltui.text.figures import counted
 from evaltui.text.values import without_commands
@@ -38,7 +38,7 @@ def lint(options: argparse.Namespace) -> int:
     problems = find_problems(paths)
     text = render_problems(problems, options.format)
     print(without_commands(text) if options.format == "console" else text, end="")
-    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    errors = len(errors_in(problems))
     warnings = len(problems) - errors
     mendable = 0 if options.fix else sum(len(file.mends) for file in mended_files(paths))
     hint = f"; --fix mends {mendable}" if mendable else ""

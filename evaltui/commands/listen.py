@@ -22,7 +22,6 @@ from evaltui.commands.output import (
 )
 from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.hosts import is_loopback
 from evaltui.files.packages import MissingExtraError
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import open_workspace
@@ -34,6 +33,7 @@ from evaltui.runs.sessions import Pattern, ScoredSession
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
+from evaltui.traces.receiver.hosts import is_loopback
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 
 _LAST_SECONDS = 8.0

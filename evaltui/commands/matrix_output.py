@@ -43,11 +43,11 @@ def _render(report: MatrixReport, target: ReportTarget) -> str:
 
         return json.dumps(matrix_json(report), indent=2, ensure_ascii=False) + "\n"
     if target.format == "csv":
-        from evaltui.reports.matrix_csv import matrix_csv
+        from evaltui.reports.csv_report import matrix_csv
 
         return matrix_csv(report)
     if target.format == "markdown":
-        from evaltui.reports.markdown_matrix import markdown_matrix
+        from evaltui.reports.markdown_report import markdown_matrix
 
         return markdown_matrix(report)
     if target.format == "html":

@@ -14,9 +14,9 @@ from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.agents import is_agent
 from evaltui.files.folders import agent_folder, is_json
 from evaltui.files.interpreters import InterpreterError, find_interpreter
-from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import SettingsError
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.documents.json_text import why_unreadable
+from evaltui.files.agents import agents_in
 from evaltui.files.folders import may_be_agent
 from evaltui.files.packages import extra_command
-from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import url_hint
 from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.text.values import did_you_mean, without_commands
@@ -234,7 +234,7 @@ def write_rendered(
 
 def stored_durations(file: Path, cases: Iterable[CaseSummary], command: str) -> bool:
     """Writes the durations; returns False where that fails, with the reason on stderr."""
-    from evaltui.files.durations import DurationsError, store_durations
+    from evaltui.runs.shards import DurationsError, store_durations
 
     try:
         store_durations(file, {case.id: case.seconds for case in cases if case.seconds is not None})
@@ -259,7 +259,7 @@ def write_text(text: str | Iterable[str], target: ReportTarget) -> None:
         for some in _joined(pieces):
             write_stdout(some)
         return
-    from evaltui.files.streamed import written_at_once
+    from evaltui.documents.files import written_at_once
 
     with written_at_once(target.path) as file:
         file.writelines(pieces)

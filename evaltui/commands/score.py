@@ -19,8 +19,8 @@ from evaltui.commands.output import (
 )
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import OWN_FOLDER
+from evaltui.files.agents import is_agent
 from evaltui.files.folders import agent_file, is_there, project_root
-from evaltui.files.root_agents import is_agent
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 
@@ -86,7 +86,7 @@ def _resumes(options: argparse.Namespace) -> bool:
 
 
 def _named(options: argparse.Namespace) -> _TraceOptions:
-    from evaltui.runs.trace_files import trace_files
+    from evaltui.runs.scoring import trace_files
     from evaltui.traces.reading import files_in
 
     files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
@@ -99,7 +99,7 @@ def _resumed(options: argparse.Namespace, settings: RunSettings) -> _TraceOption
     """The files and options of the run to resume. Raises UsageError where its files have changed."""
     from evaltui.commands.resumed import refusing, run_to_resume
     from evaltui.runs.resuming import begun_with
-    from evaltui.runs.trace_files import files_to_resume
+    from evaltui.runs.scoring import files_to_resume
 
     path = run_to_resume(options, RunStore.of(options.agent_dir, settings), of_traces=True)
     with refusing(options, path):

@@ -11,7 +11,7 @@ from evaltui.core.conversation.drafting import CaseDraft
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.old_formats import FORMATS
-from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.adding import add_cases
 from evaltui.documents.editing.config import new_config_text
@@ -61,12 +61,7 @@ def require_free(path: Path, eval_ids: Sequence[str]) -> None:
     if eval_set.format not in (None, "eval set"):
         raise UsageError(f"{path} is {FORMATS[eval_set.format]}; convert it with `evaltui migrate`")
     # What is wrong with a case of it need not keep the set from getting another.
-    errors = [
-        problem
-        for problem in eval_set.problems
-        if problem.severity is Severity.ERROR and len(problem.path) < 2
-    ]
-    if errors:
+    if errors := [problem for problem in errors_in(eval_set.problems) if len(problem.path) < 2]:
         raise EvalSetError(errors)
     existing_ids = {case.eval_id for case in eval_set.cases}
     if taken_id := next((eval_id for eval_id in eval_ids if eval_id in existing_ids), None):

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.files.hosts import canonical
 from evaltui.files.remote_address import is_url
-from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS
-from evaltui.files.schedulers import refusal_of
+from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, refusal_of
 from evaltui.text.values import MAX_VALUE, cut
+from evaltui.traces.receiver.hosts import canonical
 
 if TYPE_CHECKING:
     from evaltui.core.model.errors import ErrorKind

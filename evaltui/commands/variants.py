@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evaltui.commands.output import UsageError
-from evaltui.core.model.variants import BASE, Variant
-from evaltui.files.agent_address import AgentAddress
+from evaltui.core.model.variants import BASE, EVERY, Variant, VariantTextError, variant_of_text
+from evaltui.files.agent_address import AgentAddress, as_variant
 from evaltui.files.interpreters import InterpreterError
 from evaltui.files.run_settings import RunSettings
-from evaltui.files.variant_agents import as_variant
-from evaltui.files.variant_settings import EVERY, VariantTextError, variant_of_text
 from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.parent.starting import VariantError
 

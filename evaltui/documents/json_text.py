@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.problems import JsonPath, LintRule, Problem
+from evaltui.core.model.problems import DUPLICATE_KEY, NOT_JSON, UNREADABLE_FILE, JsonPath, Problem
 from evaltui.documents.files import read_regular
 from evaltui.documents.nodes import BOM, parse_nodes, skip_space
 
@@ -23,6 +23,14 @@ def read_text(path: Path) -> str | Problem:
     Line endings stay as they are. Raises OSError where the file cannot be read.
     """
     return decode(read_regular(path))
+
+
+def text_or_problem(path: Path) -> str | Problem:
+    """The text of a file as from `read_text`, or the problem of reading it."""
+    try:
+        return read_text(path)
+    except OSError as error:
+        return UNREADABLE_FILE.at((), why_unreadable(path, error))
 
 
 def why_unreadable(path: Path, error: OSError) -> str:
@@ -40,14 +48,14 @@ def why_unreadable(path: Path, error: OSError) -> str:
 def decode(data: bytes) -> str | Problem:
     """Bytes in UTF-8 as text without a byte order mark; the first byte that is wrong as a problem."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Problem.error((), "is UTF-16; save it as UTF-8", line=1, rule=LintRule.NOT_JSON)
+        return NOT_JSON.at((), "is UTF-16; save it as UTF-8", line=1)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # Python counts from after a byte order mark.
         offset = error.start + len(data) - len(error.object)
         message = f"not UTF-8: byte 0x{data[offset]:02X} at offset {offset}; save the file as UTF-8"
-        return Problem.error((), message, line=data.count(b"\n", 0, offset) + 1, rule=LintRule.NOT_JSON)
+        return NOT_JSON.at((), message, line=data.count(b"\n", 0, offset) + 1)
 
 
 def parse(text: str) -> Any | Problem:
@@ -57,12 +65,10 @@ def parse(text: str) -> Any | Problem:
     except json.JSONDecodeError as error:
         return _syntax_problem(error)
     except RecursionError:
-        return Problem.error(
-            (), "not readable: its lists and objects are nested too deeply", rule=LintRule.NOT_JSON
-        )
+        return NOT_JSON.at((), "not readable: its lists and objects are nested too deeply")
     except ValueError as error:
         # Python's limit on the digits of a number.
-        return Problem.error((), f"not readable: {error}", rule=LintRule.NOT_JSON)
+        return NOT_JSON.at((), f"not readable: {error}")
 
 
 def _syntax_problem(error: json.JSONDecodeError) -> Problem:
@@ -70,7 +76,7 @@ def _syntax_problem(error: json.JSONDecodeError) -> Problem:
     what, position = _syntax_error(text, error.pos, error.msg)
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
-    return Problem.error((), f"not valid JSON: {what} (column {column})", line=line, rule=LintRule.NOT_JSON)
+    return NOT_JSON.at((), f"not valid JSON: {what} (column {column})", line=line)
 
 
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
@@ -127,7 +133,7 @@ _LAST_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|(?P<comma>,)(?=\s*[}\]])', re.DOTAL
 
 
 def without_comments(text: str) -> tuple[str, tuple[Problem, ...]]:
-    """The text without comments and without commas before a closing bracket, and a warning for each removal.
+    """The text without comments and without commas before a closing bracket, and a problem for each removal.
 
     A line that holds only comments is removed whole.
     """
@@ -137,7 +143,7 @@ def without_comments(text: str) -> tuple[str, tuple[Problem, ...]]:
         if match.lastgroup is None:
             return match[0]
         line = match.string.count("\n", 0, match.start()) + 1
-        removals.append(Problem.warning((), f"{match.lastgroup} removed", line=line))
+        removals.append(NOT_JSON.at((), f"{match.lastgroup} removed", line=line))
         return _REMOVED if match.lastgroup == "comment" else ""
 
     text = _COMMENT.sub(removed, text)
@@ -167,7 +173,7 @@ def duplicate_keys(text: str) -> list[Problem]:
     places = _places(data)
     paths = [(*places[id(made)], key) for made, key in repeated if id(made) in places]
     message = "given more than once, of which ADK reads the last; remove all but one"
-    return [Problem.error(path, message, rule=LintRule.DUPLICATE_KEY) for path in paths]
+    return [DUPLICATE_KEY.at(path, message) for path in paths]
 
 
 def _places(data: Any) -> dict[int, JsonPath]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.json_values import spelt
-from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CASES, CaseFile
 from evaltui.documents.document import JsonDocument
@@ -312,9 +312,9 @@ def unusable(path: Path, text: str) -> EvalSetError:
     if isinstance(data, Problem):
         problem = data
     elif isinstance(data, dict):
-        problem = Problem(Severity.ERROR, (), "its lists and objects are nested too deeply")
+        problem = Problem.error((), "its lists and objects are nested too deeply")
     else:
-        problem = Problem(Severity.ERROR, (), f"expected an object, found {in_words(data)}")
+        problem = Problem.error((), f"expected an object, found {in_words(data)}")
     return EvalSetError([replace(problem, file=str(path))])
 
 

@@ -1,18 +1,17 @@
-"""The address of an agent: its place, and the Python that it runs in."""
+"""The address of an agent: its folder and Python, or its URL with headers."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from evaltui.core.model.variants import Variant
 from evaltui.files.agent_files import files_of
-from evaltui.files.interpreters import OWN, Interpreter
-
-if TYPE_CHECKING:
-    from evaltui.files.variants import ReadyVariant
+from evaltui.files.interpreters import OWN, Interpreter, find_interpreter
+from evaltui.files.variants import ReadyVariant, ready
 
 
 @dataclass(frozen=True)
@@ -66,3 +65,16 @@ def files_of_agent(agent: AgentAddress, also: Iterable[str] = ()) -> dict[str, s
     `also` are names of further files, as seen from its folder.
     """
     return files_of(agent.code, also) | (agent.variant.files() if agent.variant else {})
+
+
+@contextmanager
+def as_variant(agent: AgentAddress, variant: Variant, python: str | None) -> Iterator[AgentAddress]:
+    """The agent as the variant has it, while it is run; `python` is the one that was asked for.
+
+    Raises VariantFileError, and InterpreterError where its other code has no Python.
+    """
+    with ready(variant, agent.folder) as ready_variant:
+        changed = replace(agent, variant=ready_variant)
+        if variant.of_kind("agent"):
+            changed = replace(changed, module="", interpreter=find_interpreter(changed.code, python))
+        yield changed

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
 from evaltui.documents.own_folder import OWN_FOLDER
+from evaltui.files.eval_sets import set_kind
 from evaltui.files.folders import (
     CONFIG_NAME,
     ENV_NAME,
@@ -27,8 +28,7 @@ from evaltui.files.folders import (
     is_run_folder,
     project_root,
 )
-from evaltui.files.imported_files import ImportedFiles
-from evaltui.files.recognition import set_kind
+from evaltui.files.modules import ImportedFiles
 
 # What is larger is told by its size and time.
 _LARGE = 1_000_000

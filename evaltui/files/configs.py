@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.dataset_configs import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
-from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
+from evaltui.core.model.problems import (
+    EvalSetError,
+    Finding,
+    LintRule,
+    Problem,
+    errors_in,
+    problems_of,
+)
+from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, text_or_problem
+from evaltui.files.eval_sets import data_of, read_data, set_kind
 from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
-from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
 from evaltui.files.run_settings import ConfigChoice
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
+
+UNCLEAR_CONFIG = LintRule("unclear-config", "Several configs could apply", blocks=True)
+UNUSED_CONFIG = LintRule("unused-config", "A config does not apply", blocks=False)
 
 # Words in the names of configs that people pass to `adk eval --config_file_path`.
 _WORDS = ("config", "criteri")
@@ -70,17 +80,10 @@ def configs_near(set_path: Path) -> list[Path]:
 
 def is_eval_config_file(path: Path) -> bool:
     """Whether a file is a config of agents-cli by its content, or, with a mistake in it, by its name."""
-    try:
-        data = _data(path, read_text(path))
-    except OSError:
+    data = read_data(path)
+    if isinstance(data, Problem):
         return path.name in EVAL_CONFIG_NAMES and os.path.lexists(path)
-    return path.name in EVAL_CONFIG_NAMES if isinstance(data, Problem) else is_eval_config(data)
-
-
-def _data(path: Path, text: str | Problem) -> Any | Problem:
-    if isinstance(text, Problem):
-        return text
-    return parse_yaml(text) if path.suffix in YAML_SUFFIXES else parse(text)
+    return is_eval_config(data)
 
 
 def config_above(set_path: Path) -> Path | None:
@@ -209,7 +212,7 @@ def find_config(
     path = config_file(set_path, explicit)
     if explicit is None and edited is None and not os.path.lexists(path):
         problems = choice_problems(set_path)
-        if errors := [problem for problem in problems if problem.severity is Severity.ERROR]:
+        if errors := errors_in(problems):
             raise EvalSetError(errors)
         default = EvalConfig.default()
         if set_kind(set_path) == "dataset":
@@ -218,7 +221,7 @@ def find_config(
         return ConfigInUse(None, default, tuple(problems), config_above(set_path))
     config, problems = read_config(path) if edited is None else config_of(path, edited.removeprefix("\ufeff"))
     if config is None:
-        raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
+        raise EvalSetError(errors_in(problems))
     return ConfigInUse(path, config, tuple(problems))
 
 
@@ -235,48 +238,34 @@ def find_config_for_test_file(test_file: str | Path) -> EvalConfig:
     return find_config(Path(test_file)).config
 
 
-def _passed_over(set_path: Path, above: Path) -> Problem:
-    message = (
-        f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; --config {above} "
-        f"uses it for all, a {CONFIG_NAME} beside the set for that one"
-    )
-    return Problem.warning((), message, file=str(above), rule=LintRule.UNUSED_CONFIG)
-
-
-def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
-    message = (
-        f"with --adk-verdicts not read for {set_path.name}, as in adk eval: ADK's defaults score the set; "
-        f"--config {path} uses this file"
-    )
-    return Problem.warning((), message, file=str(path), rule=LintRule.UNUSED_CONFIG)
-
-
-def unclear_config(set_path: Path) -> Problem | None:
-    """The problem that several files could be the config of a set; None where there is none."""
-    configs = configs_near(set_path)
-    if os.path.lexists(set_path.parent / CONFIG_NAME) or len(configs) < 2:
-        return None
-    names = " and ".join(config.name for config in configs)
-    message = (
-        f"several configs for {set_path.name}: {names}. Choose one with --config, "
-        f"or create {CONFIG_NAME} beside the set"
-    )
-    return Problem.error((), message, file=str(configs[0].parent), rule=LintRule.UNUSED_CONFIG)
-
-
 def choice_problems(set_path: Path) -> list[Problem]:
     """Problems with the choice of a set's config: it is unclear, or a config is passed over."""
-    if os.path.lexists(config_file(set_path)):
-        return []
-    if problem := unclear_config(set_path):
-        return [problem]
-    above = config_above(set_path)
-    passed_over = [] if above is None else [_passed_over(set_path, above)]
-    return [*passed_over, *_no_configs_beside(set_path)]
+    return problems_of("choice of config", set_path)
 
 
-def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
-    """Warnings for unused files beside a set: they are named like configs but are no JSON."""
+@UNCLEAR_CONFIG.checks("choice of config")
+def _several_configs(set_path: Path) -> Iterator[Finding]:
+    configs = configs_near(set_path)
+    if len(configs) > 1 and not os.path.lexists(set_path.parent / CONFIG_NAME):
+        names = " and ".join(config.name for config in configs)
+        message = (
+            f"several configs for {set_path.name}: {names}. Choose one with --config, "
+            f"or create {CONFIG_NAME} beside the set"
+        )
+        yield (), message, str(configs[0].parent)
+
+
+@UNUSED_CONFIG.checks("choice of config")
+def _unused_configs(set_path: Path) -> Iterator[Finding]:
+    """A config above that is for the sets beside it, and files beside the set that are named like configs."""
+    if os.path.lexists(config_file(set_path)) or len(configs_near(set_path)) > 1:
+        return
+    if (above := config_above(set_path)) is not None:
+        message = (
+            f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; "
+            f"--config {above} uses it for all, a {CONFIG_NAME} beside the set for that one"
+        )
+        yield (), message, str(above)
     is_dataset = set_kind(set_path) == "dataset"
     try:
         names = sorted(path.name for path in set_path.parent.iterdir())
@@ -286,18 +275,20 @@ def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
         is_agents_cli = name in EVAL_CONFIG_NAMES and not is_dataset
         if _LIKE_CONFIG.fullmatch(name) or (is_agents_cli and not is_json(Path(name))):
             message = f"not read for {set_path.name}: its config is called {CONFIG_NAME} and is JSON"
-            file = str(set_path.parent / name)
-            yield Problem.warning((), message, file=file, rule=LintRule.UNUSED_CONFIG)
+            yield (), message, str(set_path.parent / name)
+
+
+def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
+    message = (
+        f"with --adk-verdicts not read for {set_path.name}, as in adk eval: ADK's defaults score the set; "
+        f"--config {path} uses this file"
+    )
+    return UNUSED_CONFIG.at((), message, str(path))
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     """The config of a file, None where there are errors, and all its problems; never raises."""
-    try:
-        text = read_text(path)
-    except OSError as error:
-        return None, [
-            Problem.error((), why_unreadable(path, error), file=str(path), rule=LintRule.UNREADABLE_FILE)
-        ]
+    text = text_or_problem(path)
     return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
 
 
@@ -305,7 +296,7 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
     """The config in the text of a file, and its problems; None where it has errors."""
     from evaltui.core.metrics.config_validation import validate_config
 
-    data = _data(path, text)
+    data = data_of(path, text)
     if isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
     if is_eval_config(data):

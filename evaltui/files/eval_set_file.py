@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import required_field
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format, kind_of
-from evaltui.core.model.problems import EvalSetError, Problem, Severity, merge_alike
+from evaltui.core.model.problems import EvalSetError, Problem, errors_in, merge_alike
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.documents.case_file import CaseFile
@@ -83,7 +83,7 @@ class EvalSetFile:
 
     @property
     def errors(self) -> list[Problem]:
-        return [problem for problem in self.problems if problem.severity is Severity.ERROR]
+        return errors_in(self.problems)
 
     def case(self, eval_id: str) -> StoredCase | None:
         """A case that can be run and scored; the same object as long as the case is the same.
@@ -222,7 +222,7 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
     problems = [
         replace(
             problem,
-            line=document.line_of(problem.path) if problem.severity is Severity.ERROR else None,
+            line=document.line_of(problem.path) if problem.rule.blocks else None,
             file=str(file.path),
         )
         for problem in unlocated

@@ -1,4 +1,4 @@
-"""The file of a module that addresses an agent, located without importing it."""
+"""Modules of a project, located without importing them: by a dotted name, and by the imports of an agent."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
-from evaltui.files.folders import project_root, subfolders
+from evaltui.files.agents import agents_in, workspace_members
+from evaltui.files.folders import agent_folder, is_entered, project_root, subfolders
 from evaltui.files.import_names import full_name
 from evaltui.files.packages import site_packages
-from evaltui.files.projects import agents_in, workspace_members
 from evaltui.text.figures import some_of
 from evaltui.text.values import did_you_mean
 
-_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
+_DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
 # The line of the finder that setuptools writes for an editable install.
 _MAPPING = re.compile(r"^MAPPING\s*(?::[^=]+)?=\s*(\{.*\})\s*$", re.MULTILINE)
 # Seconds.
@@ -42,7 +45,7 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
     a Python, None for evaltui's own; what they do not show, that Python is started to say unless `starts` is
     False. Raises ModuleNotThereError.
     """
-    if not _NAME.fullmatch(name):
+    if not _DOTTED_NAME.fullmatch(name):
         hint = ". Give a path without -m" if "/" in name or name.endswith(".py") else ""
         raise ModuleNotThereError(f"{name!r} is not a dotted name such as my_app.agents.desk{hint}")
     parts = name.partition(":")[0].split(".")
@@ -160,3 +163,132 @@ def _shown(folder: Path, here: Path) -> str:
     """A folder as seen from another one that it is in; else its whole path."""
     here = here.resolve()
     return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import[ \t]+(?P<modules>[^\n#;]+)"
+    r"|from[ \t]+(?P<dots>\.*)[ \t]*(?P<source>[\w.]*)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*))",
+    re.MULTILINE,
+)
+_IMPORTED_NAME = re.compile(r"(?:^|[,(])\s*([\w.]+)")
+# Modules that are looked at; and characters of one.
+_MOST_FILES = 500
+_MOST_CHARACTERS = 1_000_000
+
+
+class _Import(NamedTuple):
+    """An import statement: the number of packages up (0 for none), and the parts of the name."""
+
+    dots: int
+    parts: tuple[str, ...]
+
+
+class ImportedFiles:
+    """Finds the files again and again; a module that was not written meanwhile is read only once.
+
+    What is imported in other ways than by a statement is not among them, nor is what is installed.
+    """
+
+    def __init__(self, agent_dir: Path) -> None:
+        self._agent_dir = agent_dir
+        self._imports: dict[Path, tuple[tuple[int, int], list[_Import]]] = {}
+
+    def outside(self, inside: Iterable[Path]) -> list[Path]:
+        """The files outside of the agent's folder, sorted; `inside` are the modules in it."""
+        return self.reached(inside, agent_folder(self._agent_dir).resolve())
+
+    def reached(self, modules: Iterable[Path], known_place: Path) -> list[Path]:
+        """The files that modules import, also indirectly, sorted; none in `known_place`."""
+        files: dict[Path, None] = {}
+        waiting = [path.resolve() for path in islice(modules, _MOST_FILES)]
+        unknown: set[str] = set()
+        while waiting and len(files) < _MOST_FILES:
+            module = waiting.pop()
+            for imported in self._imports_of(module):
+                if not imported.dots and imported.parts[0] in unknown:
+                    continue
+                paths = self._files_of(module, imported)
+                if not paths and not imported.dots and not self._has_folder(imported.parts[0]):
+                    unknown.add(imported.parts[0])
+                new = [path for path in paths if path not in files and not path.is_relative_to(known_place)]
+                files |= dict.fromkeys(new)
+                waiting += new
+        return sorted(files)
+
+    def _imports_of(self, module: Path) -> list[_Import]:
+        try:
+            stat = module.stat()
+            stamp = stat.st_mtime_ns, stat.st_size
+            before, imports = self._imports.get(module, (None, []))
+            if before != stamp:
+                text = module.read_text(encoding="utf-8", errors="replace")[:_MOST_CHARACTERS]
+                imports = list(_imports_in(text))
+                self._imports[module] = stamp, imports
+        except OSError:
+            return []
+        return imports
+
+    @cached_property
+    def _folders(self) -> Sequence[Path]:
+        """The folders of the project's modules, and of those of other projects in its workspace."""
+        from evaltui.files.import_names import import_name
+
+        own = import_name(self._agent_dir).folders
+        root = project_root(agent_folder(self._agent_dir)) or Path()
+        members = [member for base in (root, *root.parents) for member in workspace_members(base)]
+        places = (*own, *(place.resolve() for member in members for place in (member / "src", member)))
+        return [
+            place for place in dict.fromkeys(places) if place.is_dir() and "site-packages" not in place.parts
+        ]
+
+    def _has_folder(self, name: str) -> bool:
+        return any((place / name).is_dir() for place in self._folders)
+
+    def _files_of(self, module: Path, imported: _Import) -> list[Path]:
+        """The files that an import runs, as far as the project has them."""
+        if imported.dots:
+            package = module.parents[min(imported.dots, len(module.parents)) - 1]
+            own = [path for path in [package / "__init__.py"] if path.is_file()]
+            return [*own, *_files_below(package, imported.parts)]
+        return next(
+            (files for folder in self._folders if (files := _files_below(folder, imported.parts))), []
+        )
+
+
+def _imports_in(text: str) -> Iterator[_Import]:
+    for match in _IMPORT.finditer(text):
+        if match["modules"] is not None:
+            names = [_Import(0, tuple(name.split("."))) for name in _IMPORTED_NAME.findall(match["modules"])]
+        else:
+            source = tuple(filter(None, match["source"].split(".")))
+            # A name may be that of a module.
+            names = [
+                _Import(len(match["dots"]), source),
+                *(
+                    _Import(len(match["dots"]), (*source, name))
+                    for name in _IMPORTED_NAME.findall(match["names"])
+                ),
+            ]
+        yield from (
+            imported
+            for imported in names
+            if imported.parts and all(imported.parts) and not _is_of_python(imported)
+        )
+
+
+def _is_of_python(imported: _Import) -> bool:
+    return not imported.dots and imported.parts[0] in sys.stdlib_module_names
+
+
+def _files_below(folder: Path, parts: Sequence[str]) -> list[Path]:
+    """The files of the packages on the way to a dotted name, and of the module at its end."""
+    files: list[Path] = []
+    for number, part in enumerate(parts):
+        here = folder.joinpath(*parts[: number + 1])
+        if (here / "__init__.py").is_file():
+            files.append(here / "__init__.py")
+        elif (module := here.with_name(f"{part}.py")).is_file():
+            return [*files, module]
+        elif not is_entered(here):
+            return files
+    return files

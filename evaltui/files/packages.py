@@ -58,10 +58,15 @@ def install_command(folder: Path, package: str, executable: Path) -> str:
         if (root / "pyproject.toml").is_file():
             return f"uv add {package}"
         return f"python3 -m venv .venv && .venv/bin/pip install {package}"
+    return _pip_command(executable, package)
+
+
+def _pip_command(executable: Path, package: str) -> str:
+    python = quote(str(executable))
     if any((libraries / "pip").is_dir() for libraries in site_packages(executable)):
-        return f"{quote(str(executable))} -m pip install {package}"
+        return f"{python} -m pip install {package}"
     # As in environments that uv has made.
-    return f"uv pip install --python {quote(str(executable))} {package}"
+    return f"uv pip install --python {python} {package}"
 
 
 _MODULES_OF_EXTRAS = {
@@ -91,10 +96,7 @@ def extra_command(extra: str) -> str:
     for name, command in zip(_OF_TOOLS, ("uv tool install", "pipx install --force"), strict=True):
         if (Path(sys.prefix) / name).is_file():
             return f"{command} {package}"
-    python = quote(sys.executable)
-    if any((libraries / "pip").is_dir() for libraries in site_packages(Path(sys.executable))):
-        return f"{python} -m pip install {package}"
-    return f"uv pip install --python {python} {package}"
+    return _pip_command(Path(sys.executable), package)
 
 
 def remake_command(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +14,8 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.limits import Limit, limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
-from evaltui.core.model.variants import Variant
+from evaltui.core.model.variants import Variant, variants_of
 from evaltui.files.folders import agent_folder, seen_from_here
-from evaltui.files.schedulers import is_scheduler
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
 if TYPE_CHECKING:
@@ -118,6 +118,65 @@ class Setting:
     def attribute(self) -> str:
         """The field of `RunSettings`, and what the option is called in parsed arguments."""
         return self.name.replace("-", "_")
+
+
+# A run without a scheduler, though the project's settings name one.
+OFF = "off"
+
+_LOCAL = re.compile(r"local:([1-9]\d{0,2})")
+_INSECURE = "insecure-"
+_REMOTE = re.compile(r"((?:insecure-)?tcp|tls)://(\[[^\]\s]+\]|[^:/\s]+):\d{1,5}")
+
+
+_WITHOUT_TLS = "without TLS, everyone on that network can read the run and run code on its workers"
+
+
+def is_scheduler(value: object) -> bool:
+    """Whether a value names a scheduler that may be used, or `off`."""
+    if not isinstance(value, str):
+        return False
+    is_name = value == OFF or bool(_LOCAL.fullmatch(value) or _REMOTE.fullmatch(value))
+    return is_name and not refusal_of(value)
+
+
+def local_workers(scheduler: str) -> int | None:
+    """The number of workers in `local:N`; None for another scheduler."""
+    match = _LOCAL.fullmatch(scheduler)
+    return int(match[1]) if match else None
+
+
+def is_elsewhere(scheduler: str) -> bool:
+    """Whether its workers are on other machines, as far as known; "" means no scheduler."""
+    return scheduler != "" and local_workers(scheduler) is None
+
+
+def dask_address(scheduler: str) -> str:
+    """The address of a scheduler as Dask takes it."""
+    return scheduler.removeprefix(_INSECURE)
+
+
+def refusal_of(scheduler: str) -> str:
+    """A sentence on plain TCP to another machine; "" for any other name."""
+    match = _REMOTE.fullmatch(scheduler)
+    if match is None or match[1] != "tcp" or _is_loopback(match[2]):
+        return ""
+    return f"{scheduler}: {_WITHOUT_TLS}. Use tls://, or {_INSECURE}{scheduler} on a network that you trust"
+
+
+def warning_of(scheduler: str) -> str:
+    """A sentence on plain TCP to another machine that was asked for; "" for any other name."""
+    return f"{scheduler}: {_WITHOUT_TLS}" if scheduler.startswith(_INSECURE) else ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_count(value: object) -> bool:
@@ -290,31 +349,29 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     if not isinstance(table, dict):
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
         return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
-    # Most projects do without a table.
-    from evaltui.files.variant_settings import variants_of
-
-    prices, wrong_prices = _prices(table.pop(_PRICES, {}))
-    try:
-        limits, wrong_limits = limits_of(table.pop(_LIMITS, {})), []
-    except ValueError as error:
-        limits, wrong_limits = (), [((_LIMITS,), f"tool.evaltui.{_LIMITS}: {error}")]
+    wrong_tables, tables = list[tuple[tuple[str, ...], str]](), dict[str, Any]()
+    for name, read in ((_VARIANTS, variants_of), (_LIMITS, limits_of)):
+        try:
+            tables[name] = read(table.pop(name, {}))
+        except ValueError as error:
+            wrong_tables.append(((name,), f"tool.evaltui.{name}: {error}"))
+    tables[_PRICES], wrong_prices = _prices(table.pop(_PRICES, {}))
     wrong_keys = dict(_problems(table, path.parent))
     problems = [
         Problem.error((), problem, file=shown, line=_line(text, keys) or _line(text, keys[:2]))
         for keys, problem in (
             *(((key,), problem) for key, problem in wrong_keys.items()),
+            *wrong_tables,
             *wrong_prices,
-            *wrong_limits,
         )
     ]
     right = {key: value for key, value in table.items() if key not in wrong_keys}
-    variants = variants_of(right.pop(_VARIANTS, {}))
     values = {SETTINGS[key].attribute: value for key, value in right.items()}
     if folder := values.get("results_dir"):
         values["results_dir"] = path.parent / _place(folder)
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
-    return RunSettings(**values, variants=variants, prices=prices, limits=limits, file=path), problems
+    return RunSettings(**values, **tables, file=path), problems
 
 
 def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, ...], str]]]:
@@ -342,16 +399,9 @@ def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, .
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
     """The problems of a table, each with its key; `folder` is the base of relative paths."""
-    from evaltui.files.variant_settings import VariantTextError, variants_of
-
     for key, value in table.items():
         place = f"tool.evaltui.{key}"
-        if key == _VARIANTS:
-            try:
-                variants_of(value)
-            except VariantTextError as error:
-                yield key, f"{place}: {error}"
-        elif (setting := SETTINGS.get(key)) is None:
+        if (setting := SETTINGS.get(key)) is None:
             names = [*SETTINGS, _VARIANTS, _PRICES, _LIMITS]
             hint = did_you_mean(key, names) or f". Known: {', '.join(names)}"
             yield key, f"{place} is unknown{hint}"

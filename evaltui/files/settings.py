@@ -1,4 +1,4 @@
-"""User settings: keys and colours, the remembered state of an agent's folder, and the secrets of its .env."""
+"""User settings, the remembered state of an agent's folder, and the environment and secrets of an agent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-if TYPE_CHECKING:
-    from evaltui.core.secrets import Secrets
-
+from evaltui.core.metrics.gemini_access import GeminiAccess, gemini_access
 from evaltui.documents.files import write_atomically, write_privately
 from evaltui.documents.own_folder import make_own_folder
-from evaltui.files.folders import agent_folder, env_file, own_folder
+from evaltui.files.folders import agent_folder, env_file, loads_env_file, own_folder
+
+if TYPE_CHECKING:
+    from evaltui.core.secrets import Secrets
 
 
 def config_file(name: str) -> Path:
@@ -37,21 +38,30 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
+def tables_in(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; none where it is missing or broken."""
+    try:
+        return read_toml(path)
+    except ValueError:
+        return {}
+
+
 def last_theme() -> str | None:
     """The theme chosen last; None where none was, or its file is broken."""
-    try:
-        theme = read_toml(config_file("theme.toml")).get("theme")
-    except ValueError:
-        return None
+    theme = tables_in(config_file("theme.toml")).get("theme")
     return theme if isinstance(theme, str) else None
 
 
 def remember_theme(theme: str) -> None:
     """Raises OSError where the settings cannot be written."""
-    path = config_file("theme.toml")
-    path.parent.mkdir(parents=True, exist_ok=True)
     # A JSON string of printable characters is a TOML string.
-    write_atomically(path, f"theme = {json.dumps(theme)}\n")
+    _write("theme.toml", f"theme = {json.dumps(theme)}\n")
+
+
+def _write(name: str, text: str) -> None:
+    path = config_file(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
 
 
 _LAYOUT = "layout.toml"
@@ -59,18 +69,13 @@ _LAYOUT = "layout.toml"
 
 def last_sizes(names: Iterable[str]) -> dict[str, int]:
     """Sizes in cells or rows that the user gave to parts of the screen; empty where the file is broken."""
-    try:
-        sizes = read_toml(config_file(_LAYOUT))
-    except ValueError:
-        return {}
+    sizes = tables_in(config_file(_LAYOUT))
     return {name: sizes[name] for name in names if isinstance(sizes.get(name), int)}
 
 
 def remember_sizes(sizes: Mapping[str, int]) -> None:
     """Raises OSError where the settings cannot be written."""
-    path = config_file(_LAYOUT)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(f"{name} = {size}\n" for name, size in sizes.items()))
+    _write(_LAYOUT, "".join(f"{name} = {size}\n" for name, size in sizes.items()))
 
 
 _RECENT = "recent.json"
@@ -89,9 +94,7 @@ def recent_agents() -> list[Path]:
 def remember_agent(agent_dir: Path) -> None:
     """Raises OSError where the settings cannot be written."""
     recent = [agent_dir.resolve(), *(path for path in recent_agents() if path != agent_dir.resolve())]
-    path = config_file(_RECENT)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps([str(path) for path in recent[:_MOST_RECENT]]) + "\n")
+    _write(_RECENT, json.dumps([str(path) for path in recent[:_MOST_RECENT]]) + "\n")
 
 
 _NAME = "settings.json"
@@ -187,3 +190,33 @@ def env_values(agent_dir: Path) -> dict[str, str]:
     except (OSError, ValueError):
         own = {}
     return {name: value for name, value in own.items() if value}
+
+
+def gemini_here(environment: Mapping[str, str]) -> GeminiAccess:
+    """How a process of this machine with this environment reaches Gemini."""
+    return gemini_access(environment, default_credentials=_has_default_credentials(environment))
+
+
+def environment_of(agent_dir: Path) -> Mapping[str, str]:
+    """The environment variables of the agent's process, with those of its .env file."""
+    return env_values(agent_dir) | dict(os.environ) if loads_env_file() else os.environ
+
+
+def _has_default_credentials(environment: Mapping[str, str]) -> bool:
+    """Whether Google's library would find credentials, judged by files and variables."""
+    if key_file := environment.get("GOOGLE_APPLICATION_CREDENTIALS"):
+        return Path(key_file).is_file()
+    config = environment.get("CLOUDSDK_CONFIG")
+    gcloud = Path(config) if config else Path.home() / ".config" / "gcloud"
+    if (gcloud / "application_default_credentials.json").is_file():
+        return True
+    # On Google's own machines, which say so, there is a server for them.
+    return "K_SERVICE" in environment or "GCE_METADATA_HOST" in environment or _is_on_compute_engine()
+
+
+def _is_on_compute_engine() -> bool:
+    try:
+        name = Path("/sys/class/dmi/id/product_name").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return name.startswith("Google")

@@ -11,14 +11,13 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from watchfiles import Change, awatch
 
 from evaltui.files.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, may_count
-from evaltui.files.folders import agent_folder, is_entered, is_json, levels_above
-from evaltui.files.recognition import YAML_SUFFIXES
+from evaltui.files.eval_sets import YAML_SUFFIXES
+from evaltui.files.folders import agent_folder, env_file, is_entered, is_json, levels_above
 from evaltui.files.workspace import set_files, set_folders
 
 # Milliseconds. The system is asked this often; what it tells without a pause is taken together so long.
@@ -113,19 +112,13 @@ class WatchedFiles:
             self._folders(),
         )
 
-    def _env_above(self) -> Iterator[Path]:
-        """The nearest `.env` above the agent's folder, unless the folder has one: that is among its files."""
-        folder = self._folder.absolute()
-        if not (folder / ".env").is_file():
-            yield from islice(
-                (parent / ".env" for parent in folder.parents if (parent / ".env").is_file()), 1
-            )
-
     def _folders(self) -> _Folders:
         """The folders to watch, without the folders below them."""
         trees = set_folders(self._agent_dir, self._paths)
         beside = (Path(path).parent for path in self._paths if Path(path).is_file())
-        above = (path.parent for path in (*self.modules, *self._code.imported, *self._env_above()))
+        # The nearest `.env` may be above the agent's folder.
+        env = env_file(self._folder)
+        above = (path.parent for path in (*self.modules, *self._code.imported, *filter(None, [env])))
         folders: set[tuple[Path, int]] = set()
         for tree in trees:
             folders |= {identity for path in folders_of(tree) if (identity := _identified(path))}

@@ -17,8 +17,10 @@ from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem, SelectionError
 from evaltui.core.model.tags import TagChoice, Tags, tags_in
 from evaltui.documents.json_text import parse, read_text, why_unreadable
+from evaltui.files.agents import is_agent
 from evaltui.files.configs import config_above, config_file, config_files, configs_near, find_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
+from evaltui.files.eval_sets import YAML_SUFFIXES, read_data, set_kind
 from evaltui.files.folders import (
     CONFIG_NAME,
     SET_SUFFIXES,
@@ -34,8 +36,6 @@ from evaltui.files.folders import (
     levels_above,
     subfolders,
 )
-from evaltui.files.recognition import YAML_SUFFIXES, set_kind
-from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import PROJECT_FILE
 from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
@@ -155,15 +155,7 @@ def tags_of(config: Any, set_id: str) -> Tags | None:
 
 def _config_data(config: Path) -> Any:
     """The JSON of a config, or the problem of reading it; None without a config, and for a YAML one."""
-    if config.suffix in YAML_SUFFIXES:
-        return None
-    try:
-        text = read_text(config)
-    except OSError as error:
-        if not os.path.lexists(config):
-            return None
-        return Problem.error((), why_unreadable(config, error))
-    return parse(text) if isinstance(text, str) else text
+    return read_data(config) if os.path.lexists(config) and config.suffix not in YAML_SUFFIXES else None
 
 
 def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
@@ -255,11 +247,7 @@ def is_set(path: Path) -> bool:
         return True
     if not has_set_name(path):
         return is_of_tests(path.parent) and not os.access(path, os.R_OK)
-    try:
-        text = read_text(path)
-    except OSError:
-        return True
-    data = parse(text) if isinstance(text, str) else text
+    data = read_data(path)
     if isinstance(data, dict):
         return bool(data.keys() & SET_KEYS)
     return isinstance(data, Problem) or kind_of(data) is not None

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from evaltui.core.compare.explain import crash_text
 from evaltui.core.compare.judged import Finding, findings_in
+from evaltui.core.compare.matrix import Cell, Row
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import (
     Call,
@@ -21,6 +22,8 @@ from evaltui.core.model.outcome import (
     calls_of,
 )
 from evaltui.core.model.spending import Spending
+from evaltui.reports.matrix_console import variant_text
+from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.report import RunReport
 from evaltui.text.values import visible_block
 from evaltui.views.judged import answered
@@ -227,3 +230,65 @@ def _calls(invocation: Invocation | None) -> str:
 def _call(call: Call) -> str:
     args = "" if call.args is None else json.dumps(call.args, ensure_ascii=False, default=repr)
     return f"{call.name}({args})"
+
+
+MATRIX_COLUMNS = (
+    "matrix",
+    "variant",
+    "changes",
+    "eval_set_id",
+    "eval_id",
+    "status",
+    "runs",
+    "passed_runs",
+    "score",
+    "seconds",
+    "tokens",
+    "usd",
+    "direction",
+    "path",
+    "unpriced_calls",
+)
+
+
+def matrix_csv(report: MatrixReport) -> str:
+    """Text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, MATRIX_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in report.matrix.rows:
+        for values in _rows(report, row):
+            writer.writerow({column: cell_text(value) for column, value in values.items()})
+    return file.getvalue()
+
+
+def _rows(report: MatrixReport, row: Row) -> Iterator[dict[str, str | float | None]]:
+    matrix = report.matrix
+    for place, cell in enumerate(row.cells):
+        yield {
+            "matrix": report.id,
+            "variant": matrix.name(place),
+            "changes": variant_text(matrix.columns[place].variant),
+            "eval_set_id": row.eval_set_id,
+            "eval_id": row.case.eval_id,
+            "path": row.case.path,
+            **_values(cell),
+        }
+
+
+def _values(cell: Cell) -> dict[str, str | float | None]:
+    case = cell.case
+    if case is None:
+        return {}
+    cost = case.costs.get("agent")
+    return {
+        "status": case.status.value,
+        "runs": case.runs,
+        "passed_runs": case.passed,
+        "score": cell.score,
+        "seconds": case.seconds,
+        "tokens": case.tokens,
+        "usd": cost.usd if cost else None,
+        "unpriced_calls": cost.unpriced if cost else None,
+        "direction": cell.direction,
+    }

@@ -11,11 +11,11 @@ from evaltui.core.model.errors import MAY_PASS
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.text_diff import NO_TEXTS
-from evaltui.reports.text_lines import marked, plain, shown, wrapped
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, Span, cells, cut, pad
+from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
-from evaltui.text.values import MAX_VALUE, visible, visible_lines
+from evaltui.text.values import MAX_VALUE, visible, visible_block, visible_lines
+from evaltui.text.word_diff import MARKS, WordOp
 from evaltui.views.judged import Judged
 from evaltui.views.repeats import repeat_rows, shown_repeat
 from evaltui.views.result import (
@@ -30,6 +30,40 @@ from evaltui.views.result import (
     whole_conversation,
 )
 from evaltui.views.rows import ABSENT, Row, common_words, state_rows, value_sides
+
+_MAX_SAME_TEXT = 160
+_MAX_TEXT = 800
+
+
+def wrapped(indent: int, spans: Sequence[Span], width: int, first: Sequence[Span] = ()) -> list[Line]:
+    """Text behind a margin; `first` stands in the margin of the first line and must fill it."""
+    return wrap_behind(first or [(" " * indent, "")], spans, width, least=20)
+
+
+def plain(text: str, style: str = "") -> list[Span]:
+    return [(shown(text), style)]
+
+
+def shown(text: str, limit: int = _MAX_TEXT) -> str:
+    """A text of several lines, its middle left out where it is long."""
+    if len(text) > limit:
+        text = f"{text[: limit // 2]} … {text[-limit // 2 :]}"
+    return visible_block(text)
+
+
+def marked(parts: Sequence[tuple[WordOp, str]]) -> list[Span]:
+    """`The kitchen is [-now -]set to 19 °C.`"""
+    spans: list[Span] = []
+    before: WordOp = "same"
+    for op, text in parts:
+        start, end, style = MARKS[op]
+        # In the text they touch; for the eye they are two words.
+        gap = " " if op == "added" and before == "removed" else ""
+        limit = _MAX_SAME_TEXT if op == "same" else _MAX_TEXT
+        spans.append((f"{gap}{start}{shown(text, limit)}{end}", style))
+        before = op
+    return spans
+
 
 # Lines longer than this are hard to follow to the note at their end.
 MAX_WIDTH = 100

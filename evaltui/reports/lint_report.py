@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from evaltui.core.model.problems import LintRule, Problem, format_path
-from evaltui.files.lint import format_problem
+from evaltui.core.model.problems import Problem, format_path
+from evaltui.files.folders import seen_from_here
+from evaltui.files.lint import format_problem, lint_rules
 
 LintFormat = Literal["console", "json", "sarif", "github"]
 VERSION = 1
@@ -32,7 +33,7 @@ def _json(problems: Sequence[Problem]) -> str:
     rows = [
         {
             "severity": problem.severity.value,
-            "rule": problem.rule.value,
+            "rule": problem.rule.id,
             "file": problem.file,
             "line": problem.line,
             "path": format_path(problem.path),
@@ -45,7 +46,7 @@ def _json(problems: Sequence[Problem]) -> str:
 
 def _sarif(problems: Sequence[Problem]) -> str:
     """SARIF 2.1.0, which code scanning services take."""
-    rules = [{"id": rule.value, "shortDescription": {"text": rule.meaning}} for rule in LintRule]
+    rules = [{"id": rule.id, "shortDescription": {"text": rule.meaning}} for rule in lint_rules()]
     driver = {"name": "evaltui", "informationUri": _HOME, "rules": rules}
     run = {
         "tool": {"driver": driver},
@@ -57,12 +58,12 @@ def _sarif(problems: Sequence[Problem]) -> str:
 
 def _result(problem: Problem) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": problem.rule.value,
+        "ruleId": problem.rule.id,
         "level": problem.severity.value,
         "message": {"text": problem.sentence},
     }
     if problem.file is not None:
-        place: dict[str, Any] = {"artifactLocation": {"uri": quote(_from_here(problem.file))}}
+        place: dict[str, Any] = {"artifactLocation": {"uri": quote(seen_from_here(Path(problem.file)))}}
         if problem.line is not None:
             place["region"] = {"startLine": problem.line}
         result["locations"] = [{"physicalLocation": place}]
@@ -75,17 +76,11 @@ def _github(problems: Sequence[Problem]) -> str:
 
 
 def _command(problem: Problem) -> str:
-    places = {"file": problem.file and _from_here(problem.file), "line": problem.line}
+    places = {"file": problem.file and seen_from_here(Path(problem.file)), "line": problem.line}
     properties = ",".join(
         f"{name}={_property(str(value))}" for name, value in places.items() if value is not None
     )
     return f"::{problem.severity.value}{' ' if properties else ''}{properties}::{_escaped(problem.sentence)}"
-
-
-def _from_here(file: str) -> str:
-    """The path in the current folder, which is the checkout where such services run."""
-    path = Path(file)
-    return (path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path).as_posix()
 
 
 def _escaped(text: str) -> str:

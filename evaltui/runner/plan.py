@@ -24,11 +24,10 @@ from evaltui.core.model.tags import Tags
 from evaltui.documents.saving import Fingerprint
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse
-from evaltui.files.recordings import recordings_path
-from evaltui.files.run_settings import RunSettings
-from evaltui.files.schedulers import OFF
+from evaltui.files.run_settings import OFF, RunSettings
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.protocol import FilesOpened
+from evaltui.runner.recordings import recordings_path
 from evaltui.text.figures import counted, show_number
 
 
@@ -151,7 +150,7 @@ class RunPlan:
 
     @property
     def scheduler(self) -> str:
-        """What runs the cases, see `files.schedulers`; "" for hosts on this machine."""
+        """What runs the cases, see `files.run_settings`; "" for hosts on this machine."""
         address = self.settings.scheduler or OFF
         return "" if address == OFF else address
 

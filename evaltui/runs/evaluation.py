@@ -26,13 +26,14 @@ from evaltui.runner.plan import Noted, OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
     address_of,
+    changed,
     check_settings,
     confidence_given,
     config_given,
     set_plans,
+    started_as,
     tagged,
 )
-from evaltui.runs.given_variants import changed, started_as
 from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore

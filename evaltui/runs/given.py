@@ -15,7 +15,7 @@ from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.json_values import dicts, list_at, spelt
-from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, Severity
+from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
@@ -35,6 +35,18 @@ if TYPE_CHECKING:
     EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
     EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
     ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
+from contextlib import contextmanager
+
+from evaltui.core.model.variants import VariantTextError, variant_of_text
+from evaltui.files.agent_address import as_variant
+from evaltui.files.variants import VariantFileError, with_places
+from evaltui.runner.parent.starting import (
+    HostSettings,
+    StartedHost,
+    VariantError,
+    require_variant,
+    start_host,
+)
 
 # The set of cases that are in none.
 _LOOSE_CASES = "cases"
@@ -89,7 +101,7 @@ def config_given(config: ConfigGiven) -> EvalConfig | None:
         # A criterion may be of any class; only as data it is what a config file says.
         model, problems = validate_config(_data(config, "a config"))
     if model is None:
-        raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
+        raise EvalSetError(errors_in(problems))
     return model
 
 
@@ -253,8 +265,8 @@ def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
 def _refuse(problems: Sequence[Problem], data: Any) -> None:
     """Raises EvalSetError for the errors among the problems of a set that is given as data."""
     named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
-    if errors := [replace(problem, file=named) for problem in problems if problem.severity is Severity.ERROR]:
-        raise EvalSetError(errors)
+    if errors := errors_in(problems):
+        raise EvalSetError([replace(error, file=named) for error in errors])
 
 
 def _is_case(value: Any) -> bool:
@@ -272,3 +284,40 @@ def _data(value: Any, what: str) -> Any:
         kind = type(value).__name__
         raise TypeError(f"{what} is a path, a dict, or a model of evaltui or google-adk, not of type {kind}")
     return value.model_dump(mode="json", exclude_none=True, serialize_as_any=True)
+
+
+@contextmanager
+def changed(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
+    """The plan of a run of a variant, while it is run; its files are seen from the current folder. Without a
+    text the plan as it is.
+
+    Raises ValueError for what is no variant, what is not there, and an agent that cannot be changed.
+    """
+    if not text:
+        yield plan
+        return
+    if plan.agent.in_process or plan.agent.url:
+        what = "an agent behind a network" if plan.agent.url else "an agent object"
+        raise ValueError(f"variant: {what} cannot be changed; give a folder, a file or a module")
+    try:
+        variant = with_places(variant_of_text(text, {}), plan.agent.folder, Path())
+        with as_variant(plan.agent, variant, python) as agent:
+            yield replace(plan, agent=agent)
+    except (VariantTextError, VariantFileError, InterpreterError) as error:
+        raise ValueError(f"variant: {error}") from error
+
+
+async def started_as(plan: RunPlan) -> StartedHost:
+    """A host of the plan's agent that has made the changes. Raises ValueError where they do not fit.
+
+    What else is wrong with an agent is told as of any other.
+    """
+    host = start_host(HostSettings(plan.agent, plan.settings.timeout))
+    try:
+        await require_variant(host)
+    except BaseException as error:
+        await host.host.kill()
+        if isinstance(error, VariantError):
+            raise ValueError(f"variant: {error}") from error
+        raise
+    return host

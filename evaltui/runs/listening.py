@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from evaltui.documents.own_folder import make_own_folder
 from evaltui.files.folders import agent_folder
-from evaltui.files.hosts import in_url
 from evaltui.files.packages import require_extra
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import ScoredSession, scored_session
 from evaltui.runs.store import SESSIONS
 from evaltui.traces.receiver import OTLP_PORT
+from evaltui.traces.receiver.hosts import in_url
 from evaltui.traces.receiver.intake import Counts, Intake
 from evaltui.traces.receiver.sessions import CompletedSession, completed_sessions
 from evaltui.traces.receiver.spool import SPOOL, Spool, SpoolError, open_spool

@@ -20,6 +20,7 @@ from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
 from evaltui.files.settings import secrets_of
 from evaltui.runner.plan import SetPlan
+from evaltui.runner.recordings import Recordings, read_recordings, recordings_path
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import RunFile, is_being_written
@@ -129,11 +130,13 @@ def read_resumption(
     finished, spent = finished_repeats(file, kinds, of_traces=of_traces)
     known: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
+    recorded_otherwise: list[str] = []
     more_of: dict[CaseId, int] = {}
     missing, known_spent = 0, Amount()
     for began, plan in zip(header.sets, opened, strict=True):
         runs = header.settings.runs or plan.config.evaltui.repeats.runs
         cases = plan.only(began.eval_ids).cases
+        recordings = _replayed(agent, header, plan)
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
             case = CaseId(plan.case_path, eval_id)
             rule = header.repeat_rule(began, eval_id, plan.config.evaltui.repeats)
@@ -149,16 +152,39 @@ def read_resumption(
                 known[case] = repeats
                 if {result.expects for result in done.values()} != {case_fingerprint(cases[number])}:
                     changed_cases.append(eval_id)
+                if recordings and _has_other_recording(eval_id, done, recordings):
+                    recorded_otherwise.append(eval_id)
                 known_spent = sum((result.spent for result in done.values()), known_spent)
             missing += len(rule.due(repeats))
-    if changed_cases:
-        named = some_of(changed_cases, _MOST_NAMES)
-        raise ResumeError(f"finished cases changed: {named}", differs=True)
+    _refuse_changed({"finished cases": changed_cases, "recordings of finished cases": recorded_otherwise})
     if not missing and file.ending is not None:
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
     return Resumption(path, header, _selected(header, opened), known, more_of, spent, known_spent)
+
+
+def _replayed(agent: AgentAddress, header: RunHeader, plan: SetPlan) -> Recordings | None:
+    """The recordings of a set as they are now; None for a run that does not only replay.
+
+    Raises EvalSetError.
+    """
+    if header.settings.record != "replay" or plan.path is None:
+        return None
+    variant = agent.variant.recordings if agent.variant else ""
+    path = recordings_path(plan.path, plan.eval_set_id, scored=header.of_traces, variant=variant)
+    return read_recordings(path)
+
+
+def _has_other_recording(eval_id: str, done: Mapping[int, FinishedRepeat], recordings: Recordings) -> bool:
+    return any(result.recorded != recordings.fingerprint(eval_id, repeat) for repeat, result in done.items())
+
+
+def _refuse_changed(changed: Mapping[str, Sequence[str]]) -> None:
+    """Raises ResumeError where there are any; `changed` has ids of cases by what changed of them."""
+    for what, eval_ids in changed.items():
+        if eval_ids:
+            raise ResumeError(f"{what} changed: {some_of(eval_ids, _MOST_NAMES)}", differs=True)
 
 
 def _refuse_another(
@@ -241,6 +267,8 @@ class FinishedRepeat(NamedTuple):
 
     expects: str
     """The fingerprint of the case when it was run."""
+    recorded: str
+    """The fingerprint of its recording when it was run; "" for a run without recordings."""
     spent: Amount
 
 
@@ -284,7 +312,8 @@ def finished_repeats(
         spent = result.spent
         amount = Amount.of(spent if spent is None or not of_traces else spent.of("judge"))
         if not _had_error(result, kinds):
-            finished.setdefault(stored.case, {})[stored.repeat] = FinishedRepeat(result.expects, amount)
+            repeat = FinishedRepeat(result.expects, result.recorded, amount)
+            finished.setdefault(stored.case, {})[stored.repeat] = repeat
         else:
             besides += amount
     return finished, besides

@@ -134,6 +134,8 @@ class RunHeader:
     """Id of the run that it was compared with; "" for none."""
     merged: tuple[str, ...] = ()
     """Ids of the runs that it was made of."""
+    last_part: datetime | None = None
+    """When the last of the runs that it was made of was started; None for a run that was not merged."""
     preflight: tuple[MetricCheck, ...] = ()
     """Requirements of the metrics, as they were before the run."""
     stopped: str = ""
@@ -144,6 +146,11 @@ class RunHeader:
     def of_traces(self) -> bool:
         """Whether recorded traces were scored instead of running the agent."""
         return bool(self.traces)
+
+    @property
+    def latest(self) -> datetime:
+        """When the run was started that has its newest results."""
+        return self.last_part or self.started
 
     @property
     def ended_early(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,9 +13,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_environment import environment_of
 from evaltui.files.run_settings import RunSettings
-from evaltui.files.settings import secrets_of
+from evaltui.files.settings import environment_of, secrets_of
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
@@ -149,6 +148,8 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
             continue
         # Cases that came later are no part of the run.
         is_whole = eval_ids is None or whole_set.case_path in whole_before
+        if eval_ids is not None and is_whole:
+            notes += _notes_on_later_cases(request.resumes, whole_set, eval_ids)
         selected = whole_set if eval_ids is None else replace(whole_set.only(eval_ids), whole=is_whole)
         if passed:
             selected = selected.only([case.eval_id for case in selected.case_ids if case not in passed])
@@ -319,6 +320,19 @@ def _variables(request: RunRequest) -> dict[str, str]:
     if unset := [name for name in request.ship_env if name not in environment]:
         raise SelectionError(f"--ship-env: {', '.join(unset)} is not set, here or in .env")
     return {name: environment[name] for name in request.ship_env}
+
+
+def _notes_on_later_cases(
+    resumption: Resumption | None, plan: SetPlan, eval_ids: Collection[str]
+) -> Iterator[str]:
+    """The cases that a set has since a run began with all of its cases."""
+    shards = resumption.header.shards if resumption else None
+    divided = shards.sets.get(plan.case_path) if shards else None
+    later = dict.fromkeys(plan.eval_ids)
+    for eval_id in (*eval_ids, *(divided.eval_ids if divided else ())):
+        later.pop(eval_id, None)
+    if later:
+        yield f"not run, new in {plan.case_path} since the run began: {some_of(list(later))}"
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:

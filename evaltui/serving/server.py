@@ -19,10 +19,10 @@ from pathlib import Path
 import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from evaltui.files.hosts import in_url
-from evaltui.files.http_server import HEAD_SECONDS, SERVER_HEADER, HttpServer
 from evaltui.serving.access import Access, RefusedError
 from evaltui.serving.terminal import Size, Terminal, open_terminal
+from evaltui.traces.receiver.hosts import in_url
+from evaltui.traces.receiver.http_server import HEAD_SECONDS, SERVER_HEADER, HttpServer
 from evaltui.workbench.case.editors import IN_BROWSER
 
 SERVE_PORT = 8700

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evaltui.files.agents import agents_in, is_agent
 from evaltui.files.folders import project_root
-from evaltui.files.projects import agents_in
-from evaltui.files.root_agents import is_agent
 from evaltui.text.figures import some_of
 
 _MOST_NAMES = 5

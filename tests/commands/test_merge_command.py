@@ -283,6 +283,17 @@ def test_of_duplicates_the_run_started_last_counts(agent, tmp_path, capsys, monk
         assert "2 errors" in out
 
 
+def test_a_merged_run_is_as_late_as_the_latest_of_its_parts(agent, tmp_path, capsys, monkeypatch):
+    first, second = logs_of(agent, ["first:case_0"], ["first:case_0"])
+    run_without_processes(monkeypatch, answers("wrong"))
+    (third,) = logs_of(agent, ["first:case_0"])
+    merged = tmp_path / "merged.sqlite"
+    assert call("merge", first, third, "-o", merged) == 1
+    for order in ((merged, second), (second, merged)):
+        assert call("merge", *order, "-o", tmp_path / "again.sqlite") == 1
+    assert RunFile(tmp_path / "again.sqlite").header.started == RunFile(first).header.started
+
+
 def test_an_interrupted_part_is_named_and_can_be_finished(agent, tmp_path, capsys):
     (whole,) = logs_of(agent, ["--runs", "2"])
     first, second = logs_of(agent, ["first", "--runs", "2"], ["second", "--runs", "2"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
 import sqlite3
 import time
@@ -144,6 +145,16 @@ def test_without_jinja_it_says_the_one_command_before_anything_runs(agent, capsy
         assert "install" in error
         assert "'evaltui[report]'" in error
     assert RunStore(agent).files() == []
+
+
+def test_a_report_is_written_into_an_open_pipe(agent, capsys):
+    """As in `--report json=>(jq .status)`: the shell names a pipe that has no path."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader, encoding="utf-8") as output:
+        call("run", agent, "--report", f"csv=/dev/fd/{writer}")
+        os.close(writer)
+        assert output.readline().startswith("eval_set_id,eval_id,")
+    assert "cannot be written" not in capsys.readouterr().err
 
 
 def test_a_report_that_cannot_be_written_is_no_success(agent, capsys):

@@ -290,6 +290,15 @@ def test_a_case_that_is_to_be_run_anyway_may_change(finished, capsys):
     assert [case["eval_id"] for case in report_of(capsys)["cases"]] == ["case_0", "case_1", "case_2"]
 
 
+def test_a_case_that_is_new_since_the_run_began_is_named(finished, capsys):
+    write_eval_set(finished, "basics", *map(one_case, range(3)), one_case(7))
+    assert call("run", finished, "--resume", "last") == 3
+    note = "not run, new in basics.evalset.json since the run began: case_7"
+    assert note in " ".join(capsys.readouterr().out.split())
+    assert call("run", finished, "--resume", "last", "--report", "json") == 3
+    assert note in report_of(capsys)["notes"]
+
+
 def test_another_config_is_refused(finished, capsys):
     write_test_config(finished, response_match_score=0.5)
     assert call("run", finished, "--resume", "last") == 2

@@ -65,6 +65,22 @@ def test_the_summary_tells_live_from_replayed_and_git_sees_no_change(agent, gemi
     assert len(gemini.requests) == 2
 
 
+def test_a_replay_is_resumed_only_by_the_recordings_that_finished_cases_used(agent, gemini, capsys):
+    turns = {name: make_turn(name, f"Hello, {name}.", intermediate_data={}) for name in ("Ann", "Bo")}
+    write_eval_set(agent, "greetings", *(make_case(name, turn) for name, turn in turns.items()))
+    assert call("run", agent, "greetings:Ann", "--record", "record") == 0
+    assert call("run", agent, "--record", "replay") == 3
+    replayed = RunStore(agent).latest()
+    assert call("run", agent, "greetings:Bo", "--record", "record") == 0
+    assert call("run", agent, "--resume", replayed.stem) == 0
+
+    gemini.respond = lambda request: says("Go away.")
+    assert call("run", agent, "greetings:Ann", "--record", "record") == 1
+    capsys.readouterr()
+    assert call("run", agent, "--resume", replayed.stem) == 2
+    assert "recordings of finished cases changed: Ann" in capsys.readouterr().err
+
+
 def test_a_file_that_is_no_text_is_wrong_use(agent, gemini, capsys):
     (agent / "recordings").mkdir()
     (agent / "recordings" / "greetings.jsonl").write_bytes(b"\xff\xfe")

@@ -12,9 +12,9 @@ from fake_runs import run_without_processes
 from numbered_cases import act, assert_same_run, logs_of, write_set
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.durations import read_durations
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
+from evaltui.runs.shards import read_durations
 from evaltui.runs.store import RunStore
 from tests.stored_runs import change
 

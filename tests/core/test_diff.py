@@ -313,6 +313,9 @@ class TestState:
 
     def test_a_key_that_is_absent_counts_as_none(self):
         assert diff_state({"error": None}, {}) == ()
+        assert diff_state({"last": {"error": None}}, {"last": {}}) == ()
+        assert diff_state({"last": {}}, {"last": {"error": None}}) == ()
+        assert diff_state({"steps": [1]}, {"steps": [1, None]}) == (StateDiff("steps[1]", None, None),)
         assert diff_state({"mode": "night"}, {}) == (StateDiff("mode", "night", None),)
 
 

@@ -8,9 +8,10 @@ from evaltui.core.model import regexes
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.problems import problems_of
 from evaltui.core.model.regexes import Patience, SlowRegexError, check_regex, is_slow
 from evaltui.core.scoring import score_case
-from evaltui.documents.editing.references import slow_rules
+from evaltui.files.config_references import ScoredSets
 
 # In time that doubles with each letter.
 SLOW = "(a|aa)+$"
@@ -87,7 +88,7 @@ async def test_a_metric_that_needs_no_rule_is_not_touched():
 @pytest.mark.parametrize("regex", [SLOW, "(b|bb)+x", r"(\d|\d\d)+-"])
 def test_lint_warns_of_a_slow_regex(regex):
     data = {"evaltui": {"rules": [{"tool": "t", "arg": "a", "match": {"regex": regex}}]}}
-    (problem,) = slow_rules(data)
+    (problem,) = problems_of("references", data, ScoredSets({}, {}))
     assert problem.path == ("evaltui", "rules", 0, "match", "regex")
     assert "can be very slow" in problem.message
 

@@ -7,9 +7,9 @@ from math import sqrt
 import pytest
 from scipy import stats
 
+from evaltui.core.compare.repeat_rules import SequentialTest
 from evaltui.core.statistics.differences import fisher_worse, mcnemar_exact
 from evaltui.core.statistics.estimates import clustered_mean, clustered_rate, quantile, t_quantile, wilson
-from evaltui.core.statistics.sequential import SequentialTest
 
 SIZES = [1, 2, 3, 4, 5, 8, 13, 40, 99, 100, 101, 500, 20_000]
 

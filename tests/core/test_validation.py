@@ -241,10 +241,10 @@ def test_duplicate_ids_name_both_cases_even_where_one_is_broken():
     turn = {"user_content": USER}
     broken = {"evalId": "a"}
     assert found(case(turn), case(turn, eval_id="b"), broken, 5, case(turn, eval_id="b")) == [
-        "error eval_cases[2]: needs exactly one of conversation and conversation_scenario, has neither",
-        "error eval_cases[3]: must be an object, is the number 5",
         "error eval_cases[2].evalId: duplicate id 'a'; eval_cases[0] has it too",
         "error eval_cases[4].eval_id: duplicate id 'b'; eval_cases[1] has it too",
+        "error eval_cases[2]: needs exactly one of conversation and conversation_scenario, has neither",
+        "error eval_cases[3]: must be an object, is the number 5",
     ]
 
 

@@ -150,8 +150,8 @@ def test_of_a_key_given_twice_the_last_one_is_found():
 
 
 def test_problems_get_lines_and_the_file():
-    warning = Problem(Severity.WARNING, ("last",), "odd")
-    known = Problem(Severity.ERROR, ("nowhere",), "bad", line=77, file="other.json")
+    warning = Problem.warning(("last",), "odd")
+    known = Problem.error(("nowhere",), "bad", line=77, file="other.json")
     located = locate([warning, known], TEXT, "x.json")
     assert [(problem.line, problem.file) for problem in located] == [(9, "x.json"), (77, "other.json")]
 

@@ -8,7 +8,7 @@ from eval_data import make_turn
 
 from evaltui.files.eval_set_file import read_eval_set_file, stamp_of, validated
 from evaltui.files.eval_sets import read_eval_set
-from evaltui.files.validating_apart import give_back
+from evaltui.workbench.cases.validating_apart import give_back
 
 TURN = make_turn("hello")
 GOOD = {"conversation": [TURN]}

@@ -5,9 +5,8 @@ import sqlite3
 
 import pytest
 
-from evaltui.files.eval_sets import read_eval_set
+from evaltui.files.eval_sets import read_eval_set, set_kind
 from evaltui.files.lint import lint
-from evaltui.files.recognition import set_kind
 from evaltui.files.workspace import is_set_for_pytest, open_workspace, set_files
 from tests.eval_data import make_case
 from tests.files.layouts import AGENT, eval_set, write

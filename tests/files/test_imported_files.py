@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from evaltui.files.agent_files import AgentFiles, changed_files, files_of
-from evaltui.files.imported_files import ImportedFiles
+from evaltui.files.modules import ImportedFiles
 from tests.files.layouts import PYPROJECT, nested_agents, write
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.files.projects import agents_in, agents_named
+from evaltui.files.agents import agents_in, agents_named
 from evaltui.files.workspace import open_workspace
 from tests.files.layouts import AGENT, PYPROJECT, adk_sample, eval_set, starter_pack, uv_package, write
 

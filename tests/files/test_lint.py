@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.model.problems import Problem, Severity
+from evaltui.core.model.problems import Severity
 from evaltui.files.lint import format_problem, lint
 
 TURN = {"user_content": {"role": "user", "parts": [{"text": "hello"}]}}
@@ -152,8 +152,3 @@ def test_nothing_to_lint_is_an_error(tmp_path):
         f"{tmp_path}: error: has no eval sets",
         f"{tmp_path}/x.test.json: error: no such file",
     ]
-
-
-def test_format():
-    problem = Problem(Severity.ERROR, ("eval_cases", 2, "eval_id"), "missing", line=41)
-    assert format_problem(problem) == "41: error: eval_cases[2].eval_id: missing"

@@ -1,11 +1,14 @@
-"""Rules that name what is not there are warnings, at their line."""
+"""Each rule of lint is declared once, with its checks; rules that name what is not there are warnings."""
 
+import asyncio
 import json
 
+import pytest
 from eval_data import make_case, make_turn, write_eval_set
 
-from evaltui.core.model.problems import Severity
-from evaltui.files.lint import lint
+from evaltui import EvalSetError, evaluate
+from evaltui.core.model.problems import CHECKS, RULES, LintRule, Severity
+from evaltui.files.lint import lint, lint_rules
 
 
 def write(folder, rules, **cases):
@@ -54,3 +57,30 @@ def test_a_set_that_cannot_be_read_may_have_the_tool(tmp_path):
     config = write(tmp_path, [rule("fimd")], late="find")
     (tmp_path / "broken.evalset.json").write_text("{")
     assert lint([config]) == []
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_a_new_rule_is_a_row_with_its_check(tmp_path, monkeypatch, blocks):
+    monkeypatch.setitem(CHECKS, "case", {**CHECKS["case"]})
+    monkeypatch.setitem(RULES, "shouted-id", None)
+
+    @LintRule("shouted-id", "A case has an id in capitals", blocks=blocks).checks("case")
+    def shouted(case):
+        if case.eval_id.isupper():
+            yield ("eval_id",), "in capitals"
+
+    (tmp_path / "agent.py").write_text("def root_agent(message, session):\n    return 'hi'\n")
+    config = tmp_path / "test_config.json"
+    config.write_text('{"criteria": {"response_match_score": 0.5}}')
+    path = write_eval_set(tmp_path, "orders", make_case("LATE", make_turn("hi", "hi")))
+
+    assert "shouted-id" in {rule.id for rule in lint_rules()}
+    (problem,) = lint([path])
+    assert (problem.rule.id, problem.line is not None) == ("shouted-id", True)
+    assert problem.severity is (Severity.ERROR if blocks else Severity.WARNING)
+    run = evaluate(tmp_path, [path])
+    if blocks:
+        with pytest.raises(EvalSetError, match="in capitals"):
+            asyncio.run(run)
+    else:
+        assert asyncio.run(run).cases[0].eval_id == "LATE"

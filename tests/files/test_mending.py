@@ -11,8 +11,7 @@ from eval_data import make_case
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.validation import validate_eval_set
-from evaltui.files.lint import lint
-from evaltui.files.mending import mended_file
+from evaltui.files.lint import lint, mended_file
 
 TEXT = {"role": "user", "parts": [{"text": "hello"}]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaltui.cli import main
-from evaltui.files.schedulers import dask_address, is_scheduler, local_workers, warning_of
+from evaltui.files.run_settings import dask_address, is_scheduler, local_workers, warning_of
 
 
 @pytest.mark.parametrize(

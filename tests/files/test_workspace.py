@@ -10,8 +10,8 @@ import pytest
 from eval_data import make_case
 
 from evaltui.core.model.problems import SelectionError, Severity
+from evaltui.files.agents import agents_in
 from evaltui.files.folders import case_path
-from evaltui.files.projects import agents_in
 from evaltui.files.workspace import open_workspace, select
 
 TURN = {"user_content": {"role": "user", "parts": [{"inline_data": {}}, {"text": "hello"}, {"text": "x"}]}}

@@ -1,22 +1,16 @@
 """Problems as editors and CI services read them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.problems import LintRule, Problem, Severity
+from evaltui.core.model.problems import DUPLICATE_ID, Problem
 from evaltui.reports.lint_report import render_problems
 
-PROBLEM = Problem(
-    Severity.ERROR,
-    ("eval_cases", 1, "eval_id"),
-    "duplicate id 'a'",
-    39,
-    "sets/a b.evalset.json",
-    LintRule.DUPLICATE_ID,
-)
+PROBLEM = DUPLICATE_ID.at(("eval_cases", 1, "eval_id"), "duplicate id 'a'", "sets/a b.evalset.json", line=39)
 
 
 def unescaped(text):
@@ -27,7 +21,7 @@ def unescaped(text):
 
 @given(st.text(min_size=1).filter(lambda name: Path(name).as_posix() == name), st.text())
 def test_nothing_in_a_problem_ends_its_command_early(file, message):
-    problem = Problem(Severity.WARNING, (), message, 7, file)
+    problem = replace(Problem.warning((), message, line=7), file=file)
     text = render_problems([problem], "github")
     assert text.endswith("\n")
     assert "\n" not in text[:-1]
@@ -38,7 +32,7 @@ def test_nothing_in_a_problem_ends_its_command_early(file, message):
 
 
 def test_sarif_has_a_result_per_problem():
-    nowhere = Problem(Severity.WARNING, (), "no eval sets")
+    nowhere = Problem.warning((), "no eval sets")
     run = json.loads(render_problems([PROBLEM, nowhere], "sarif"))["runs"][0]
     rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     first, second = run["results"]

@@ -10,10 +10,10 @@ import pytest
 from evaltui import EvalConfig, EvalSet, Status, evaluate
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse
-from evaltui.files.recordings import recordings_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.runner.parent.metric_checks import checked, facts_of
 from evaltui.runner.plan import RunPlan, SetPlan
+from evaltui.runner.recordings import recordings_path
 
 AGENT = "def root_agent(message, session): return message"
 SAID = {"parts": [{"text": "hi"}]}

@@ -19,10 +19,9 @@ SOURCE = '''
     from pydantic import BaseModel
     from pydantic_ai import Agent, ModelRetry, RunContext
     from pydantic_ai.exceptions import CallDeferred
-    from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
     from pydantic_ai.tools import DeferredToolRequests
-    from pydantic_ai.usage import RequestUsage
 
     CALLS = {
         "ask": [("ask_other", {"question": "why"})],
@@ -30,7 +29,6 @@ SOURCE = '''
         "remove": [("remove", {"path": "a"}), ("remove", {"path": "b"})],
         "later": [("later", {"what": "x"})],
     }
-    USAGE = dict(input_tokens=100, output_tokens=20, cache_read_tokens=40, details={"reasoning_tokens": 5})
 
     class City(BaseModel):
         name: str
@@ -42,21 +40,20 @@ SOURCE = '''
         client: object = field(default_factory=object)
 
     def answer(messages, info):
-        usage = RequestUsage(**USAGE)
         last = messages[-1].parts
         if last[-1].part_kind != "user-prompt":
             text = "; ".join(str(part.content) for part in last)
-            return ModelResponse(parts=[TextPart(f"results: {text}")], usage=usage)
+            return ModelResponse(parts=[TextPart(f"results: {text}")])
         prompt = last[-1].content
         if prompt == "city":
-            return ModelResponse(parts=[ToolCallPart("final_result", {"name": "Rome"})], usage=usage)
+            return ModelResponse(parts=[ToolCallPart("final_result", {"name": "Rome"})])
         if prompt == "count":
             said = sum(message.kind == "response" for message in messages)
-            return ModelResponse(parts=[TextPart(f"{said} responses before")], usage=usage)
+            return ModelResponse(parts=[TextPart(f"{said} responses before")])
         calls = CALLS.get(prompt) or [("price", {"order": int(prompt)})]
         ids = [f"{prompt}-{number}" for number in range(len(calls))]
         parts = [ToolCallPart(*call, tool_call_id=one) for call, one in zip(calls, ids)]
-        return ModelResponse(parts=[ThinkingPart("hm"), TextPart("I look."), *parts], usage=usage)
+        return ModelResponse(parts=[TextPart("I look."), *parts])
 
     def because(messages, info):
         return ModelResponse(parts=[TextPart("because")])

@@ -445,7 +445,7 @@ def test_the_results_of_an_interrupted_run_are_read_when_they_are_asked_for(tmp_
     finished, _ = finished_repeats(file)
     assert list(finished) == [CaseId(SET, eval_id(number)) for number in range(20)]
     case = CaseId(SET, eval_id(1))
-    assert finished[case] == {0: (f"{1:012x}", Amount())}
+    assert finished[case] == {0: (f"{1:012x}", "", Amount())}
     repeats = StoredRepeats(file, case, (0,))
     assert (list(repeats), 0 in repeats, 1 in repeats) == ([0], True, False)
     result = repeats[0]

@@ -9,11 +9,10 @@ from io import BytesIO
 
 import pytest
 
-from evaltui.traces import documents
+from evaltui.traces import reading
 from evaltui.traces.conversations import conversations_in
-from evaltui.traces.documents import documents_in
 from evaltui.traces.found import found_conversations
-from evaltui.traces.reading import read_files
+from evaltui.traces.reading import documents_in, read_files
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, SpanEvent, UnreadableTraceError
 from tests.benchmarks.recorded_traces import write_traces
 from tests.traces.test_trace_layouts import LAYOUTS
@@ -91,7 +90,7 @@ def test_traces_of_a_session_may_be_anywhere(layout):
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1000])
 def test_documents_may_end_anywhere_in_what_is_read_at_once(chunk, monkeypatch):
-    monkeypatch.setattr(documents, "_CHUNK", chunk)
+    monkeypatch.setattr(reading, "_CHUNK", chunk)
     wanted = [{"a": "é ü 漢字 𝄞", "b": [{}, {"c": "}\n{"}]}, {"d": 1}, [2], {"e": "end"}]
     for indent, between in ((2, "\n"), (None, ""), (1, ", \n\n")):
         text = between.join(json.dumps(one, indent=indent, ensure_ascii=False) for one in wanted)

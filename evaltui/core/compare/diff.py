@@ -232,11 +232,15 @@ def _op(expected: Any, actual: Any) -> ArgOp:
 def diff_state(expected: dict[str, Any], actual: dict[str, Any]) -> tuple[StateDiff, ...]:
     """Where the final state is not what the expected keys say, by path; keys that nobody named may be there.
 
-    A key that is absent counts as None, as it does for a tool that reads it with `get`.
+    A key that is absent, at any depth, counts as None, as it does for a tool that reads it with `get`.
     """
     return tuple(
         StateDiff(format_path(path), None if mine is ABSENT else mine, None if theirs is ABSENT else theirs)
         for key, value in expected.items()
         for path, mine, theirs in side_by_side(value, actual.get(key), (key,))
-        if not equal(mine, theirs)
+        if not equal(mine, theirs) and not (isinstance(path[-1], str) and _is_none(mine) and _is_none(theirs))
     )
+
+
+def _is_none(value: Any) -> bool:
+    return value is None or value is ABSENT

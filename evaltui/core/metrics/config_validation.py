@@ -17,7 +17,6 @@ from evaltui.core.metrics.registry import METRICS, info_of, is_own
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import (
     BaseCriterion,
-    CustomMetricConfig,
     EvalConfig,
     EvalMetric,
     Interval,
@@ -26,12 +25,17 @@ from evaltui.core.model.config import (
 from evaltui.core.model.json_values import camel, path_as_spelt, value_at
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
+    DANGLING_REFERENCE,
+    DUPLICATE_KEY,
+    UNKNOWN_KEY,
+    Finding,
     JsonPath,
     LintRule,
     Problem,
     given_twice,
     has_error,
     likely_typos,
+    problems_of,
     unknown_keys,
 )
 from evaltui.text.values import did_you_mean
@@ -41,6 +45,17 @@ _NOT_ASKED_FOR = "is not a criterion, so it is not computed; add it to criteria 
 _NOT_IN_ADK = "google-adk has no such metric and refuses the config; write it under evaltui.criteria"
 _NOT_LOOKED_AT = "allowed for custom metrics only; higher is better for this metric"
 
+UNUSABLE_CRITERION = LintRule(
+    "unusable-criterion", "A criterion cannot be evaluated as it is written", blocks=True
+)
+UNREACHABLE_THRESHOLD = LintRule(
+    "unreachable-threshold", "A threshold is outside of its metric's range", blocks=True
+)
+NO_METRIC = LintRule("no-metric", "A config names no metric", blocks=False)
+IGNORED_SETTING = LintRule(
+    "ignored-setting", "A criterion or a setting of a metric is ignored, or refused by ADK", blocks=False
+)
+
 # A machine that lacks nothing: a metric that cannot run there has a mistake in its criterion.
 _FACTS = Facts(GeminiAccess(serves_other_names=True), has_module=lambda module: True)
 
@@ -48,32 +63,25 @@ _FACTS = Facts(GeminiAccess(serves_other_names=True), has_module=lambda module: 
 def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
     """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
     config, problems = validate_model(EvalConfig, data)
-    problems = [_placed_better(_named_for_the_block(problem)) for problem in problems]
+    problems = [_placed_better(problem) for problem in problems]
     if isinstance(data, dict):
-        problems += unknown_keys(data, spellings(EvalConfig))
-        problems += [
-            repeated
-            for repeated in _given_twice(data)
-            if repeated.path not in {problem.path for problem in problems}
-        ]
+        refused = {problem.path for problem in problems}
+        problems += [problem for problem in problems_of("config data", data) if problem.path not in refused]
     if config is not None:
         problems += [
-            Problem.error(path_as_spelt(path, data), why, rule=LintRule.UNUSABLE_CRITERION)
-            for path, why in (*outside_of_range(config), *_unusable(config))
-        ]
-        if not config.metrics():
-            problems.append(
-                Problem.warning((), "names no metric, so nothing is scored", rule=LintRule.UNUSABLE_CRITERION)
-            )
-        problems += _of_optional(config)
-        problems += [
             replace(problem, path=path_as_spelt(problem.path, data))
-            for problem in (*_unknown_options(config), *_warnings_for_own_metrics(config))
+            for problem in problems_of("config", config)
         ]
-    return None if has_error(problems) else config, problems
+    return None if has_error(problems) else config, [_named_for_the_block(problem) for problem in problems]
 
 
-def _given_twice(data: Any) -> Iterator[Problem]:
+@UNKNOWN_KEY.checks("config data")
+def _unknown_keys(data: dict[str, Any]) -> Iterator[Finding]:
+    return unknown_keys(data, spellings(EvalConfig))
+
+
+@DUPLICATE_KEY.checks("config data")
+def _given_twice(data: Any) -> Iterator[Finding]:
     """Keys of the config, of its block and of criteria that stand beside their other spelling."""
     for path in ((), ("evaltui",)):
         block = value_at(data, path)
@@ -87,7 +95,7 @@ def _given_twice(data: Any) -> Iterator[Problem]:
                     yield from _twins_below(metric, (*path, key, name))
 
 
-def _twins_below(data: Any, path: JsonPath) -> Iterator[Problem]:
+def _twins_below(data: Any, path: JsonPath) -> Iterator[Finding]:
     if isinstance(data, dict):
         yield from _twins(data, path)
     if isinstance(data, dict | list):
@@ -95,9 +103,9 @@ def _twins_below(data: Any, path: JsonPath) -> Iterator[Problem]:
             yield from _twins_below(value, (*path, key))
 
 
-def _twins(data: dict[str, Any], path: JsonPath) -> Iterator[Problem]:
+def _twins(data: dict[str, Any], path: JsonPath) -> Iterator[Finding]:
     twice = (key for key in data if camel(key) != key and camel(key) in data)
-    return (given_twice((*path, key), camel(key)) for key in twice)
+    return (((*path, key), given_twice(camel(key))) for key in twice)
 
 
 def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
@@ -107,7 +115,14 @@ def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
     return (*block, "criteria", name)
 
 
-def _unusable(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+@NO_METRIC.checks("config")
+def _no_metric(config: EvalConfig) -> Iterator[Finding]:
+    if not config.metrics():
+        yield (), "names no metric, so nothing is scored"
+
+
+@UNUSABLE_CRITERION.checks("config")
+def _unusable(config: EvalConfig) -> Iterator[Finding]:
     """Unknown metrics, and criteria by which their metric cannot be computed on any machine."""
     for metric in config.metrics():
         name, function = metric.metric_name, metric.custom_function_path
@@ -119,7 +134,8 @@ def _unusable(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
             yield (path if function is None else ("custom_metrics", name, "code_config", "name")), why
 
 
-def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
+@UNKNOWN_KEY.checks("config")
+def _unknown_options(config: EvalConfig) -> Iterator[Finding]:
     """Keys of a criterion that its metric does not read, and of the simulated user's settings; functions of
     the user's may read any key."""
     for metric in config.metrics():
@@ -136,12 +152,13 @@ def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
         yield from unknown_keys(dict.fromkeys(simulator.model_fields_set), fields, ("user_simulator_config",))
 
 
-def _of_optional(config: EvalConfig) -> Iterator[Problem]:
+@DANGLING_REFERENCE.checks("config")
+def _of_optional(config: EvalConfig) -> Iterator[Finding]:
     metric_names = [metric.metric_name for metric in config.metrics()]
     for number, name in enumerate(config.evaltui.optional):
         if name not in metric_names:
-            nobody = f"{name!r} is not a criterion{did_you_mean(name, metric_names)}"
-            yield Problem.warning(("evaltui", "optional", number), nobody, rule=LintRule.DANGLING_REFERENCE)
+            path = ("evaltui", "optional", number)
+            yield path, f"{name!r} is not a criterion{did_you_mean(name, metric_names)}"
 
 
 def _named_for_the_block(problem: Problem) -> Problem:
@@ -158,6 +175,7 @@ def _placed_better(problem: Problem) -> Problem:
     return replace(problem, message=f"google-adk refuses it here; write it {where}")
 
 
+@UNREACHABLE_THRESHOLD.checks("config")
 def outside_of_range(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
     """Where in a config a threshold is none of its metric's scores, and why, as a sentence."""
     for metric in config.metrics():
@@ -186,17 +204,8 @@ def _interval(metric: EvalMetric) -> Interval | None:
     return Interval(min_value=info.interval[0], max_value=info.interval[1])
 
 
-def _warnings_for_own_metrics(config: EvalConfig) -> list[Problem]:
-    """Warnings for settings that google-adk accepts silently although it does not mean them; snake_case
-    paths."""
-    return [
-        Problem.warning(path, message, rule=LintRule.UNUSABLE_CRITERION)
-        for problems in (_misplaced(config), _of_custom_metrics(config), _empty_intervals(config))
-        for path, message in problems
-    ]
-
-
-def _misplaced(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+@IGNORED_SETTING.checks("config")
+def _misplaced(config: EvalConfig) -> Iterator[Finding]:
     custom = config.custom_metrics or {}
     for name, criterion in config.criteria.items():
         if is_own(name) and name not in custom and name not in config.evaltui.criteria:
@@ -217,21 +226,20 @@ def _misplaced(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
             yield (*path, "interval"), "is for metrics that name their function here, and this one does not"
 
 
-def _of_custom_metrics(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+@IGNORED_SETTING.checks("config")
+def _of_custom_metrics(config: EvalConfig) -> Iterator[Finding]:
     for name, custom in (config.custom_metrics or {}).items():
         path: JsonPath = ("custom_metrics", name)
         if name not in config.criteria and name not in config.evaltui.criteria:
             yield path, _NOT_ASKED_FOR
-        yield from _of_metric_info(name, custom, (*path, "metric_info"))
+        info = custom.metric_info
+        if info is not None and info.metric_name != name:
+            where = (*path, "metric_info", "metric_name")
+            yield where, f"is {info.metric_name!r}, but the metric is called {name!r}"
 
 
-def _of_metric_info(name: str, custom: CustomMetricConfig, path: JsonPath) -> Iterator[tuple[JsonPath, str]]:
-    info = custom.metric_info
-    if info is not None and info.metric_name != name:
-        yield (*path, "metric_name"), f"is {info.metric_name!r}, but the metric is called {name!r}"
-
-
-def _empty_intervals(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+@IGNORED_SETTING.checks("config")
+def _empty_intervals(config: EvalConfig) -> Iterator[Finding]:
     """Intervals in which there is no score."""
     for metric in config.metrics():
         interval, name = metric.interval, metric.metric_name

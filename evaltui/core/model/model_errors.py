@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import InvocationEvents
 from evaltui.core.model.genai_types import GenaiType
-from evaltui.core.model.problems import JsonPath, LintRule, Problem, given_twice
+from evaltui.core.model.problems import NOT_JSON, JsonPath, Problem, given_twice
 from evaltui.text.values import did_you_mean, in_words
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -155,7 +155,7 @@ def _unknown_key(model: type[BaseModel], data: Any, path: JsonPath) -> str:
     for names in fields:
         present = [spelling for spelling in names if spelling in siblings and spelling != key]
         if key in names and present:
-            return given_twice(path, present[0]).message
+            return given_twice(present[0])
     if InvocationEvents in models and any(key in names for names in fields):
         return "cannot stand beside invocation events; a turn has one or the other"
     return "unknown key" + did_you_mean(str(key), [spelling for names in fields for spelling in names])
@@ -165,12 +165,9 @@ def _not_text(data: Any, reason: str) -> Problem:
     """Python reads JSON that ADK's reader refuses: half a surrogate pair, or too many levels."""
     for path, text in _texts(data):
         if re.search("[\ud800-\udfff]", text):
-            return Problem.error(
-                path,
-                "has half of a surrogate pair (such as \\ud83d), which is not a character",
-                rule=LintRule.NOT_JSON,
-            )
-    return Problem.error((), f"cannot be read as JSON: {reason}", rule=LintRule.NOT_JSON)
+            half = "has half of a surrogate pair (such as \\ud83d), which is not a character"
+            return NOT_JSON.at(path, half)
+    return NOT_JSON.at((), f"cannot be read as JSON: {reason}")
 
 
 def _texts(data: Any) -> Iterator[tuple[JsonPath, str]]:

@@ -8,14 +8,23 @@ file twice gives the same data: invocation ids are empty instead of random, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.json_values import dicts
-from evaltui.core.model.problems import JsonPath, LintRule, Problem, Severity, has_error, likely_typos
+from evaltui.core.model.problems import (
+    DUPLICATE_ID,
+    INVALID_VALUE,
+    NOTHING_TO_RUN,
+    UNKNOWN_KEY,
+    JsonPath,
+    LintRule,
+    Problem,
+    has_error,
+    likely_typos,
+)
 from evaltui.text.values import in_words, show_value
 
 Format = Literal["eval set", "dataset", "old test", "old eval set"]
@@ -85,14 +94,12 @@ def _case(eval_id: str, turns: list[Json], session: Json | None) -> Json:
 
 
 def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
-    problems = list(likely_typos(item, [(key,) for key in _SESSION_KEYS], path))
+    problems = _typos(item, _SESSION_KEYS, path)
     name = _get(item, "name", str, path, problems, required=True)
     data = _get(item, "data", list, path, problems, required=True)
     turns, turn_problems = _each(data or [], (*path, "data"), _turn)
     if data == []:
-        problems.append(
-            Problem.warning((*path, "data"), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)
-        )
+        problems.append(NOTHING_TO_RUN.at((*path, "data"), "empty; nothing to run"))
     session, session_problems = session_input(item.get("initial_session"), (*path, "initial_session"))
     return _case(name, turns, session), problems + turn_problems + session_problems
 
@@ -102,11 +109,7 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
     for index, item in enumerate(data):
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(name, str) and first.setdefault(name, index) != index:
-            yield Problem.error(
-                (index, "name"),
-                f"duplicate name {name!r}; [{first[name]}] has it too",
-                rule=LintRule.DUPLICATE_ID,
-            )
+            yield DUPLICATE_ID.at((index, "name"), f"duplicate name {name!r}; [{first[name]}] has it too")
 
 
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
@@ -118,8 +121,7 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
         return None, [
             Problem.error(path, f"must be an object with app_name, user_id and state, is {in_words(data)}")
         ]
-    typos = likely_typos(data, [(key,) for key in ("app_name", "user_id", "state")], path)
-    problems = [replace(problem, severity=Severity.ERROR) for problem in typos]
+    problems = _typos(data, ("app_name", "user_id", "state"), path, INVALID_VALUE)
     session = {
         "app_name": _get(data, "app_name", str, path, problems) or "",
         "user_id": _get(data, "user_id", str, path, problems) or "",
@@ -128,8 +130,12 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
     return session, problems
 
 
+def _typos(item: Json, keys: Sequence[str], path: JsonPath, rule: LintRule = UNKNOWN_KEY) -> list[Problem]:
+    return [rule.at(*typo) for typo in likely_typos(item, [(key,) for key in keys], path)]
+
+
 def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
-    problems = list(likely_typos(item, [(key,) for key in _TURN_KEYS], path))
+    problems = _typos(item, _TURN_KEYS, path)
     query = _get(item, "query", str, path, problems, required=True)
     reference = _get(item, "reference", str, path, problems, nullable=True)
     converted = {}
@@ -183,9 +189,7 @@ def texts_without_author(data: Any) -> Iterator[Problem]:
         responses = turn.get(_RESPONSES_KEY)
         for index, response in enumerate(responses if isinstance(responses, list) else ()):
             if isinstance(response, str):
-                yield Problem(
-                    Severity.WARNING, (*path, _RESPONSES_KEY, index), "no author is given; agent is taken"
-                )
+                yield Problem.warning((*path, _RESPONSES_KEY, index), "no author is given; agent is taken")
 
 
 def left_out(data: Any) -> Iterator[Problem]:

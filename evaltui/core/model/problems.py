@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypeVar, get_args
 
 from ...text.figures import counted
 from ...text.values import nearest, visible
@@ -20,66 +21,122 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-class LintRule(StrEnum):
-    """Kinds of problems: the id that code scanning services show, and a sentence for the list of rules."""
+@dataclass(frozen=True)
+class LintRule:
+    """A kind of problem. Making one adds it to `RULES`; its checks are added by `checks`."""
 
+    id: str
     meaning: str
+    """A sentence for the guide's table and for code scanning services."""
+    blocks: bool
+    """Whether a problem of this rule is an error, which keeps a set or config from being run."""
 
-    INVALID_VALUE = "invalid-value", "A key is missing or has a value that ADK refuses"
-    UNREADABLE_FILE = "unreadable-file", "A file or folder cannot be read"
-    NOT_JSON = "not-json", "A file is not JSON"
-    NOT_AN_EVAL_SET = "not-an-eval-set", "A file is not an eval set"
-    UNKNOWN_KEY = "unknown-key", "A key is read by nothing"
-    DUPLICATE_KEY = "duplicate-key", "A key is given twice"
-    DUPLICATE_ID = "duplicate-id", "An id is used twice"
-    NOTHING_TO_RUN = "nothing-to-run", "A set or case has nothing to run"
-    NEVER_PASSES = "never-passes", "A case can never pass"
-    UNKNOWN_ROLE = "unknown-role", "A content has a role that ADK does not know"
-    ORPHAN_RESPONSE = "orphan-response", "A tool response has no call"
-    UNUSED_CONFIG = "unused-config", "A config does not apply, or several could"
-    UNUSABLE_CRITERION = "unusable-criterion", "A criterion cannot be evaluated as it is written"
-    UNKNOWN_RUBRIC_TYPE = "unknown-rubric-type", "A rubric has an unknown type"
-    UNJUDGED_RUBRIC = "unjudged-rubric", "No criterion judges a rubric"
-    DANGLING_REFERENCE = (
-        "dangling-reference",
-        "A rule or mark names a set, case, turn, tool or argument that is not there",
-    )
-    HIDDEN_RULE = "hidden-rule", "A rule never applies"
-    SLOW_REGEX = "slow-regex", "A regular expression can be very slow"
+    def __post_init__(self) -> None:
+        RULES[self.id] = self
 
-    def __new__(cls, rule_id: str, meaning: str) -> LintRule:
-        rule = str.__new__(cls, rule_id)
-        rule._value_ = rule_id
-        rule.meaning = meaning
-        return rule
+    def checks(self, subject: Subject) -> Callable[[_Check], _Check]:
+        """Declares a function as a check of a subject; it yields a `Finding` for each problem."""
+        return partial(self._declare, CHECKS[subject])
+
+    def mends(self, subject: Mendable) -> Callable[[_Check], _Check]:
+        """Declares a function that mends data in place, where only one mend is right.
+
+        It yields the path of each place before the mend, and the change as a clause: `renamed to eval_cases`.
+        """
+        return partial(self._declare, MENDS[subject])
+
+    def _declare(self, checks: Checks, check: _Check) -> _Check:
+        # By its name, so that a module that is imported again declares nothing twice.
+        checks[f"{check.__module__}.{check.__qualname__}"] = self, check
+        return check
+
+    def at(
+        self, path: JsonPath, message: str, file: str | None = None, *, line: int | None = None
+    ) -> Problem:
+        return Problem(self, path, message, line, file)
 
 
-class _Details(TypedDict, total=False):
-    line: int | None
-    file: str | None
-    rule: LintRule
+Finding = tuple[JsonPath, str] | tuple[JsonPath, str, str]
+"""The path and message of a problem, and its file where that is another than the one that is checked."""
+Check = Callable[..., Iterable[Finding]]
+_Check = TypeVar("_Check", bound=Check)
+Subject = Literal[
+    "set",
+    "case data",
+    "case",
+    "case with rubrics",
+    "scored case",
+    "values",
+    "config data",
+    "config",
+    "references",
+    "choice of config",
+    "set ids",
+    "search",
+]
+Mendable = Literal["set", "config"]
+
+RULES: dict[str, LintRule] = {}
+"""The rules of the modules that are imported; `evaltui.files.lint.lint_rules` imports them all."""
+Checks = dict[str, tuple[LintRule, Check]]
+"""Checks or mends by the names of their functions, each with its rule; in the order of their declaration."""
+CHECKS: dict[Subject, Checks] = {subject: {} for subject in get_args(Subject)}
+MENDS: dict[Mendable, Checks] = {subject: {} for subject in get_args(Mendable)}
+
+
+def problems_of(subject: Subject, *arguments: Any) -> list[Problem]:
+    """The problems that the checks of a subject find; `arguments` are those of each check."""
+    return [rule.at(*finding) for rule, check in CHECKS[subject].values() for finding in check(*arguments)]
+
+
+def mended(subject: Mendable, data: Any) -> list[Problem]:
+    """Mends data in place, once by each mend, and returns a problem for each mended place."""
+    return [rule.at(*finding) for rule, mend in MENDS[subject].values() for finding in mend(data)]
+
+
+# Found while a file is read, so without a check of their own.
+UNREADABLE_FILE = LintRule("unreadable-file", "A file or folder cannot be read", blocks=True)
+NOT_JSON = LintRule("not-json", "A file is not JSON", blocks=True)
+NOT_AN_EVAL_SET = LintRule("not-an-eval-set", "A file is not an eval set", blocks=True)
+INVALID_VALUE = LintRule("invalid-value", "A key is missing or has a value that ADK refuses", blocks=True)
+IGNORED_VALUE = LintRule("ignored-value", "A value is ignored or replaced", blocks=False)
+
+UNKNOWN_KEY = LintRule("unknown-key", "A key is read by nothing", blocks=False)
+DUPLICATE_KEY = LintRule("duplicate-key", "A key is given twice", blocks=True)
+DUPLICATE_ID = LintRule("duplicate-id", "Two cases of a set have the same id", blocks=True)
+DANGLING_REFERENCE = LintRule(
+    "dangling-reference",
+    "A rule or mark names a set, case, turn, tool or argument that is not there",
+    blocks=False,
+)
+NOTHING_TO_RUN = LintRule("nothing-to-run", "A set or case has nothing to run", blocks=False)
 
 
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong at a place."""
 
-    severity: Severity
+    rule: LintRule
     path: JsonPath
     message: str
     """A sentence, without the place."""
     line: int | None = None
     """Counted from 1; None where the text is not at hand."""
     file: str | None = None
-    rule: LintRule = LintRule.INVALID_VALUE
 
     @classmethod
-    def error(cls, path: JsonPath, message: str, **details: Unpack[_Details]) -> Problem:
-        return cls(Severity.ERROR, path, message, **details)
+    def error(
+        cls, path: JsonPath, message: str, *, line: int | None = None, file: str | None = None
+    ) -> Problem:
+        return cls(INVALID_VALUE, path, message, line, file)
 
     @classmethod
-    def warning(cls, path: JsonPath, message: str, **details: Unpack[_Details]) -> Problem:
-        return cls(Severity.WARNING, path, message, **details)
+    def warning(cls, path: JsonPath, message: str, *, line: int | None = None) -> Problem:
+        return cls(IGNORED_VALUE, path, message, line)
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.ERROR if self.rule.blocks else Severity.WARNING
 
     def __str__(self) -> str:
         """`line 41: eval_cases[2].eval_id: missing`"""
@@ -138,9 +195,9 @@ def format_path(path: JsonPath) -> str:
 
 
 def likely_typos(
-    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath
-) -> Iterator[Problem]:
-    """Warnings for keys that are near to a field that is absent; each field comes with all its spellings.
+    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
+) -> Iterator[Finding]:
+    """Keys that are near to a field that is absent; each field comes with all its spellings.
 
     Other unknown keys are the user's own: where this is called, ADK tolerates them.
     """
@@ -149,9 +206,7 @@ def likely_typos(
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
         if key not in spellings and (hit := nearest(key, absent, likeness=0.75)):
-            yield Problem.warning(
-                (*path, key), f"unknown key. Did you mean {visible(hit)}?", rule=LintRule.UNKNOWN_KEY
-            )
+            yield (*path, key), f"unknown key. Did you mean {visible(hit)}?"
 
 
 IGNORED = "unknown key, ignored"
@@ -162,21 +217,21 @@ _COMMENT = ("$", "_", "#", "//")
 
 def unknown_keys(
     data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
-) -> Iterator[Problem]:
-    """Warnings for all keys that are no field, with the field that was probably meant."""
+) -> Iterator[Finding]:
+    """Keys that are no field, with the field that was probably meant."""
     fields = [tuple(field) for field in fields]
-    typos = {problem.path[-1]: problem for problem in likely_typos(data, fields, path)}
+    typos = {typo[0][-1]: typo for typo in likely_typos(data, fields, path)}
     spellings = {spelling for field in fields for spelling in field}
     for key in data:
         if key in typos:
             yield typos[key]
         elif key not in spellings and not key.startswith(_COMMENT):
-            yield Problem.warning((*path, key), IGNORED, rule=LintRule.UNKNOWN_KEY)
+            yield (*path, key), IGNORED
 
 
-def given_twice(path: JsonPath, other: str) -> Problem:
-    """An error for a key that stands beside its other spelling: readers differ in which of them counts."""
-    return Problem.error(path, f"given twice, also as {other}; remove one", rule=LintRule.DUPLICATE_KEY)
+def given_twice(other: str) -> str:
+    """The message for a key beside its other spelling: readers differ in which of them counts."""
+    return f"given twice, also as {other}; remove one"
 
 
 def merge_ignored(problems: Iterable[Problem]) -> list[Problem]:
@@ -200,5 +255,10 @@ def merge_alike(problems: Iterable[Problem]) -> list[Problem]:
     ]
 
 
+def errors_in(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems that keep a set or config from being run."""
+    return [problem for problem in problems if problem.rule.blocks]
+
+
 def has_error(problems: Iterable[Problem]) -> bool:
-    return any(problem.severity is Severity.ERROR for problem in problems)
+    return any(problem.rule.blocks for problem in problems)

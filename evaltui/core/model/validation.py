@@ -7,7 +7,7 @@ without a word although it cannot work as meant. Paths are as the data spells th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,13 @@ from evaltui.core.model.eval_set import (
 from evaltui.core.model.json_values import camel, list_at, path_as_spelt, spelt
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
+    DUPLICATE_ID,
+    DUPLICATE_KEY,
+    IGNORED_VALUE,
+    NOT_AN_EVAL_SET,
+    NOTHING_TO_RUN,
+    UNKNOWN_KEY,
+    Finding,
     JsonPath,
     LintRule,
     Problem,
@@ -35,6 +42,7 @@ from evaltui.core.model.problems import (
     has_error,
     likely_typos,
     merge_ignored,
+    problems_of,
     unknown_keys,
 )
 from evaltui.core.model.stored_cases import eval_ids_of
@@ -43,21 +51,23 @@ from evaltui.text.values import in_words
 _SPEAKER_ROLES = (None, "user", "model")
 _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
 
+UNKNOWN_ROLE = LintRule("unknown-role", "A content has a role that ADK does not know", blocks=False)
+ORPHAN_RESPONSE = LintRule("orphan-response", "A tool response has no call", blocks=False)
+
 
 def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """Parsed JSON of the EvalSet schema as a model, None where there is an error; and every problem."""
+    eval_set, problems = validate_set_level(data)
     if not isinstance(data, dict):
-        return None, [_not_a_set(data)]
+        return None, problems
     cases_key = spelt("eval_cases", data)
-    raw_cases = list_at(data, (cases_key,))
-    eval_set, problems = _validate_head(data)
     cases: list[EvalCase] = []
-    for index, raw in enumerate(raw_cases):
+    for index, raw in enumerate(list_at(data, (cases_key,))):
         case, case_problems = validate_case(raw)
-        problems += _below((cases_key, index), case_problems)
+        problems += [replace(problem, path=(cases_key, index, *problem.path)) for problem in case_problems]
         if case is not None:
             cases.append(case)
-    problems = merge_ignored([*problems, *_duplicate_ids(raw_cases, cases_key)])
+    problems = merge_ignored(problems)
     if eval_set is None or has_error(problems):
         return None, problems
     eval_set.eval_cases = cases
@@ -67,53 +77,8 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """Validates as `validate_eval_set`, but of the cases only their ids; the set has no cases."""
     if not isinstance(data, dict):
-        return None, [_not_a_set(data)]
-    eval_set, problems = _validate_head(data)
-    cases_key = spelt("eval_cases", data)
-    return eval_set, [*problems, *_duplicate_ids(list_at(data, (cases_key,)), cases_key)]
-
-
-def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
-    """One case of an eval set as a model, None where there is an error; paths are relative to the case."""
-    typos = list(_case_typos(data))
-    case, errors = validate_model(EvalCase, data)
-    if case is None:
-        return None, errors + typos
-    warnings = [replace(problem, path=path_as_spelt(problem.path, data)) for problem in case_warnings(case)]
-    return case, typos + warnings
-
-
-def case_warnings(case: EvalCase) -> list[Problem]:
-    """Problems that keep a case from ever passing although ADK reads it; snake_case paths relative to the
-    case."""
-    if case.conversation == []:
-        return [Problem.warning(("conversation",), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)]
-    problems: list[Problem] = []
-    calls: list[FunctionCall] = []
-    if OWN_KEY in (case.model_extra or {}) and case.checks_unspecified:
-        problems.append(Problem.warning((OWN_KEY,), f"ignored: only {json.dumps(UNSPECIFIED)} is supported"))
-    for number, turn in enumerate(case.conversation or []):
-        path = ("conversation", number)
-        # A call that waits for the user has its response in a later turn.
-        calls += _calls(turn)
-        problems += _unknown_role(turn.user_content, (*path, "user_content"), _SPEAKER_ROLES)
-        problems += _unknown_role(turn.final_response, (*path, "final_response"), _SPEAKER_ROLES)
-        problems += _below(path, _intermediate_warnings(turn, calls))
-    return problems
-
-
-# The level of the set
-
-
-def _not_a_set(data: Any) -> Problem:
-    return Problem.error(
-        (),
-        f"must be an object with eval_set_id and eval_cases, is {in_words(data)}",
-        rule=LintRule.NOT_AN_EVAL_SET,
-    )
-
-
-def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
+        message = f"must be an object with eval_set_id and eval_cases, is {in_words(data)}"
+        return None, [NOT_AN_EVAL_SET.at((), message)]
     # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
     twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}
     head = {key: value for key, value in data.items() if key not in twice}
@@ -121,64 +86,97 @@ def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]
     if isinstance(head.get(cases_key), list):
         head[cases_key] = []
     eval_set, problems = validate_model(EvalSet, head)
-    return eval_set, [*problems, *_set_warnings(data)]
+    return eval_set, [*problems, *problems_of("set", data)]
 
 
-def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
+def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
+    """One case of an eval set as a model, None where there is an error; paths are relative to the case."""
+    in_data = problems_of("case data", data)
+    case, errors = validate_model(EvalCase, data)
+    if case is None:
+        return None, errors + in_data
+    warnings = [replace(problem, path=path_as_spelt(problem.path, data)) for problem in case_warnings(case)]
+    return case, in_data + warnings
+
+
+def case_warnings(case: EvalCase) -> list[Problem]:
+    """Problems that keep a case from ever passing although ADK reads it; snake_case paths relative to the
+    case."""
+    return problems_of("case", case)
+
+
+# Checks of a set's data, but for its cases
+
+
+@UNKNOWN_KEY.checks("set")
+def _unknown_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
     yield from unknown_keys(data, spellings(EvalSet))
-    for name in EvalSet.model_fields:
-        other = camel(name)
-        if other != name and other in data:
-            if name in data:
-                yield given_twice((other,), name)
-            else:
-                only = f"ADK reads only {name} here"
-                yield Problem.warning((other,), only, rule=LintRule.UNKNOWN_KEY)
+    for name, other in _other_spellings(EvalSet):
+        if other in data and name not in data:
+            yield (other,), f"ADK reads only {name} here"
+
+
+@DUPLICATE_KEY.checks("set")
+def _duplicate_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
+    for name, other in _other_spellings(EvalSet):
+        if other in data and name in data:
+            yield (other,), given_twice(name)
+
+
+@NOTHING_TO_RUN.checks("set")
+def _no_cases(data: dict[str, Any]) -> Iterator[Finding]:
     if data.get(key := spelt("eval_cases", data)) == []:
-        yield Problem.warning((key,), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)
+        yield (key,), "empty; nothing to run"
 
 
-def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem]:
+@DUPLICATE_ID.checks("set")
+def _duplicate_ids(data: dict[str, Any]) -> Iterator[Finding]:
+    cases_key = spelt("eval_cases", data)
+    cases = list_at(data, (cases_key,))
     first: dict[str, int] = {}
-    for index, eval_id in enumerate(eval_ids_of(raw_cases)):
+    for index, eval_id in enumerate(eval_ids_of(cases)):
         if eval_id is not None and first.setdefault(eval_id, index) != index:
             where = f"{cases_key}[{first[eval_id]}]"
-            key = spelt("eval_id", raw_cases[index])
-            yield Problem.error(
-                (cases_key, index, key),
-                f"duplicate id {eval_id!r}; {where} has it too",
-                rule=LintRule.DUPLICATE_ID,
-            )
+            key = spelt("eval_id", cases[index])
+            yield (cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too"
 
 
-# Warnings inside a case
+# Checks of a case's data
 
 
-def _case_typos(case: Any) -> Iterator[Problem]:
+@UNKNOWN_KEY.checks("case data")
+def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
     """Unknown keys where ADK keeps or drops them without a word; of recorded events only likely mistakes."""
-    of_case = (
-        {key: value for key, value in case.items() if key != OWN_KEY} if isinstance(case, dict) else case
-    )
-    yield from _open_keys(EvalCase, of_case, (), unknown_keys)
-    yield from _open_keys(SessionInput, *_child(case, (), "session_input"), unknown_keys)
+    for model, values, path in _open_objects(data):
+        keys = likely_typos if model is InvocationEvent else unknown_keys
+        own = {key: value for key, value in values.items() if key != OWN_KEY or model is not EvalCase}
+        yield from keys(own, spellings(model), path)
+
+
+@DUPLICATE_KEY.checks("case data")
+def _duplicate_keys_of_case(data: Any) -> Iterator[Finding]:
+    for model, values, path in _open_objects(data):
+        for name, other in _other_spellings(model):
+            if name in values and other in values:
+                yield (*path, name), given_twice(other)
+
+
+def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], JsonPath]]:
+    """The objects of a case in which ADK takes any key, with their models and paths."""
+    objects: list[tuple[type[BaseModel], Any, JsonPath]] = [
+        (EvalCase, case, ()),
+        (SessionInput, *_child(case, (), "session_input")),
+    ]
     for turn, turn_path in _items(*_child(case, (), "conversation")):
         intermediate = _child(turn, turn_path, "intermediate_data")
-        for event, event_path in _items(*_child(*intermediate, "invocation_events")):
-            yield from _open_keys(InvocationEvent, event, event_path, likely_typos)
+        events = _items(*_child(*intermediate, "invocation_events"))
+        objects += [(InvocationEvent, event, event_path) for event, event_path in events]
+    return ((model, values, path) for model, values, path in objects if isinstance(values, dict))
 
 
-def _open_keys(
-    model: type[BaseModel],
-    data: Any,
-    path: JsonPath,
-    unknown: Callable[[Mapping[str, Any], Iterable[Sequence[str]], JsonPath], Iterator[Problem]],
-) -> Iterator[Problem]:
-    if not isinstance(data, dict):
-        return
-    yield from unknown(data, spellings(model), path)
-    for name in model.model_fields:
-        if camel(name) != name and name in data and camel(name) in data:
-            yield given_twice((*path, name), camel(name))
+def _other_spellings(model: type[BaseModel]) -> list[tuple[str, str]]:
+    """The fields of a model whose camelCase name is another, with that name."""
+    return [(name, other) for name in model.model_fields if (other := camel(name)) != name]
 
 
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
@@ -193,14 +191,54 @@ def _items(data: Any, path: JsonPath) -> Iterator[tuple[Any, JsonPath]]:
         yield item, (*path, index)
 
 
-def _unknown_role(
-    content: Content | None, path: JsonPath, roles: tuple[str | None, ...]
-) -> Iterator[Problem]:
-    if content is not None and content.role not in roles:
-        names = ", ".join(name for name in roles if name)
-        yield Problem.warning(
-            (*path, "role"), f"unknown role {content.role!r}; ADK knows {names}", rule=LintRule.UNKNOWN_ROLE
-        )
+# Checks of a case
+
+
+@NOTHING_TO_RUN.checks("case")
+def _no_turns(case: EvalCase) -> Iterator[Finding]:
+    if case.conversation == []:
+        yield ("conversation",), "empty; nothing to run"
+
+
+@IGNORED_VALUE.checks("case")
+def _unsupported_checks(case: EvalCase) -> Iterator[Finding]:
+    if case.conversation != [] and OWN_KEY in (case.model_extra or {}) and case.checks_unspecified:
+        yield (OWN_KEY,), f"ignored: only {json.dumps(UNSPECIFIED)} is supported"
+
+
+@UNKNOWN_ROLE.checks("case")
+def _unknown_roles(case: EvalCase) -> Iterator[Finding]:
+    for number, turn in enumerate(case.conversation or []):
+        path = ("conversation", number)
+        contents: list[tuple[Content | None, JsonPath, tuple[str | None, ...]]] = [
+            (turn.user_content, ("user_content",), _SPEAKER_ROLES),
+            (turn.final_response, ("final_response",), _SPEAKER_ROLES),
+        ]
+        if isinstance(data := turn.intermediate_data, InvocationEvents):
+            contents += [
+                (event.content, ("intermediate_data", "invocation_events", index, "content"), _EVENT_ROLES)
+                for index, event in enumerate(data.invocation_events)
+            ]
+        for content, below, roles in contents:
+            if content is not None and content.role not in roles:
+                names = ", ".join(name for name in roles if name)
+                yield (*path, *below, "role"), f"unknown role {content.role!r}; ADK knows {names}"
+
+
+@ORPHAN_RESPONSE.checks("case")
+def _orphan_responses(case: EvalCase) -> Iterator[Finding]:
+    # A call that waits for the user has its response in a later turn.
+    ids, names = set[str | None](), set[str | None]()
+    for number, turn in enumerate(case.conversation or []):
+        calls = _calls(turn)
+        ids |= {call.id for call in calls if call.id}
+        names |= {call.name for call in calls}
+        for path, response in _responses(turn.intermediate_data):
+            has_call = response.id in ids if response.id else response.name in names
+            if not has_call:
+                call = f"has id {response.id!r}" if response.id else f"is {response.name!r}"
+                no_call = f"orphan tool response: no expected call {call}, here or in an earlier turn"
+                yield ("conversation", number, *path), no_call
 
 
 def _calls(turn: Invocation) -> list[FunctionCall]:
@@ -210,24 +248,6 @@ def _calls(turn: Invocation) -> list[FunctionCall]:
         *tool_calls(turn.intermediate_data),
         *(part.function_call for part in parts if part.function_call),
     ]
-
-
-def _intermediate_warnings(turn: Invocation, calls: Sequence[FunctionCall]) -> Iterator[Problem]:
-    """`calls` are those of this turn and of those before."""
-    data = turn.intermediate_data
-    ids = {call.id for call in calls if call.id}
-    names = {call.name for call in calls}
-    for path, response in _responses(data):
-        if response.id and response.id not in ids:
-            no_call = f"no expected call has id {response.id!r}, here or in an earlier turn"
-            yield Problem.warning(path, f"orphan tool response: {no_call}", rule=LintRule.ORPHAN_RESPONSE)
-        elif not response.id and response.name not in names:
-            no_call = f"no expected call is {response.name!r}, here or in an earlier turn"
-            yield Problem.warning(path, f"orphan tool response: {no_call}", rule=LintRule.ORPHAN_RESPONSE)
-    if isinstance(data, InvocationEvents):
-        for index, event in enumerate(data.invocation_events):
-            where = ("intermediate_data", "invocation_events", index, "content")
-            yield from _unknown_role(event.content, where, _EVENT_ROLES)
 
 
 def _responses(data: IntermediateData | InvocationEvents | None) -> Iterator[tuple[JsonPath, Any]]:
@@ -240,7 +260,3 @@ def _responses(data: IntermediateData | InvocationEvents | None) -> Iterator[tup
                 if part.function_response:
                     steps = ("invocation_events", index, "content", "parts", number, "function_response")
                     yield ("intermediate_data", *steps), part.function_response
-
-
-def _below(path: JsonPath, problems: Iterable[Problem]) -> list[Problem]:
-    return [replace(problem, path=(*path, *problem.path)) for problem in problems]

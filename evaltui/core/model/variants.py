@@ -1,11 +1,17 @@
-"""Variants: the same agent with another model, prompt, environment or code, run on the same cases."""
+"""Variants: the same agent with another model, prompt, environment or code, run on the same cases.
+
+Users write them as `NAME:KEY=VALUE,KEY=VALUE` of an option, or as a table of settings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...text.values import did_you_mean, show_value
 from .json_values import member
 
 BASE = "base"
@@ -66,3 +72,142 @@ class Variant:
         named = tuple(Change(key, value) for key, value in changes.items())
         places = {key: str(place) for key, place in member(data, "places", dict, {}).items()}
         return cls(member(data, "name", str), named, member(data, "commit", str, ""), tuple(places.items()))
+
+
+EVERY = "all"
+"""The name for the unchanged agent and every variant of the settings."""
+FORM = "NAME:KEY=VALUE,…"
+_VARIANT_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
+# Where the next change begins; any other comma is part of a value.
+_NEXT = re.compile(r",(?=\s*[A-Za-z_][\w.\- ]*=)")
+
+_ALONE = ("git", "agent")
+_WITH_NAME = {"model": "an agent", "instruction": "an agent", "config": "a field", "env": "a variable"}
+_NEED_NAME = {"config": "config.temperature=0", "env": "env.NAME=value"}
+_KINDS = (*_WITH_NAME, *_ALONE)
+
+
+class VariantTextError(ValueError):
+    """The sentence why a text or table is no variant."""
+
+
+def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
+    """The variant of an option. A name alone means a defined variant, or `base`.
+
+    Raises VariantTextError.
+    """
+    name, colon, changes = (part.strip() for part in text.partition(":"))
+    if not colon and "=" in name:
+        value = re.sub(r"[^\w.-]+", "-", name.rpartition("=")[2]).strip("-.")
+        raise VariantTextError(f"{text!r} has no name. Write {value or 'other'}:{text}")
+    _check_name(name)
+    if not colon:
+        if name in defined:
+            return defined[name]
+        if name == BASE:
+            return Variant(BASE)
+        hint = did_you_mean(name, [*defined, BASE])
+        raise VariantTextError(
+            f"[tool.evaltui.variants] has no {name!r}{hint or '.'} A new one is {name}:KEY=VALUE, such as "
+            f"{name}:model=gemini-2.5-flash"
+        )
+    if not changes:
+        raise VariantTextError(f"{text!r} changes nothing. Write {name}:KEY=VALUE with {', '.join(_KINDS)}")
+    parsed = [_change(change.strip()) for change in _NEXT.split(changes)]
+    return _checked(Variant(name, tuple(parsed)))
+
+
+def _check_name(name: str) -> None:
+    if not _VARIANT_NAME.fullmatch(name) or name == EVERY:
+        raise VariantTextError(
+            f"{name!r} is not a name of a variant: up to 40 of a–z, 0–9, _, - and ., not {EVERY}"
+        )
+
+
+def _change(text: str) -> Change:
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise VariantTextError(f"{text!r} is not KEY=VALUE")
+    return Change(_checked_key(key), _value(key, value))
+
+
+def _value(key: str, text: str) -> Any:
+    """The value of a change: JSON for a config field where the text is JSON, else the text."""
+    if key.partition(".")[0] != "config":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _checked_key(key: str) -> str:
+    kind, dot, name = key.partition(".")
+    if kind not in _KINDS:
+        near = did_you_mean(kind, _KINDS)
+        if not near and kind.isupper():
+            near = f". Did you mean env.{key}?"
+        raise VariantTextError(f"{key!r} is unknown{near or '.'} A variant changes {', '.join(_KINDS)}")
+    if kind in _ALONE and dot:
+        raise VariantTextError(f"{key!r}: {kind} has nothing after a dot. Write {kind}=…")
+    if kind in _NEED_NAME and not name:
+        raise VariantTextError(f"{key!r} needs {_WITH_NAME[kind]}, for example {_NEED_NAME[kind]}")
+    if dot and not name:
+        raise VariantTextError(f"{key!r} needs {_WITH_NAME[kind]} after the dot")
+    return key
+
+
+def _checked(variant: Variant) -> Variant:
+    keys = [change.key for change in variant.changes]
+    if twice := next((key for key in keys if keys.count(key) > 1), None):
+        raise VariantTextError(f"variant {variant.name} has {twice} twice")
+    if {*_ALONE} <= {*keys}:
+        raise VariantTextError(f"variant {variant.name}: git and agent cannot be changed together")
+    for change in variant.changes:
+        if change.kind not in ("config", "env") and not str(change.value).strip():
+            raise VariantTextError(f"variant {variant.name}: {change.key} is empty")
+    # What is of one agent comes after what is of all: it counts.
+    return Variant(variant.name, tuple(sorted(variant.changes, key=lambda change: bool(change.name))))
+
+
+def variant_of_table(name: str, table: object) -> Variant:
+    """The variant of a table: `{"model": "…", "env": {"NAME": "…"}}`. Raises VariantTextError."""
+    _check_name(name)
+    if not isinstance(table, dict):
+        raise VariantTextError(f'{name} is {show_value(table)}. Give a table, such as {{model = "…"}}')
+    changes = tuple(_changes(table))
+    if not changes and name != BASE:
+        raise VariantTextError(f"{name} changes nothing. Give {', '.join(_KINDS)}")
+    return _checked(Variant(name, changes))
+
+
+def _changes(table: Mapping[str, Any]) -> Iterator[Change]:
+    for key, value in table.items():
+        if isinstance(value, dict) and key.partition(".")[0] in _WITH_NAME:
+            yield from (_of_table(f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
+        else:
+            yield _of_table(key, value)
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
+        else:
+            yield key, value
+
+
+def _of_table(key: str, value: Any) -> Change:
+    kind = _checked_key(key).partition(".")[0]
+    if kind == "env" and isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if kind != "config" and not isinstance(value, str):
+        raise VariantTextError(f"{key} is {show_value(value)}. Give a string")
+    return Change(key, value)
+
+
+def variants_of(tables: object) -> dict[str, Variant]:
+    """The variants of `[tool.evaltui.variants]`, by name. Raises VariantTextError."""
+    if not isinstance(tables, dict):
+        raise VariantTextError(f"is {show_value(tables)}. Give a table for each variant")
+    return {name: variant_of_table(name, table) for name, table in tables.items()}

@@ -11,23 +11,183 @@ response where the case keeps responses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from evaltui.core.model.arg_rule import parse_arg_path
-from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.eval_set import (
+    Invocation,
+    InvocationEvents,
+    answer_text,
+    scored_text,
+    tool_calls,
+    tool_responses,
+)
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN
-from evaltui.core.model.json_values import ABSENT, value_at
-from evaltui.core.model.outcome import Call, CallDiff, TurnResult
+from evaltui.core.model.json_values import ABSENT, dicts, value_at
+from evaltui.core.model.outcome import Call, CallDiff, TurnResult, calls_of
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.text_diff import IntermediateDiff
-from evaltui.documents.editing.actual import ActualCall, actual_calls, answer_texts, calls_before_texts
 from evaltui.documents.editing.calls import CallEditor
+from evaltui.documents.editing.intermediate import IntermediateData, IntermediateResponse
 from evaltui.documents.editing.json_paths import field_value, in_style
 from evaltui.documents.editing.set import CaseEditor
-from evaltui.documents.editing.texts_before import all_texts, insert_text, text_as_answer
 from evaltui.documents.editing.turn import TurnEditor
 from evaltui.documents.edits import EditError
-from evaltui.documents.values import put
+from evaltui.documents.values import put, remove
+
+
+@dataclass(frozen=True)
+class TextBefore:
+    """An expected text, which is in one part or more."""
+
+    intermediate: IntermediateData
+    parts: tuple[IntermediateResponse, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts)
+
+    @property
+    def place(self) -> int:
+        """The index of its event or pair."""
+        return int(self.parts[0].entry[-1])
+
+    def set_text(self, text: str) -> None:
+        if text != self.text:
+            put(self.intermediate.data, (*self.parts[0].path, "text"), text)
+            for part in reversed(self.parts[1:]):
+                remove(self.intermediate.data, part.path)
+
+    def delete(self) -> None:
+        """An event or pair that has nothing else in it goes, too."""
+        for part in reversed(self.parts):
+            part.delete()
+
+
+def all_texts(turn: TurnEditor) -> list[TextBefore]:
+    """In order, with one that is scored in place of the answer."""
+    texts = [text for text in turn.intermediate_responses if text.text]
+    return [
+        TextBefore(turn.intermediate, tuple(parts)) for _, parts in groupby(texts, lambda text: text.entry)
+    ]
+
+
+def text_as_answer(turn: TurnEditor, *, thoughts: bool) -> TextBefore | None:
+    """The text that is scored in place of the answer; None where there is none, or `thoughts` are scored."""
+    answer = turn.answer
+    thought = any(part.get("thought") and part.get("text") for _, part in dicts(answer.parts))
+    if thoughts or not thought or any(text.text for text in answer.texts):
+        return None
+    return next(reversed(all_texts(turn)), None)
+
+
+def insert_text(turn: TurnEditor, at: int, author: str, text: str, calls: int) -> None:
+    """A text before the one at index `at`: in a turn of events, behind so many calls where the texts around
+    it let it."""
+    existing, intermediate, part = all_texts(turn), turn.intermediate, {"text": text}
+    first = existing[at - 1].place + 1 if at else 0
+    if intermediate.shape != "events":
+        place = existing[0].place if existing and not at else first
+        intermediate.insert_in_list("intermediate_responses", place, [author, [part]])
+        return
+    last = existing[at].place if at < len(existing) else intermediate.end_of_events
+    event = max(first, min(_behind_calls(intermediate, calls), last))
+    intermediate.insert_event(event, part, "model", author)
+
+
+def _behind_calls(intermediate: IntermediateData, calls: int) -> int:
+    """The index of the event behind the first calls and what was returned to them."""
+    events = [event for event, _ in intermediate.parts_with("function_call")][:calls]
+    if not events:
+        return 0
+    event = events[-1] + 1
+    while intermediate.holds_only(event, "function_response"):
+        event += 1
+    return event
+
+
+@dataclass(frozen=True)
+class ActualCall:
+    """A call that was made."""
+
+    call: Call
+    author: str
+    together: bool
+    """Whether the same event holds the call before, as one step of the agent."""
+    response: dict[str, Any] | None
+    """None where it is unknown."""
+
+
+def actual_calls(actual: Invocation) -> list[ActualCall]:
+    calls = calls_of(actual.intermediate_data)
+    origins = _authors(actual) or [("", number) for number in range(len(calls))]
+    responses = _responses(actual)
+    return [
+        ActualCall(call, author, number > 0 and origins[number - 1][1] == event, response)
+        for number, (call, (author, event), response) in enumerate(
+            zip(calls, origins, responses, strict=True)
+        )
+    ]
+
+
+def _authors(actual: Invocation) -> list[tuple[str, int]]:
+    """The author and the event of each call; empty where the turn has no events."""
+    data = actual.intermediate_data
+    if not isinstance(data, InvocationEvents):
+        return []
+    return [
+        (event.author, number)
+        for number, event in enumerate(data.invocation_events)
+        if event.content
+        for part in event.content.parts or []
+        if part.function_call
+    ]
+
+
+def _responses(actual: Invocation) -> list[dict[str, Any] | None]:
+    """The responses of the tools, call by call: by id, where there are none by name, in their order."""
+    waiting = tool_responses(actual.intermediate_data)
+    responses: list[dict[str, Any] | None] = []
+    for call in tool_calls(actual.intermediate_data):
+        own = next(
+            (response for response in waiting if response.id and response.id == call.id), None
+        ) or next(
+            (
+                response
+                for response in waiting
+                if not (response.id and call.id) and response.name == call.name
+            ),
+            None,
+        )
+        if own is not None:
+            waiting.remove(own)
+        responses.append(own.response if own else None)
+    return responses
+
+
+def answer_texts(actual: Invocation) -> list[str]:
+    """The texts that are scored, part by part where they are parts of the answer."""
+    parts = (actual.final_response.parts if actual.final_response else None) or []
+    texts = [part.text for part in parts if part.text and not part.thought]
+    scored = scored_text(actual, thoughts=False)
+    return texts or ([scored] if scored else [])
+
+
+def calls_before_texts(actual: Invocation) -> list[int]:
+    """The number of calls before each intermediate response; empty where the turn has no events."""
+    data = actual.intermediate_data
+    if not isinstance(data, InvocationEvents):
+        return []
+    counts, made = [], 0
+    for event in data.invocation_events:
+        parts = (event.content.parts or []) if event.content else []
+        if answer_text(parts):
+            counts.append(made)
+        made += sum(part.function_call is not None for part in parts)
+    return counts
+
 
 Rows = Sequence[CallDiff]
 

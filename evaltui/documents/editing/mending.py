@@ -6,16 +6,24 @@ removes what is there twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pydantic import BaseModel
 
+from evaltui.core.metrics.config_validation import IGNORED_SETTING
 from evaltui.core.metrics.registry import is_own
 from evaltui.core.model.eval_set import EvalCase, EvalSet, Invocation
 from evaltui.core.model.json_values import ABSENT, camel, dicts, list_at, spelt, value_at
 from evaltui.core.model.model_errors import objects_in, spellings
-from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.problems import (
+    DUPLICATE_KEY,
+    INVALID_VALUE,
+    UNKNOWN_KEY,
+    Finding,
+    JsonPath,
+)
+from evaltui.core.model.validation import UNKNOWN_ROLE
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.json_paths import cases_path
 from evaltui.documents.edits import alike
@@ -31,106 +39,106 @@ _PARTS_OF_CUSTOM: tuple[JsonPath, ...] = (
 )
 
 
-class Mend(NamedTuple):
-    """A problem that was mended."""
-
-    path: JsonPath
-    """Where it was, in the data as they were before that pass."""
-    message: str
-    """The change as a clause: `renamed to eval_cases`."""
+# Mends of sets: first what is inside, since keys around it change
 
 
-def mend_set(data: Any) -> Iterator[Mend]:
-    """Mends a copy of an eval set: first what is inside, since keys around it change.
+@DUPLICATE_KEY.mends("set")
+def _remove_twins(data: dict[str, Any]) -> Iterator[Finding]:
+    """Keys in both spellings with the same value. The camelCase one stays: it counts."""
+    for holder, path, models in _objects_of_cases(data):
+        for names in (names for model in models for names in spellings(model)):
+            twins = [holder[name] for name in names if name in holder]
+            if len(twins) > 1 and alike(*twins):
+                remove(data, (*path, names[0]))
+                yield (*path, names[0]), f"removed; {names[1]} is the same"
 
-    That may make place for other mends.
-    """
-    if not isinstance(data, dict):
-        return
-    cases = cases_path(data)
-    for index, case in dicts(list_at(data, cases)):
-        yield from _mend_case(data, case, (*cases, index))
+
+@INVALID_VALUE.mends("set")
+def _wrap_texts(data: dict[str, Any]) -> Iterator[Finding]:
+    """Contents that are plain texts."""
+    for content, path, role in _contents(data):
+        if isinstance(content, str):
+            put(data, path, {"role": role, "parts": [{"text": content}]})
+            yield path, "text written as a content"
+
+
+@UNKNOWN_ROLE.mends("set")
+def _correct_roles(data: dict[str, Any]) -> Iterator[Finding]:
+    for content, path, role in _contents(data):
+        current = content.get("role") if isinstance(content, dict) else None
+        if isinstance(current, str) and current not in _ROLES.values():
+            put(data, (*path, "role"), role)
+            yield (*path, "role"), f"changed to {role}"
+
+
+@UNKNOWN_KEY.mends("set")
+def _rename_keys(data: dict[str, Any]) -> Iterator[Finding]:
     for name in EvalSet.model_fields:
         other = camel(name)
-        if other == name or other not in data:
-            continue
-        if name not in data:
+        if other != name and other in data and name not in data:
             rename(data, (other,), name)
-            yield Mend((other,), f"renamed to {name}, which ADK reads")
-        elif alike(data[name], data[other]):
+            yield (other,), f"renamed to {name}, which ADK reads"
+
+
+@DUPLICATE_KEY.mends("set")
+def _remove_twins_of_set(data: dict[str, Any]) -> Iterator[Finding]:
+    for name in EvalSet.model_fields:
+        other = camel(name)
+        if other != name and other in data and name in data and alike(data[name], data[other]):
             remove(data, (other,))
-            yield Mend((other,), f"removed; {name} is the same")
+            yield (other,), f"removed; {name} is the same"
 
 
-def mend_config(data: Any) -> Iterator[Mend]:
-    """Mends a copy of a config."""
-    if not isinstance(data, dict):
-        return
+def _objects_of_cases(data: Any) -> Iterator[tuple[dict[str, Any], JsonPath, Sequence[type[BaseModel]]]]:
+    for index, case in dicts(list_at(data, cases := cases_path(data))):
+        for below, holder, models in list(objects_in(EvalCase, case)):
+            yield holder, (*cases, index, *below), models
+
+
+def _contents(data: Any) -> Iterator[tuple[Any, JsonPath, str]]:
+    """The contents of turns, with their paths and the roles they should have."""
+    for turn, path, models in _objects_of_cases(data):
+        for name, role in _ROLES.items() if Invocation in models else ():
+            key = spelt(name, turn)
+            yield turn.get(key), (*path, key), role
+
+
+# Mends of configs
+
+
+@INVALID_VALUE.mends("config")
+def _move_directions(data: dict[str, Any]) -> Iterator[Finding]:
+    """Moves a misplaced `lower_is_better` of a custom metric to its criterion."""
     editor = ConfigEditor(data)
     custom = value_at(data, (key := spelt("custom_metrics", data),))
     for name, metric in custom.items() if isinstance(custom, dict) else ():
-        yield from _mend_custom_metric(editor, name, metric, (key, name))
+        criterion = editor.criterion(name)
+        has_it = isinstance(criterion, dict) and any(option in criterion for option in _LOWER)
+        if editor.threshold(name) is None or has_it:
+            continue
+        places = [
+            (*part, option)
+            for part in _PARTS_OF_CUSTOM
+            for option in _LOWER
+            if isinstance(value_at(metric, (*part, option)), bool)
+        ]
+        if len(places) == 1:
+            place: JsonPath = (key, name, *places[0])
+            editor.set_option(name, ("lower_is_better",), value_at(metric, places[0]))
+            remove(data, place)
+            yield place, "moved to its criterion"
+
+
+@IGNORED_SETTING.mends("config")
+def _move_criteria(data: dict[str, Any]) -> Iterator[Finding]:
+    custom = value_at(data, (spelt("custom_metrics", data),))
     criteria = value_at(data, ("criteria",))
     for name, criterion in list(criteria.items()) if isinstance(criteria, dict) else ():
         is_theirs = isinstance(custom, dict) and name in custom
         if _is_misplaced(name, criterion) and not is_theirs and not _in_block(data, name):
-            editor.put_own_criterion(name, criterion)
+            ConfigEditor(data).put_own_criterion(name, criterion)
             remove(data, ("criteria", name))
-            yield Mend(("criteria", name), "moved to evaltui.criteria")
-
-
-def _mend_case(data: Any, case: dict[str, Any], path: JsonPath) -> Iterator[Mend]:
-    for below, holder, models in list(objects_in(EvalCase, case)):
-        place = (*path, *below)
-        for model in models:
-            yield from _remove_twins(data, holder, place, model)
-        if Invocation in models:
-            for name, role in _ROLES.items():
-                yield from _mend_content(data, holder, place, name, role)
-
-
-def _mend_content(data: Any, turn: dict[str, Any], path: JsonPath, name: str, role: str) -> Iterator[Mend]:
-    """Mends a content that is a plain text, and an unknown role."""
-    key = spelt(name, turn)
-    content, path = turn.get(key), (*path, key)
-    if isinstance(content, str):
-        put(data, path, {"role": role, "parts": [{"text": content}]})
-        yield Mend(path, "text written as a content")
-        return
-    current = content.get("role") if isinstance(content, dict) else None
-    if isinstance(current, str) and current not in _ROLES.values():
-        put(data, (*path, "role"), role)
-        yield Mend((*path, "role"), f"changed to {role}")
-
-
-def _remove_twins(
-    data: Any, holder: dict[str, Any], path: JsonPath, model: type[BaseModel]
-) -> Iterator[Mend]:
-    """Keys in both spellings with the same value. The camelCase one stays: it counts."""
-    for names in spellings(model):
-        twins = [holder[name] for name in names if name in holder]
-        if len(twins) > 1 and alike(*twins):
-            remove(data, (*path, names[0]))
-            yield Mend((*path, names[0]), f"removed; {names[1]} is the same")
-
-
-def _mend_custom_metric(editor: ConfigEditor, name: str, metric: Any, path: JsonPath) -> Iterator[Mend]:
-    """Moves a misplaced `lower_is_better` of a custom metric to its criterion."""
-    criterion = editor.criterion(name)
-    has_it = isinstance(criterion, dict) and any(key in criterion for key in _LOWER)
-    if editor.threshold(name) is None or has_it:
-        return
-    places = [
-        (*part, key)
-        for part in _PARTS_OF_CUSTOM
-        for key in _LOWER
-        if isinstance(value_at(metric, (*part, key)), bool)
-    ]
-    if len(places) == 1:
-        place: JsonPath = (*path, *places[0])
-        editor.set_option(name, ("lower_is_better",), value_at(metric, places[0]))
-        remove(editor.config, place)
-        yield Mend(place, "moved to its criterion")
+            yield ("criteria", name), "moved to evaltui.criteria"
 
 
 def _is_misplaced(name: str, criterion: Any) -> bool:

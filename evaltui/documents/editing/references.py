@@ -1,19 +1,15 @@
-"""References from a config to cases and turns: updated when these change, checked by lint."""
+"""References from a config to cases and turns, updated when these change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from evaltui.core.model.arg_rule import ANY_INDEX, ArgPath, parse_arg_path
-from evaltui.core.model.json_values import dicts, list_at, value_at
+from evaltui.core.model.json_values import dicts, list_at
 from evaltui.core.model.modes import TurnMode
-from evaltui.core.model.problems import JsonPath, LintRule, Problem
-from evaltui.core.model.regexes import is_slow
+from evaltui.core.model.problems import JsonPath
 from evaltui.documents.values import append, remove
-from evaltui.text.figures import counted
-from evaltui.text.values import did_you_mean
 
 BLOCK: JsonPath = ("evaltui",)
 TURNS: JsonPath = ("evaltui", "turns")
@@ -25,10 +21,8 @@ CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
-ArgumentsByTool = Mapping[str, Sequence[Any]]
 BlockList = Literal["turns", "rules", "tags"]
-_OfCase = TypeVar("_OfCase")
-_LISTS: tuple[BlockList, ...] = ("turns", "rules", "tags")
+BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "tags")
 
 
 @dataclass(frozen=True)
@@ -151,7 +145,7 @@ class References:
 
     def remove_cases(self, set_id: str, eval_ids: Collection[str]) -> None:
         """Removes the entries that name these cases of the set."""
-        gone: dict[BlockList, list[int]] = {name: [] for name in _LISTS}
+        gone: dict[BlockList, list[int]] = {name: [] for name in BLOCK_LISTS}
         for name, index, entry in self._every_entry():
             if entry.get("set") == set_id and entry.get("case") in eval_ids:
                 gone[name].append(index)
@@ -179,11 +173,11 @@ class References:
 
     def add_copied(self, copies: CopiedReferences) -> None:
         """Adds marks, rules and tags at the end of their lists, which are made where they are missing."""
-        for name in _LISTS:
+        for name in BLOCK_LISTS:
             self.append_entries(name, getattr(copies, name))
 
     def _every_entry(self) -> list[tuple[BlockList, int, dict[str, Any]]]:
-        return [(name, index, entry) for name in _LISTS for index, entry in self.entries(name)]
+        return [(name, index, entry) for name in BLOCK_LISTS for index, entry in self.entries(name)]
 
     def _rules_of(self, set_id: str | None, eval_id: str) -> list[dict[str, Any]]:
         names = set_id, eval_id
@@ -209,146 +203,3 @@ class References:
             remove(self.config, (*path, index))
         if indices and not list_at(self.config, path):
             remove(self.config, path)
-
-
-def dangling(config: Any, sets: Mapping[str, Mapping[str, int | None]]) -> Iterator[Problem]:
-    """Warnings for marks, rules and tags that name what is not there.
-
-    `sets` are those that the config is for: their cases by id, each with its number of turns, None where
-    a user is simulated.
-    """
-    for name in _LISTS:
-        for index, entry in dicts(list_at(config, (*BLOCK, name))):
-            yield from _dangling(entry, (*BLOCK, name, index), sets)
-
-
-def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) -> Iterator[Problem]:
-    """Warnings for rules of tools that no case expects a call of, and for rules that another one hides.
-
-    `tools` are the tools that calls are expected of, by set and case. Where a rule names a set or a case that
-    is not there, `dangling` says so.
-    """
-    hidden_by: dict[tuple[Any, ...], int] = {}
-    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
-        scope = tuple(rule.get(key) for key in ("tool", "arg", "set", "case"))
-        if (
-            all(isinstance(name, str | None) for name in scope)
-            and hidden_by.setdefault(scope, index) != index
-        ):
-            yield Problem.warning(
-                (*RULES, index),
-                f"never applies: rules[{hidden_by[scope]}] covers the same argument",
-                rule=LintRule.HIDDEN_RULE,
-            )
-        tool, in_scope = rule.get("tool"), _in_scope(rule, tools)
-        called_tools = {name for names in in_scope for name in names}
-        if isinstance(tool, str) and in_scope and tool not in called_tools:
-            yield Problem.warning(
-                (*RULES, index, "tool"),
-                f"no expected call of {tool!r}{did_you_mean(tool, called_tools)}",
-                rule=LintRule.DANGLING_REFERENCE,
-            )
-
-
-def idle_arguments(config: Any, calls: Mapping[str, Mapping[str, ArgumentsByTool]]) -> Iterator[Problem]:
-    """Warnings for rules of arguments that no expected call of their tool has.
-
-    An argument that is ignored may be one that only the agent gives: of those only likely mistakes.
-    """
-    for index, rule in dicts(list_at(config, RULES)):
-        tool, path = rule.get("tool"), rule.get("arg")
-        if not isinstance(tool, str) or not isinstance(path, str):
-            continue
-        of_tool = [args for tools in _in_scope(rule, calls) for args in tools.get(tool, ())]
-        steps = parse_arg_path(path)
-        if not of_tool or any(_has(args, steps) for args in of_tool):
-            continue
-        names = {name for args in of_tool if isinstance(args, dict) for name in args}
-        hint = did_you_mean(str(steps[0]), names - {steps[0]})
-        if hint or rule.get("match") != "ignore":
-            yield Problem.warning(
-                (*RULES, index, "arg"),
-                f"no expected call of {tool} has {path!r}{hint}",
-                rule=LintRule.DANGLING_REFERENCE,
-            )
-
-
-def idle_tools(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) -> Iterator[Problem]:
-    """Warnings for modes of tools that no case expects a call of."""
-    called_tools = {name for names in _in_scope({}, tools) for name in names}
-    modes = value_at(config, (*BLOCK, "tools"))
-    for tool in modes if isinstance(modes, dict) and called_tools else ():
-        if tool not in called_tools:
-            hint = did_you_mean(tool, called_tools)
-            yield Problem.warning(
-                (*BLOCK, "tools", tool),
-                f"no expected call of {tool!r}{hint}",
-                rule=LintRule.DANGLING_REFERENCE,
-            )
-
-
-def _in_scope(rule: Entry, sets: Mapping[str, Mapping[str, _OfCase]]) -> list[_OfCase]:
-    """The values of the cases in the scope of a rule."""
-    return [
-        value
-        for set_id, cases in sets.items()
-        if rule.get("set") in (None, set_id)
-        for eval_id, value in cases.items()
-        if rule.get("case") in (None, eval_id)
-    ]
-
-
-def _has(value: Any, steps: ArgPath) -> bool:
-    """Whether there is something at a path in arguments."""
-    if not steps:
-        return True
-    first, rest = steps[0], steps[1:]
-    if first is ANY_INDEX:
-        return isinstance(value, list) and any(_has(item, rest) for item in value)
-    if isinstance(value, dict):
-        return first in value and _has(value[first], rest)
-    return (
-        isinstance(value, list) and isinstance(first, int) and first < len(value) and _has(value[first], rest)
-    )
-
-
-def slow_rules(config: Any) -> Iterator[Problem]:
-    """Warnings for rules whose regex takes very long on texts that it does not match."""
-    for index, rule in dicts(list_at(config, RULES)):
-        match = rule.get("match")
-        if isinstance(match, dict) and isinstance(regex := match.get("regex"), str) and is_slow(regex):
-            yield Problem.warning(
-                (*RULES, index, "match", "regex"),
-                "can be very slow; avoid nested repeats",
-                rule=LintRule.SLOW_REGEX,
-            )
-
-
-def _dangling(
-    entry: Mapping[str, Any], path: JsonPath, sets: Mapping[str, Mapping[str, int | None]]
-) -> Iterator[Problem]:
-    set_id, case, turn = entry.get("set"), entry.get("case"), entry.get("turn")
-    if isinstance(set_id, str) and set_id not in sets:
-        hint = did_you_mean(set_id, sets)
-        yield Problem.warning(
-            (*path, "set"),
-            f"no eval set {set_id!r} beside this config{hint}",
-            rule=LintRule.DANGLING_REFERENCE,
-        )
-        return
-    if not isinstance(case, str):
-        return
-    every = {eval_id: count for own in sets.values() for eval_id, count in own.items()}
-    cases = sets[set_id] if isinstance(set_id, str) else every
-    if case not in cases:
-        where = set_id if isinstance(set_id, str) else "the eval sets beside this config"
-        yield Problem.warning(
-            (*path, "case"),
-            f"no case {case!r} in {where}{did_you_mean(case, cases)}",
-            rule=LintRule.DANGLING_REFERENCE,
-        )
-    elif isinstance(turn, int) and (count := cases[case]) is not None and turn >= count:
-        has = f"{case} has {counted(count, 'turn')}"
-        yield Problem.warning(
-            (*path, "turn"), f"no turn {turn}: {has}, counted from 0", rule=LintRule.DANGLING_REFERENCE
-        )

@@ -1,4 +1,4 @@
-"""An agent that is loaded, and a run of a case on it: the conversation, what is told of it, its recording."""
+"""Runs a case on a loaded agent: its conversation, its events and its recording."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ SendEvent = Callable[[Json], int]
 
 
 class TooManyEventsError(RuntimeError):
-    """A case or turn went on for longer than anyone could look at."""
+    """A case or turn has more events than the limit."""
 
 
 class EventLine:
-    """Hands events on, those of each request up to a limit. `t0` is the `time.monotonic()` that their times
+    """Sends events as JSON, for each request up to a limit. `t0` is the `time.monotonic()` that their times
     count from."""
 
     def __init__(self, t0: float, send: SendEvent) -> None:
         self._t0 = t0
-        self.begin(send)
+        self.restart(send)
 
-    def begin(self, send: SendEvent) -> None:
-        """Another request begins, of which `send` takes the events."""
+    def restart(self, send: SendEvent) -> None:
+        """Starts counting anew for another request, whose events go to `send`."""
         self._send = send
         self._events = 0
         self._bytes = 0
 
     def send(self, event: Event) -> None:
-        """Raises TooManyEventsError."""
+        """Sends an event. Raises TooManyEventsError."""
         if self._events >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
             raise TooManyEventsError(
                 f"stopped after {counted(self._events, 'event')}, {show_size(self._bytes)}: endless loop?"
             )
         data = event.to_json()
-        # Which case it is and in what order the parent knows.
+        # The parent has the repeat and counts the events itself.
         del data["repeat"], data["seq"]
         data["t"] = round(monotonic() - self._t0, 6)
         self._bytes += self._send(data)
@@ -66,14 +66,15 @@ class EventLine:
 
 
 class LoadedAgent:
-    """An agent that is there, with its adapter."""
+    """A loaded agent with its adapter."""
 
     def __init__(self, adapter: AgentAdapter) -> None:
         self.adapter = adapter
         self._framework = self._unrecorded = ""
 
     async def open(self) -> Json:
-        """The AgentInfo as JSON. Called once, in the task that will also close the adapter."""
+        """Opens the adapter and returns the AgentInfo as JSON. Called once, in the task that will also close
+        the adapter."""
         info = asdict(await self.adapter.open()) | {
             "not_passed_on": self.adapter.input.not_passed_on,
             "python": sys.version.split()[0],
@@ -87,29 +88,30 @@ class LoadedAgent:
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
-        """As of the adapter. Raises ValueError for input that this kind of agent cannot get."""
+        """Opens a session on the adapter. Raises ValueError for input that this kind of agent cannot take."""
         self.adapter.input.require_session(spec, past)
         return await self.adapter.new_session(spec, reporter, past)
 
     def waiting_calls(self) -> WaitingCalls | None:
-        """None where it is not known which calls wait: a callable gets each response in `session.content`."""
+        """A tracker of the calls that wait for a response; None for a callable, which gets each response in
+        `session.content` itself."""
         return None if self._framework == "function" else WaitingCalls()
 
     async def run(self, request: Message, line: EventLine, on_recorded: Callable[[Json], None]) -> Message:
-        """Run what a request `run` asks for; the final state.
+        """Runs the conversation of a request `run` and returns the final state.
 
         Raises what the agent raises, NotRecordedError, SimulatedUserError, TooManyEventsError.
         """
         simulated = request.get("simulated_user")
-        heard: list[Event] = []
+        turn_events: list[Event] = []
         places = places_of(request)
-        # Only a response has to know which calls wait.
+        # Only needed to address responses.
         waiting = self.waiting_calls() if any(map(responses_in, request.get("turns", ()))) else None
 
         def on_event(event: Event) -> None:
             line.send(event)
             if simulated:
-                heard.append(event)
+                turn_events.append(event)
             if waiting is not None:
                 waiting.on_event(event)
 
@@ -117,19 +119,20 @@ class LoadedAgent:
         recorder = self._call_recorder(request, on_recorded)
         with recording_calls(recorder):
             session = await self.new_session(SessionSpec(**request["session"]), reporter)
-            say = partial(_recorded_turn, session, self.adapter.input, reporter, recorder)
+            send_turn = partial(_recorded_turn, session, self.adapter.input, reporter, recorder)
             try:
                 if simulated:
-                    await _simulate(simulated, reporter, heard, say)
+                    await _simulate(simulated, reporter, turn_events, send_turn)
                 else:
                     for turn, content in enumerate(request["turns"]):
-                        await say(turn, addressed(content, turn, waiting, places, reporter))
+                        await send_turn(turn, addressed(content, turn, waiting, places, reporter))
                 return {"state": await session.state()}
             finally:
                 await session.close()
 
     def _call_recorder(self, request: Message, on_recorded: Callable[[Json], None]) -> CallRecorder | None:
-        """The recording that a run of a case goes by. Raises NotRecordedError where there can be none."""
+        """The recorder of a run of a case; None where calls are neither recorded nor replayed. Raises
+        NotRecordedError where the agent's calls cannot be replayed."""
         if "recorded" not in request:
             return None
         recorded = CaseRecording.from_json(request["recorded"])
@@ -140,41 +143,46 @@ class LoadedAgent:
 
 
 async def _simulate(
-    given: Json, reporter: Reporter, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
+    simulated_user: Json,
+    reporter: Reporter,
+    turn_events: list[Event],
+    send_turn: Callable[[int, Json], Awaitable[None]],
 ) -> None:
-    # Few cases have one.
+    # Few cases have a simulated user.
     from ...core.played_users import PlayedUser
     from .simulating import Simulation
 
-    user = PlayedUser.from_json(given["user"])
-    folder = given["agent_folder"]
-    await Simulation(user, reporter, heard, say, None if folder is None else Path(folder)).converse()
+    user = PlayedUser.from_json(simulated_user["user"])
+    folder = simulated_user["agent_folder"]
+    await Simulation(
+        user, reporter, turn_events, send_turn, None if folder is None else Path(folder)
+    ).converse()
 
 
 async def _recorded_turn(
     session: AgentSession,
-    takes: AgentInput,
+    agent_input: AgentInput,
     reporter: Reporter,
     recorder: CallRecorder | None,
     turn: int,
     content: Json,
 ) -> None:
     if recorder is None:
-        await take_turn(session, takes, reporter, turn, content)
+        await run_turn(session, agent_input, reporter, turn, content)
         return
     recorder.turn = turn
     try:
-        await take_turn(session, takes, reporter, turn, content)
+        await run_turn(session, agent_input, reporter, turn, content)
     finally:
         recorder.check()
 
 
-async def take_turn(
-    session: AgentSession, takes: AgentInput, reporter: Reporter, turn: int, content: Json
+async def run_turn(
+    session: AgentSession, agent_input: AgentInput, reporter: Reporter, turn: int, content: Json
 ) -> None:
-    """A turn, from 0, through to its end: the user's message and all that follows is reported."""
+    """Runs a turn to its end and reports the user's message and all that follows. `turn` counts from 0."""
     reporter.turn = turn
     with recording(reporter):
         reporter.event("user", content, data={"timestamp": time.time()})
-        takes.require_message(content)
+        agent_input.require_message(content)
         await session.send(content)

@@ -1,4 +1,4 @@
-"""What an agent needs of its Python, told without importing it: `bootstrap.py checking AGENT MODULE`.
+"""Finds the packages that an agent imports, without importing it: `bootstrap.py checking AGENT MODULE`.
 
 Prints a line of JSON, see `parent/python_check.py`.
 """
@@ -18,9 +18,9 @@ from ...files.folders import env_file, loads_env_file
 from ..own_code import is_own_code
 from .own_modules import use_own_modules
 
-# Of one agent.
+# Files of an agent that are read, at most.
 _MOST_FILES = 500
-# Of `evaltui`, what stands on libraries, and on which.
+# The names of `evaltui` that need libraries, and these libraries.
 _NATIVE = {"Agent", "ScriptedModel", "ToolContext", "Rule"}
 _NATIVE_NEEDS = ("google.genai", "pydantic")
 
@@ -28,31 +28,31 @@ _NATIVE_NEEDS = ("google.genai", "pydantic")
 def main() -> None:
     folder = Path(sys.argv[1]).resolve()
     reads_env = loads_env_file() and env_file(folder) is not None
-    # Nothing of the agent's is set here: only what is installed counts.
+    # The agent's environment is not set: only what is installed counts.
     os.environ["ADK_DISABLE_LOAD_DOTENV"] = "1"
     use_own_modules(folder, sys.argv[2].partition(":")[0])
     names = dict.fromkeys(_imports(folder))
     if reads_env:
         names["dotenv"] = None
     missing = [name for name in names if _find(name) is None]
-    told = {
+    report = {
         "version": sys.version.split()[0],
         "adk": _version_of_adk(),
         "uses_adk": any(f"{name}.".startswith("google.adk.") for name in names),
         "missing": missing,
     }
-    sys.stdout.write(f"{json.dumps(told)}\n")
+    sys.stdout.write(f"{json.dumps(report)}\n")
 
 
 def _version_of_adk() -> str:
-    """Of the google-adk that is imported here; "" where there is none."""
+    """The version of the google-adk that would be imported; "" where there is none."""
     package = _find("google.adk")
     if package is None:
         return ""
     if package.name == "google.adk" and package.origin is not None:
         for folder in Path(package.origin).parents[2].glob("google_adk-*.dist-info"):
             return folder.stem.partition("-")[2]
-    # Installed in another way. What reads those takes as long to be imported as all else here.
+    # Installed in another way. This import takes as long as all others here together.
     from importlib import metadata
 
     try:
@@ -62,7 +62,7 @@ def _version_of_adk() -> str:
 
 
 def _imports(agent: Path) -> Iterator[str]:
-    """The modules that the agent's files import whatever happens: not in a `try`, an `if` or a function."""
+    """The modules that the agent's files always import: outside of a `try`, an `if` and a function."""
     if (agent / "root_agent.yaml").is_file():
         yield "google.adk"
     files = [agent] if agent.is_file() else [agent / "__init__.py", agent / "agent.py"]
@@ -73,18 +73,18 @@ def _imports(agent: Path) -> Iterator[str]:
         for name, own in _imported_by(file, agent):
             if name:
                 yield name
-            found = own if own is not None else _own_file(name)
-            if found is not None and found not in seen:
-                seen.add(found)
-                waiting.append(found)
+            own_file = own if own is not None else _own_file(name)
+            if own_file is not None and own_file not in seen:
+                seen.add(own_file)
+                waiting.append(own_file)
 
 
 def _imported_by(file: Path, agent: Path) -> Iterator[tuple[str, Path | None]]:
-    """What a file imports: a module by its full name, or "" with the file of one that is beside it."""
+    """The imports of a file: the full name of a module, or "" and the file of a module beside it."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        # Importing it says what is wrong.
+        # The error is reported when the file is imported.
         return
     for node in tree.body:
         if isinstance(node, ast.Import):
@@ -98,9 +98,9 @@ def _imported_by(file: Path, agent: Path) -> Iterator[tuple[str, Path | None]]:
             above = file.parents[node.level - 1] if node.level <= len(file.parents) else agent
             base = above.joinpath(*(node.module or "").split("."))
             for place in (base, *(base / alias.name for alias in node.names)):
-                for one in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
-                    if one.is_file():
-                        yield "", one
+                for candidate in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+                    if candidate.is_file():
+                        yield "", candidate
 
 
 def _own_file(name: str) -> Path | None:
@@ -111,23 +111,24 @@ def _own_file(name: str) -> Path | None:
 
 
 def _find(name: str) -> ModuleSpec | None:
-    """The module, or the package above it that decides itself what is in it; nothing is imported."""
-    found: ModuleSpec | None = None
+    """The spec of a module, or of the library package above it, whose content only the package knows. Nothing
+    is imported."""
+    parent: ModuleSpec | None = None
     full = ""
     for part in name.split("."):
         full = f"{full}.{part}" if full else part
         try:
-            spec = find_spec(part) if found is None else _inside(full, found)
+            spec = find_spec(part) if parent is None else _inside(full, parent)
         except (ImportError, ValueError):
             spec = None
         if spec is None:
-            # A part of a namespace is there or is not; what a package has, only the package knows.
-            is_namespace = found is None or (found.origin is None and found.submodule_search_locations)
-            return None if is_namespace else found
-        found = spec
-        if found.origin is not None and not is_own_code(found.origin):
-            return found
-    return found
+            # A namespace shows all its parts; a package may provide modules that have no file.
+            is_namespace = parent is None or (parent.origin is None and parent.submodule_search_locations)
+            return None if is_namespace else parent
+        parent = spec
+        if parent.origin is not None and not is_own_code(parent.origin):
+            return parent
+    return parent
 
 
 def _inside(full: str, package: ModuleSpec) -> ModuleSpec | None:

@@ -1,4 +1,4 @@
-"""Finds functions of the user's by their paths: metrics, judges. Runs only in the child process."""
+"""Finds the user's functions for metrics and judges by their paths. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .own_modules import name_of, use_own_modules
 
 
 class FunctionNotFoundError(ImportError):
-    """No function is at the path that was given; the message says where it was looked for."""
+    """There is no function at a path; the message says where it was searched."""
 
     error_kind = ErrorKind.CONFIG
 
@@ -25,32 +25,32 @@ class FunctionNotFoundError(ImportError):
 def find_function(module: str, name: str, agent_folder: Path | None) -> Callable[..., Any]:
     """The function `name` of a module in the agent's folder, beside it, or installed.
 
-    Of an agent in `my_agent`, `my_agent.metrics`, `agent.metrics` (under which `adk eval` knows it) and
-    `metrics` are the file `metrics.py` in its folder, which need not be a package. Without a folder, the
-    module is imported as any other of this process, of which nothing is changed. Raises
-    FunctionNotFoundError, or whatever the module raises while it is imported.
+    For an agent in `my_agent`, the paths `my_agent.metrics`, `agent.metrics` (as in `adk eval`) and `metrics`
+    are the file `metrics.py` in its folder, which need not be a package. Without a folder the module is
+    imported like any other, and this process is not changed. Raises FunctionNotFoundError, or any error of
+    the module's import.
     """
     if agent_folder is None:
-        return _plainly_found(module, name)
+        return _installed_function(module, name)
     folder = agent_folder.resolve()
     _make_importable(module, folder)
-    found: list[ModuleType] = []
-    for spelling in _spellings(module, folder.name, _package_name(folder)):
-        if (one := _imported(spelling)) is not None:
-            found.append(one)
-            function = getattr(one, name, None)
+    modules: list[ModuleType] = []
+    for module_name in _module_names(module, folder.name, _package_name(folder)):
+        if (imported := _imported(module_name)) is not None:
+            modules.append(imported)
+            function = getattr(imported, name, None)
             if callable(function):
                 checked: Callable[..., Any] = function
                 return checked
-    raise FunctionNotFoundError(_missing(module, name, found, folder))
+    raise FunctionNotFoundError(_missing(module, name, modules, folder))
 
 
-def _plainly_found(module: str, name: str) -> Callable[..., Any]:
+def _installed_function(module: str, name: str) -> Callable[..., Any]:
     function = getattr(_imported(module), name, None)
     if not callable(function):
         raise FunctionNotFoundError(f"no function {module}:{name} that this process can import")
-    found: Callable[..., Any] = function
-    return found
+    checked: Callable[..., Any] = function
+    return checked
 
 
 def _make_importable(module: str, folder: Path) -> None:
@@ -63,28 +63,32 @@ def _make_importable(module: str, folder: Path) -> None:
         sys.modules[folder.name] = module_from_spec(spec)
     head = module.partition(".")[0]
     is_of_folder = head not in (folder.name, "agent", *sys.modules)
-    if is_of_folder and (here := PathFinder.find_spec(head, [str(folder)])) and here.loader:
-        # What the agent's folder holds goes before what is installed.
-        sys.modules[head] = module_from_spec(here)
+    if (
+        is_of_folder
+        and (spec_in_folder := PathFinder.find_spec(head, [str(folder)]))
+        and spec_in_folder.loader
+    ):
+        # Modules in the agent's folder go before installed ones.
+        sys.modules[head] = module_from_spec(spec_in_folder)
         try:
-            here.loader.exec_module(sys.modules[head])
+            spec_in_folder.loader.exec_module(sys.modules[head])
         except BaseException:
             del sys.modules[head]
             raise
     # The path may start further up: `agents.my_agent.metrics`.
-    above = [str(one.parent) for one in folder.parents if one.name == head]
-    sys.path += [one for one in above if one not in sys.path]
+    above = [str(parent.parent) for parent in folder.parents if parent.name == head]
+    sys.path += [path for path in above if path not in sys.path]
 
 
 def _package_name(folder: Path) -> str:
-    """The name that an agent's package is imported by, also if the agent is a module in it."""
+    """The import name of an agent's package, also where the agent is a module in it."""
     name = name_of(folder).name
     holds_more = name.split(".")[-2:-1] == [folder.name] and not (folder / folder.name).is_dir()
     return name.rpartition(".")[0] if holds_more else name
 
 
-def _spellings(module: str, folder: str, package: str) -> list[str]:
-    """The names under which a module is looked for; `package` is that of the agent in its `folder`."""
+def _module_names(module: str, folder: str, package: str) -> list[str]:
+    """The names under which to import a module; `package` is that of the agent in its `folder`."""
     head, _, rest = module.partition(".")
     if head not in ("agent", folder):
         return [module]
@@ -98,21 +102,23 @@ def _imported(module: str) -> ModuleType | None:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        # Only where it is this module that is missing, not one that it imports.
+        # Only where this module is missing, not a module that it imports.
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             return None
         raise
 
 
-def _missing(module: str, name: str, found: list[ModuleType], folder: Path) -> str:
-    if not found:
+def _missing(module: str, name: str, modules: list[ModuleType], folder: Path) -> str:
+    if not modules:
         return (
             f"no module {module}; searched in {folder} (as {folder.name}.… or agent.…), "
             f"in {folder.parent}, and in the installed packages"
         )
-    last = found[-1]
+    last = modules[-1]
     where = last.__file__ or last.__name__
     if hasattr(last, name):
         return f"{name} in {where} is not a function but of type {type(getattr(last, name)).__name__}"
-    close = difflib.get_close_matches(name, [one for one in vars(last) if callable(getattr(last, one))], n=1)
+    close = difflib.get_close_matches(
+        name, [attribute for attribute in vars(last) if callable(getattr(last, attribute))], n=1
+    )
     return f"{where} has no function {name}" + (f". Did you mean {close[0]}?" if close else "")

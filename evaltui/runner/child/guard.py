@@ -1,9 +1,8 @@
-"""The process between evaltui and a host: when either of them ends, it ends all that the agent has started.
+"""The process between evaltui and a host: when either ends, it ends all processes of the agent.
 
-Run by `bootstrap` with FD, FD being the channel of the host, its child.
-Standard input is its lifeline, a socket: any byte asks where the host hangs, the end of it asks to end the
-host, and the host's exit code (negative for a signal) is written to it at last. However the parent ends, the
-lifeline ends with it.
+`bootstrap` runs it with FD, the channel of the host, which is its child. Its standard input is a lifeline, a
+socket: any byte asks for a trace of the host's threads, the end of input asks to end the host. At the end the
+host's exit code (negative for a signal) is written to it. However the parent ends, the lifeline ends with it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import NoReturn
 
 from ..orphans import descendants, kill_descendants, kill_marked
 
-# Seconds: for what the agent does at SIGTERM, and for the kernel to end what was killed.
+# Seconds for the agent to react to SIGTERM, and for the kernel to end killed processes.
 _GRACE = 0.1
 _END_TIMEOUT = 5.0
 _STEP = 0.005
@@ -40,7 +39,7 @@ def main() -> NoReturn:
 
         serve()
     os.close(int(sys.argv[1]))
-    # What the agent prints ends with the agent.
+    # Only the agent may hold its standard output and error open.
     os.dup2(null, 1)
     os.dup2(null, 2)
     code = _Guard(host, lifeline, adopts=adopts).watch()
@@ -50,7 +49,7 @@ def main() -> NoReturn:
 
 
 def _adopt_orphans() -> bool:
-    """Become the parent of whatever loses its own one below this process; False where the system cannot."""
+    """Makes this process the parent of orphans below it. Returns False where the system cannot do that."""
     if sys.platform != "linux":
         return False
     done: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -58,7 +57,7 @@ def _adopt_orphans() -> bool:
 
 
 class _Guard:
-    """Watches a host until it has ended, with all that it has started."""
+    """Watches a host until the host and all its processes have ended."""
 
     def __init__(self, host: int, lifeline: int, *, adopts: bool) -> None:
         self._host = host
@@ -66,10 +65,10 @@ class _Guard:
         self._adopts = adopts
         # The host's exit code; None while it runs.
         self._code: int | None = None
-        self._woken, wakes = os.pipe()
-        os.set_blocking(wakes, False)
-        os.set_blocking(self._woken, False)
-        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        self._wake_reader, wake_writer = os.pipe()
+        os.set_blocking(wake_writer, False)
+        os.set_blocking(self._wake_reader, False)
+        signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
         self._terminated = False
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.signal(signal.SIGTERM, self._terminate)
@@ -78,12 +77,12 @@ class _Guard:
         self._terminated = True
 
     def watch(self) -> int:
-        """The exit code of the host, once nothing is left of it."""
+        """Waits until no process of the host is left and returns the host's exit code."""
         while self._reap() and self._code is None and not self._terminated:
-            ready, _, _ = select.select([self._lifeline, self._woken], [], [])
-            if self._woken in ready:
-                os.read(self._woken, 1 << 12)
-            if self._lifeline in ready and not self._asked():
+            ready, _, _ = select.select([self._lifeline, self._wake_reader], [], [])
+            if self._wake_reader in ready:
+                os.read(self._wake_reader, 1 << 12)
+            if self._lifeline in ready and not self._pass_on_request():
                 break
         if self._code is None:
             _signal_group(self._host, signal.SIGTERM)
@@ -91,15 +90,16 @@ class _Guard:
         self._end_all()
         return -signal.SIGKILL if self._code is None else self._code
 
-    def _asked(self) -> bool:
-        """Pass a question on to the host; False where the parent wants its end, or is gone."""
+    def _pass_on_request(self) -> bool:
+        """Passes a request for a trace on to the host. Returns False where the parent wants the end, or is
+        gone."""
         try:
-            asked = os.read(self._lifeline, 1 << 12)
+            request = os.read(self._lifeline, 1 << 12)
         except OSError:
             return False
-        if asked:
+        if request:
             os.kill(self._host, signal.SIGUSR1)
-        return bool(asked)
+        return bool(request)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -107,7 +107,7 @@ class _Guard:
             time.sleep(_STEP)
 
     def _reap(self) -> bool:
-        """Take leave of the children that have ended; whether there is any other."""
+        """Reaps the children that have ended. Returns whether others run."""
         with suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -123,10 +123,10 @@ class _Guard:
             kill_descendants()
             _signal_group(self._host, signal.SIGKILL)
             kill_marked(os.environ)
-        # Each that ends hands its children over to this process: until there is none.
+        # This process inherits the children of each process that ends, so repeat until there are none.
         while self._reap() and time.monotonic() < deadline:
             left = descendants() if self._adopts else set()
-            # By now its number may be that of another process.
+            # Once the host has ended, its pid may belong to another process.
             left |= {self._host} if self._code is None else set()
             for pid in left:
                 with suppress(OSError):

@@ -1,7 +1,7 @@
-"""The child process: imports the agent, drives it, and reports on a channel of its own.
+"""The child process: imports the agent, runs it, and reports on a channel.
 
-Started by its guard, or by `bootstrap` with FD. Standard output and error belong
-to the agent; only what goes over the socket FD is protocol. A further argument is the first message.
+Started by its guard, or by `bootstrap` with FD. Standard output and error belong to the agent; only the
+socket FD carries the protocol. A further argument is the first message.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from .adapters.base import (
     addressed,
 )
 from .adapters.changes import AppliedChanges
-from .case_run import EventLine, LoadedAgent, take_turn
+from .case_run import EventLine, LoadedAgent, run_turn
 from .loading import load_agent, make_adapter
 from .opened_files import OpenedFiles
-from .preloading import BroughtIn, Environment, Preloaded
-from .variants import begin_variant, sets_environment
+from .preloading import Environment, Preloaded, PreloadStep
+from .variants import apply_environment, sets_environment
 
 if TYPE_CHECKING:
     from ..model_gate import ModelGate
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _CHANNEL_FD = 230
 # The agent may replace it.
 _exit = os._exit
-# New objects after which garbage is looked for: a turn of a framework makes thousands that are soon gone.
+# New objects until a garbage collection: a turn of a framework makes thousands that are soon freed.
 _GARBAGE = 10_000
 
 
@@ -73,10 +73,11 @@ class Channel:
         return self._socket.fileno()
 
     def first(self) -> Message:
-        """The first message, waited for; it has the seal of those that are sent."""
-        return self.begin(self.inbox.get())
+        """Waits for the first message."""
+        return self.accept_first(self.inbox.get())
 
-    def begin(self, first: Message) -> Message:
+    def accept_first(self, first: Message) -> Message:
+        """Reads the seal from the first message: it marks all messages of this process as its own."""
         self._seal = first["seal"].encode("ascii")
         return first
 
@@ -84,7 +85,7 @@ class Channel:
         self._send(encode(message))
 
     def send_event(self, request: int, event: Json) -> int:
-        """How many bytes went out."""
+        """Sends an event of a request and returns the number of bytes."""
         line = encode_event(request, event)
         self._send(line)
         return len(line)
@@ -94,8 +95,8 @@ class Channel:
             self._socket.sendall(self._seal + line)
 
     def receive_forever(self) -> NoReturn:
-        """End the process when the parent is gone, or can no longer be understood, whatever the agent is
-        doing."""
+        """Receives messages, and ends the process when the parent is gone or sends something unreadable,
+        whatever the agent is doing."""
         lines = LineBuffer()
         try:
             while chunk := self._socket.recv(1 << 18):
@@ -106,19 +107,19 @@ class Channel:
 
 
 def main() -> None:
-    # Nothing that is imported becomes garbage; looking for some doubles the time that imports take.
+    # Imports make no garbage, and collections would double their time.
     gc.disable()
     channel, opened = Channel(int(sys.argv[1])), OpenedFiles()
     _die_with_parent()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     threading.Thread(target=channel.receive_forever, daemon=True).start()
     try:
-        first = channel.begin(json.loads(sys.argv[2])) if sys.argv[2:] else channel.first()
+        first = channel.accept_first(json.loads(sys.argv[2])) if sys.argv[2:] else channel.first()
         _serve(channel, first, opened)
     except asyncio.CancelledError:
         _end_disturbed(channel)
     except BaseException as error:
-        # SystemExit in a task that the agent's framework started ends the whole loop: say whose it was.
+        # SystemExit in a task that the agent's framework started ends the whole loop: report where.
         with contextlib.suppress(OSError):
             channel.send({"op": "fatal", "error": describe_error(error)})
         _leave(1)
@@ -126,7 +127,7 @@ def main() -> None:
 
 
 def _end_disturbed(channel: Channel) -> NoReturn:
-    """End the process because the agent has cancelled what is not its own, other cases maybe."""
+    """Ends the process because the agent has cancelled tasks of others, perhaps other cases."""
     message = "the agent cancelled tasks that it had not made (asyncio.all_tasks)"
     error = {"type": "CancelledError", "message": message, "traceback": "", "where": ""}
     with contextlib.suppress(OSError):
@@ -154,30 +155,30 @@ def _serve(channel: Channel, first: Message, opened: OpenedFiles) -> None:
         preloaded = Preloaded(Path(first["agent_dir"]), first["steps"])
         channel.send({"op": "preloaded"})
         load = channel.inbox.get()
-        if sets_environment(load) or not preloaded.suits(Path(load["agent_dir"]), load["module"]):
+        if sets_environment(load) or not preloaded.is_usable_for(Path(load["agent_dir"]), load["module"]):
             preloaded.start_over(channel.fileno(), load)
-    environment, found, broken, applied = Environment(), None, None, None
+    environment, agent, error_message, applied = Environment(), None, None, None
     agent_dir = None if load["agent_dir"] is None else Path(load["agent_dir"])
     if agent_dir is not None:
-        # Before the loop starts, since some agents run one of their own while they are imported.
+        # Before the event loop starts, since some agents run their own loop while they are imported.
         try:
-            applied = begin_variant(load)
+            applied = apply_environment(load)
             with environment.watched():
-                found = load_agent(load)
+                agent = load_agent(load)
         except BaseException as error:
-            broken = _load_error(error, agent_dir)
-    if preloaded is not None and not preloaded.suited(environment):
+            error_message = _load_error(error, agent_dir)
+    if preloaded is not None and not preloaded.matches_environment(environment):
         preloaded.start_over(channel.fileno(), load)
-    if broken is not None:
-        channel.send({"op": "broken", "error": broken})
+    if error_message is not None:
+        channel.send({"op": "broken", "error": error_message})
         return
 
-    def brought_in() -> list[BroughtIn]:
+    def brought_in() -> list[PreloadStep]:
         return environment.steps() if preloaded is None else preloaded.steps(environment)
 
-    # Never closed: that would wait for threads in which a tool may hang.
+    # The runner is never closed: that would wait for threads in which a tool may hang.
     asyncio.Runner().run(
-        _Host(channel, opened, load["t0"], brought_in, agent_dir).serve(found, load["agent_name"], applied)
+        _Host(channel, opened, load["t0"], brought_in, agent_dir).serve(agent, load["agent_name"], applied)
     )
 
 
@@ -199,14 +200,14 @@ class _Chat:
 
 
 class _Host:
-    """The event loop's side: takes requests, runs each in a task."""
+    """Receives requests on the event loop and runs each in a task."""
 
     def __init__(
         self,
         channel: Channel,
         opened: OpenedFiles,
         t0: float,
-        brought_in: Callable[[], list[BroughtIn]],
+        brought_in: Callable[[], list[PreloadStep]],
         agent_dir: Path | None,
     ) -> None:
         self._channel = channel
@@ -215,18 +216,18 @@ class _Host:
         self._t0 = t0
         self._brought_in = brought_in
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        # For requests of which only so many may be under way.
-        self._room: asyncio.Semaphore | None = None
+        # Limits the requests that have `at_once`.
+        self._limit: asyncio.Semaphore | None = None
         # The requests that the parent wants to be cancelled.
         self._unwanted: set[int] = set()
         self._serving: asyncio.Task[Any] | None = None
         self._chats: dict[int, _Chat] = {}
-        # Of the requests whose model calls are limited. Calls are let go by the thread that receives: the
-        # agent's code may hold up the event loop until then.
+        # The gates of requests whose model calls are limited. The receiving thread lets calls go, because the
+        # agent's code may block the event loop.
         self._gates: dict[int, ModelGate] = {}
         self._agent: LoadedAgent | None = None
 
-    async def serve(self, found: Any, agent_name: str | None, applied: AppliedChanges | None) -> None:
+    async def serve(self, agent: Any, agent_name: str | None, applied: AppliedChanges | None) -> None:
         requests: asyncio.Queue[Message] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self._serving = asyncio.current_task()
@@ -241,9 +242,9 @@ class _Host:
         while not self._channel.inbox.empty():
             requests.put_nowait(self._channel.inbox.get())
         info: Message = {}
-        if found is not None:
+        if agent is not None:
             try:
-                self._agent = LoadedAgent(await make_adapter(found, agent_name, applied))
+                self._agent = LoadedAgent(await make_adapter(agent, agent_name, applied))
                 info = await self._agent.open()
                 if applied is not None:
                     info["changes"] = applied.done
@@ -253,11 +254,11 @@ class _Host:
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         gc.enable()
-        self._tell_opened()
+        self._send_opened()
         self._channel.send({"op": "loaded", "info": info, "files": own_modules()})
         while (request := await requests.get())["op"] != "close":
             self._handle(request)
-        # Before the agent closes anything: that may hang.
+        # Before the agent is closed, which may hang.
         self._channel.send({"op": "brought_in", "steps": self._brought_in()})
         await self._close()
 
@@ -273,7 +274,7 @@ class _Host:
         with self._gate(request) if "gated" in request else contextlib.nullcontext():
             task = asyncio.create_task(self._answer(request))
         self._tasks[number] = task
-        task.add_done_callback(lambda _: self._over(number))
+        task.add_done_callback(lambda _: self._remove(number))
 
     def _gate(self, request: Message) -> contextlib.AbstractContextManager[None]:
         # Few runs are limited.
@@ -284,7 +285,7 @@ class _Host:
         self._gates[request["id"]] = gate
         return gating(gate)
 
-    def _over(self, number: int) -> None:
+    def _remove(self, number: int) -> None:
         self._tasks.pop(number, None)
         self._gates.pop(number, None)
 
@@ -295,7 +296,7 @@ class _Host:
             case "chat":
                 return self._open_chat(request)
             case "say":
-                return self._say(request)
+                return self._send_turn(request)
             case "end":
                 return self._end_chat(request)
             case "import":
@@ -308,43 +309,43 @@ class _Host:
     async def _answer(self, request: Message) -> None:
         number = request["id"]
         try:
-            async with self._place_for(request):
+            async with self._limited(request):
                 answer = await self._work(request)
             if self._is_disturbed(number):
                 _end_disturbed(self._channel)
-            self._tell_opened()
+            self._send_opened()
             self._channel.send({"op": "done", "id": number, **answer})
         except BaseException as error:
             if self._is_disturbed(number, error):
                 _end_disturbed(self._channel)
-            # Cancelled means: the parent asked, and wants to know where the agent was.
+            # A request that the parent cancelled also gets an answer: it says where the agent was.
             usages = list(getattr(error, "usages", ()))
-            told = {"usages": usages} if usages else {}
-            self._tell_opened()
+            usage_fields = {"usages": usages} if usages else {}
+            self._send_opened()
             described = describe_error(error, self._agent_dir)
-            self._channel.send({"op": "failed", "id": number, "error": described, **told})
+            self._channel.send({"op": "failed", "id": number, "error": described, **usage_fields})
         finally:
             self._unwanted.discard(number)
 
     @contextlib.asynccontextmanager
-    async def _place_for(self, request: Message) -> AsyncIterator[None]:
-        """Where the request is one of those of which only so many are under way, one of these places."""
+    async def _limited(self, request: Message) -> AsyncIterator[None]:
+        """Waits for a free place, for a request whose kind is limited to a number at once."""
         if "at_once" not in request:
             yield
             return
-        if self._room is None:
-            self._room = asyncio.Semaphore(request["at_once"])
-        async with self._room:
+        if self._limit is None:
+            self._limit = asyncio.Semaphore(request["at_once"])
+        async with self._limit:
             self._channel.send({"op": "begun", "id": request["id"]})
             yield
 
-    def _tell_opened(self) -> None:
-        if news := self._opened.news():
-            self._channel.send({"op": "opened", **news})
+    def _send_opened(self) -> None:
+        if paths := self._opened.new_paths():
+            self._channel.send({"op": "opened", **paths})
 
     def _is_disturbed(self, number: int, error: BaseException | None = None) -> bool:
-        """Whether the code of one case has cancelled others: each is to be run again by itself, which shows
-        whose it was. What a case does to itself alone is its own error."""
+        """Whether the code of one case has cancelled other cases. Each then runs again by itself, which shows
+        the case to blame. A case that cancels only itself has an error of its own."""
         if self._serving is not None and self._serving.cancelling():
             return True
         if number in self._unwanted or len(self._tasks) == 1 or not isinstance(error, asyncio.CancelledError):
@@ -380,13 +381,13 @@ class _Host:
         self._chats[request["id"]] = _Chat(session, reporter, line, waiting)
         return {"state": state}
 
-    async def _say(self, request: Message) -> Message:
+    async def _send_turn(self, request: Message) -> Message:
         assert self._agent is not None
         chat = self._chats[request["chat"]]
-        chat.line.begin(partial(self._channel.send_event, request["id"]))
+        chat.line.restart(partial(self._channel.send_event, request["id"]))
         turn = request["turn"]
         content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.reporter)
-        await take_turn(chat.session, self._agent.adapter.input, chat.reporter, turn, content)
+        await run_turn(chat.session, self._agent.adapter.input, chat.reporter, turn, content)
         return {"state": await chat.session.state()}
 
     async def _end_chat(self, request: Message) -> Message:

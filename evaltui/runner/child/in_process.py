@@ -1,4 +1,4 @@
-"""An agent object, driven in the process that it was made in."""
+"""Runs an agent object in the process that created it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ class AgentObject:
         self._t0 = t0
 
     @classmethod
-    async def of(cls, found: Any, agent_name: str | None, t0: float) -> AgentObject:
-        """Raises ValueError for what is no agent, and for a name that none of its agents has."""
+    async def of(cls, agent_object: Any, agent_name: str | None, t0: float) -> AgentObject:
+        """Wraps an agent object. Raises ValueError for an object that is no agent, and for an unknown agent
+        name."""
         try:
-            return cls(LoadedAgent(await make_adapter(found, agent_name)), t0)
+            return cls(LoadedAgent(await make_adapter(agent_object, agent_name)), t0)
         except AgentLoadError as error:
             raise ValueError(str(error)) from error
 
     async def open(self) -> Json:
-        """The AgentInfo as JSON. Called in the task that will also call `close`. Raises AgentBrokenError."""
+        """Opens the agent and returns the AgentInfo as JSON. Called in the task that will also call `close`.
+        Raises AgentBrokenError."""
         try:
             return await self._agent.open()
         except Exception as error:
@@ -45,9 +47,9 @@ class AgentObject:
         on_recorded: Callable[[Json], None],
         gate: ModelGate | None = None,
     ) -> Message:
-        """Run a case; `on_event` gets each event as JSON text, and model calls go through `gate`.
+        """Runs a case; `on_event` gets each event as JSON text, and model calls go through `gate`.
 
-        Raises RequestFailedError, also where it is cancelled: it says where the agent was.
+        Raises RequestFailedError, also where it is cancelled: its error says where the agent was.
         """
 
         def send(event: Json) -> int:
@@ -66,11 +68,11 @@ class AgentObject:
             raise RequestFailedError(ErrorInfo.from_json(describe_error(error))) from error
 
     async def close(self) -> None:
-        """Close what `open` opened."""
+        """Closes the agent."""
         await self._agent.adapter.close()
 
 
 def _copied(message: Message) -> Message:
-    """As it would come from another process: nothing in it is anybody else's."""
+    """A deep copy of a message, as another process would receive it."""
     copied: Message = json.loads(encode(message))
     return copied

@@ -1,4 +1,4 @@
-"""Finds and imports an agent, and picks the adapter that drives it. Runs only in the child process."""
+"""Finds and imports an agent, and chooses its adapter. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from ..protocol import Message
 from .adapters.base import AgentAdapter, AgentLoadError
 from .adapters.changes import AppliedChanges
 from .own_modules import load_env_file, name_of, use_own_modules
-from .variants import finish_variant
+from .variants import change_agent
 
 
 def load_agent(load: Message) -> Any:
-    """The agent that a message `load` names: imported, or behind a network.
+    """The agent of a message `load`: imported, or behind a network.
 
-    Raises AgentLoadError, or whatever the agent's own code raises.
+    Raises AgentLoadError, or any error of the agent's own code.
     """
     return _remote_agent(load) if load["url"] else import_agent(Path(load["agent_dir"]), load["module"])
 
 
 def import_agent(agent_dir: Path, module: str = "") -> Any:
-    """The object that a directory, package or file offers as its agent.
+    """The agent object of a directory, package or file.
 
     Looks for `app` (an ADK App) in the package and in its module `agent`, then for `root_agent` and
-    `get_agent_async` in them, then for `root_agent.yaml`. `module` is the dotted name that it is imported by,
-    "" for the usual one; of `name:attribute` the agent is the attribute. Raises AgentLoadError with what to
-    do, or whatever the agent's own code raises.
+    `get_agent_async` in them, then for `root_agent.yaml`. `module` is the dotted name to import it by, "" for
+    the usual one; with `name:attribute` the agent is that attribute. Raises AgentLoadError with what to do,
+    or any error of the agent's own code.
     """
     agent_dir = agent_dir.resolve()
     name, _, attribute = module.partition(":")
     use_own_modules(agent_dir, name)
     try:
-        found = _attribute(agent_dir, name, attribute) if attribute else _first_agent(agent_dir)
+        agent = _attribute(agent_dir, name, attribute) if attribute else _first_agent(agent_dir)
     except ModuleNotFoundError as error:
         package = _package(error.name or "")
         if package is None:
             raise
-        raise AgentLoadError(_needs(package, agent_dir)) from error
-    if found is None:
-        raise AgentLoadError(_nothing_found(agent_dir))
-    return found
+        raise AgentLoadError(_missing_package(package, agent_dir)) from error
+    if agent is None:
+        raise AgentLoadError(_no_agent_message(agent_dir))
+    return agent
 
 
-# What is to be installed where a module of a framework is missing.
+# The package to install where a module of a framework is missing.
 _PACKAGES = {
     "agents": "openai-agents",
     "google": "google-adk",
@@ -64,11 +64,11 @@ _PACKAGES = {
 
 
 def _package(module: str) -> str | None:
-    """The framework that is missing; None where it is a part of one that is there, or anything else."""
+    """The framework package of a missing module; None where the framework is there, or for another module."""
     return _PACKAGES.get("google" if module.startswith("google.adk") else module)
 
 
-def _needs(package: str, agent: Path) -> str:
+def _missing_package(package: str, agent: Path) -> str:
     version = ".".join(map(str, sys.version_info[:2]))
     command = install_command(agent_folder(agent), package, Path(sys.executable))
     missing = f"{package}, which is not installed for Python {version} ({sys.prefix})"
@@ -79,42 +79,45 @@ def _attribute(agent_dir: Path, name: str, attribute: str) -> Any:
     """The agent that is an attribute of a module: `desk`, `Desk.agent`. Raises AgentLoadError."""
     is_package = agent_dir.is_dir() and (agent_dir / "__init__.py").is_file()
     file = agent_dir / "__init__.py" if is_package else agent_dir
-    found: Any = importlib.import_module(name) if file.is_dir() else _import(name, file)
+    value: Any = importlib.import_module(name) if file.is_dir() else _import(name, file)
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            owner = getattr(found, "__name__", type(found).__name__)
-            hint = did_you_mean(part, [one for one in dir(found) if not one.startswith("_")])
+        if not hasattr(value, part):
+            owner = getattr(value, "__name__", type(value).__name__)
+            hint = did_you_mean(part, [name for name in dir(value) if not name.startswith("_")])
             raise AgentLoadError(f"{name}:{attribute}: {owner} has no {part}{hint}")
-        found = getattr(found, part)
-    if found is None:
+        value = getattr(value, part)
+    if value is None:
         raise AgentLoadError(f"{name}:{attribute} is None")
-    return found
+    return value
 
 
 def _first_agent(agent_dir: Path) -> Any:
     for modules in _modules(agent_dir):
-        # An App has plugins and settings that its root agent alone has not, so it goes first in all of them.
+        # An App goes first in all modules: it has plugins and settings that its root agent lacks.
         apps = [app for module in modules if _is_app(app := getattr(module, "app", None))]
         roots = [
             getattr(module, name, None) for module in modules for name in ("root_agent", "get_agent_async")
         ]
         # A submodule is an attribute of its package too.
-        found = [one for one in (*apps, *roots) if one is not None and not isinstance(one, ModuleType)]
-        if found:
-            return found[0]
+        candidates = [
+            agent for agent in (*apps, *roots) if agent is not None and not isinstance(agent, ModuleType)
+        ]
+        if candidates:
+            return candidates[0]
     if (agent_dir / "root_agent.yaml").is_file():
         return _from_yaml(agent_dir / "root_agent.yaml")
     return None
 
 
-def _is_app(found: Any) -> bool:
-    # By names, so that google-adk is not imported to find out.
-    kinds = type(found).__mro__
+def _is_app(candidate: Any) -> bool:
+    # Compares names, so that google-adk need not be imported.
+    kinds = type(candidate).__mro__
     return any(kind.__name__ == "App" and kind.__module__.startswith("google.adk.") for kind in kinds)
 
 
 def _modules(agent_dir: Path) -> Iterator[list[ModuleType]]:
-    """The modules that may define the agent; what comes later is imported only if nothing was in the earlier.
+    """The modules that may define the agent, in groups. A later group is imported only if the earlier ones
+    have no agent.
 
     As in `adk eval`, the module that a package imports as its `agent` goes before the package itself.
     """
@@ -144,24 +147,24 @@ def _from_yaml(path: Path) -> Any:
     try:
         from .adapters.adk.adapter import agent_from_yaml
     except ModuleNotFoundError as error:
-        raise AgentLoadError(_needs("google-adk", path)) from error
+        raise AgentLoadError(_missing_package("google-adk", path)) from error
     return agent_from_yaml(path)
 
 
-def _nothing_found(agent_dir: Path) -> str:
+def _no_agent_message(agent_dir: Path) -> str:
     if not agent_dir.exists():
         return f"{agent_dir} does not exist"
-    looked = [name for name in ("__init__.py", "agent.py") if (agent_dir / name).is_file()]
-    if agent_dir.is_dir() and not looked:
+    files = [name for name in ("__init__.py", "agent.py") if (agent_dir / name).is_file()]
+    if agent_dir.is_dir() and not files:
         return f"{agent_dir} holds no agent: it has no agent.py, __init__.py or root_agent.yaml"
-    where = " and ".join(looked) or agent_dir.name
-    verb = "define" if len(looked) > 1 else "defines"
+    where = " and ".join(files) or agent_dir.name
+    verb = "define" if len(files) > 1 else "defines"
     return f"{where} in {agent_dir} {verb} no root_agent, app or get_agent_async"
 
 
 @dataclass(frozen=True)
 class RemoteAgent:
-    """An agent behind a network: there is nothing to import but the way to it."""
+    """An agent behind a network: only its adapter, since nothing is imported."""
 
     adapter: AgentAdapter
 
@@ -170,7 +173,7 @@ def _remote_agent(load: Message) -> RemoteAgent:
     """The agent at the `url` of a message `load`; the variables of its `headers` may be in the `.env` of its
     folder.
 
-    Nothing is asked yet. Raises AgentLoadError.
+    It sends no request yet. Raises AgentLoadError.
     """
     load_env_file(Path(load["agent_dir"]))
     url: str = load["url"]
@@ -194,33 +197,33 @@ def _a2a_adapter(url: str, headers: Sequence[tuple[str, str]]) -> AgentAdapter:
 
 
 async def make_adapter(
-    found: Any, agent_name: str | None, applied: AppliedChanges | None = None
+    agent: Any, agent_name: str | None, applied: AppliedChanges | None = None
 ) -> AgentAdapter:
-    """The adapter for what was found; `get_agent_async` is awaited first, and what the variant of `applied`
-    changes of the agent is changed.
+    """The adapter of an agent object. Awaits `get_agent_async` first, and applies the changes of the variant
+    to the agent.
 
-    Raises AgentLoadError where no framework can drive it.
+    Raises AgentLoadError where no framework can run it.
     """
-    if isinstance(found, RemoteAgent):
+    if isinstance(agent, RemoteAgent):
         if agent_name is not None:
             raise AgentLoadError(f"--agent {agent_name}: an agent behind a network is run as it is served")
-        return found.adapter
-    if inspect.isroutine(found) and found.__name__ == "get_agent_async":
-        found = found()
-        found = await found if inspect.isawaitable(found) else found
-        # ADK's contract is a pair of the agent and what closes it; a bare agent is common.
-        found = found[0] if isinstance(found, tuple) else found
-    framework = _framework(found)
+        return agent.adapter
+    if inspect.isroutine(agent) and agent.__name__ == "get_agent_async":
+        agent = agent()
+        agent = await agent if inspect.isawaitable(agent) else agent
+        # In ADK it returns the agent and an exit stack; many return only the agent.
+        agent = agent[0] if isinstance(agent, tuple) else agent
+    framework = _framework(agent)
     if applied is not None:
-        finish_variant(applied, found, framework)
+        change_agent(applied, agent, framework)
     if framework == "adk":
         from .adapters.adk.adapter import AdkAdapter
 
-        return AdkAdapter(found, agent_name)
+        return AdkAdapter(agent, agent_name)
     if framework == "openai-agents":
         from .adapters.openai_agents.adapter import OpenAIAgentsAdapter
 
-        return OpenAIAgentsAdapter(found, agent_name)
+        return OpenAIAgentsAdapter(agent, agent_name)
     if agent_name is not None:
         raise AgentLoadError(
             f"--agent {agent_name}: only agents of google-adk and openai-agents have sub-agents"
@@ -228,28 +231,28 @@ async def make_adapter(
     if framework == "native":
         from .adapters.native import NativeAdapter
 
-        return NativeAdapter(found)
+        return NativeAdapter(agent)
     if framework == "langgraph":
         from .adapters.langgraph.adapter import LangGraphAdapter
 
-        return LangGraphAdapter(found)
+        return LangGraphAdapter(agent)
     if framework == "pydantic-ai":
         from .adapters.pydantic_ai.adapter import PydanticAIAdapter
 
-        return PydanticAIAdapter(found)
-    if callable(found):
+        return PydanticAIAdapter(agent)
+    if callable(agent):
         from .adapters.function import FunctionAdapter
 
-        return FunctionAdapter(found, getattr(found, "__name__", type(found).__name__))
+        return FunctionAdapter(agent, getattr(agent, "__name__", type(agent).__name__))
     raise AgentLoadError(
-        f"root_agent is a {type(found).__name__}, which evaltui cannot drive: it takes a google-adk agent "
+        f"root_agent is a {type(agent).__name__}, which evaltui cannot drive: it takes a google-adk agent "
         "or App, an agent of the OpenAI Agents SDK or of Pydantic AI, an evaltui.Agent, or a callable "
         "root_agent(message, session)"
     )
 
 
-# Where the classes of agents come from.
-_HOMES = {
+# The frameworks by the module of their agent classes.
+_FRAMEWORK_MODULES = {
     "agents.agent": "openai-agents",
     "google.adk": "adk",
     "langgraph": "langgraph",
@@ -258,11 +261,11 @@ _HOMES = {
 }
 
 
-def _framework(found: Any) -> str:
-    # By the names of the modules, so that no framework is imported to find out.
-    for kind in type(found).__mro__:
-        for home, framework in _HOMES.items():
+def _framework(agent: Any) -> str:
+    # Compares module names, so that no framework need be imported.
+    for kind in type(agent).__mro__:
+        for home, framework in _FRAMEWORK_MODULES.items():
             if f"{kind.__module__}.".startswith(f"{home}."):
-                # A module of the user's own may be called like that.
+                # The user may have a module named `agents`.
                 return framework if framework != "openai-agents" or hasattr(kind, "as_tool") else "other"
     return "other"

@@ -1,4 +1,4 @@
-"""A question to a model, or to a function of the user's that stands for one. Runs only in a child process."""
+"""Asks a model, or a function of the user's in its place. Runs only in a child process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..protocol import Reply
 from .functions import find_function
 from .threads import in_thread
 
-# More than are ever asked at once, since a function that hangs keeps its thread.
+# More threads than calls at once, since a function that hangs keeps its thread.
 _threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
 
 
@@ -25,14 +25,13 @@ async def ask(
     *,
     setting: str = "`judge_model` of the criterion",
 ) -> Reply:
-    """What answers a prompt.
+    """Asks a model or a function with a prompt and returns its reply.
 
-    `name` is a model that google-genai reaches, which is asked with `config` (a GenerateContentConfig), or
-    `module:callable`: a function, sync or async, that gets the prompt and returns the text; see
-    `find_function` for where it is looked for. How long the call waited at the gate is added to `waits`;
-    `setting` says where `name` is set, for errors.
-    Raises ValueError without a key, ModelError where the model gives no text, TypeError where the function
-    returns something else, and whatever it raises.
+    `name` is a model that google-genai reaches, which gets `config` (a GenerateContentConfig), or
+    `module:callable`: a sync or async function that gets the prompt and returns the text; see `find_function`
+    for where it is searched. The time that the call waited at the gate is added to `waits`; `setting` says
+    where `name` is set, for errors. Raises ValueError without a key, ModelError where the model gives no
+    text, TypeError where the function returns something else, and any error of the function.
     """
     module, colon, function = name.partition(":")
     at_gate = waits or Waits()
@@ -42,7 +41,7 @@ async def ask(
             return await _ask_function(module, function, prompt, agent_folder)
 
         return await through_gate(name, lambda: len(prompt), called, lambda _: None, at_gate)
-    # A function may do without google-genai, which takes its time to be imported.
+    # Imported only for a model, since google-genai is slow to import.
     from .native.gemini import ask_gemini
 
     return await ask_gemini(name, prompt, config, agent_folder, at_gate, setting)
@@ -53,7 +52,7 @@ async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path 
     if inspect.iscoroutinefunction(function):
         answered = function(prompt)
     else:
-        # A function that takes its time holds up no other question.
+        # In a thread, so that a slow function does not block other calls.
         answered = await in_thread(function, prompt, executor=_threads)
     text = await answered if inspect.isawaitable(answered) else answered
     if not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""The files that the agent's process opens. Runs only in the child process."""
+"""Records the files that the agent's process opens. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _CHANGES = {"os.rename", "os.remove", "os.truncate"}
 
 
 class OpenedFiles:
-    """The user's own files that code in Python has opened in this process since this was made."""
+    """The user's own files that Python code has opened in this process since this object was created."""
 
     def __init__(self) -> None:
         self._read: set[str] = set()
         self._written: set[str] = set()
-        # By their paths what they were like before: who writes a database is not audited.
+        # Time and size of each database before it was opened: writes to it are not audited.
         self._databases: dict[str, _Stamp] = {}
-        self._told: dict[str, set[str]] = {"read": set(), "written": set()}
-        # It cannot be removed, and is called for everything that is audited: nothing is looked at here.
+        self._reported: dict[str, set[str]] = {"read": set(), "written": set()}
+        # The hook cannot be removed and is called for every audited event, so it must be fast.
         sys.addaudithook(self._on_event)
 
     def _on_event(self, event: str, args: tuple[Any, ...]) -> None:
@@ -48,34 +48,36 @@ class OpenedFiles:
         if absolute := _absolute(path):
             paths.add(absolute)
 
-    def news(self) -> Message:
-        """The paths that were not told yet, by `read` and `written`, as far as there are any."""
+    def new_paths(self) -> Message:
+        """The paths that were not returned before, by `read` and `written`; a kind without new paths is left
+        out."""
         self._written |= {path for path, before in self._databases.items() if _stamp(path) != before}
-        news: Message = {}
+        result: Message = {}
         for use, paths in (("read", self._read), ("written", self._written)):
-            told = self._told[use]
-            new = paths - told
-            told |= new
+            reported = self._reported[use]
+            new = paths - reported
+            reported |= new
             paths -= new
             if new and (own := sorted({os.path.normpath(_source(path)) for path in own_files(new)})):
-                news[use] = own
-        return news
+                result[use] = own
+        return result
 
 
 def _absolute(path: object) -> str:
-    """ "" for what names no file."""
-    # An exception would be raised where the file is opened.
+    """The absolute path; "" where the argument is no path of a file."""
+    # An exception here would be raised where the agent opens the file.
     if isinstance(path, bytes | Path):
         path = os.fsdecode(path)
     if type(path) is str and "\0" not in path:
-        # The folder may be another one later, or gone now.
+        # The working folder may change later, or may not exist now.
         with suppress(OSError):
             return path if path[:1] == "/" else str(Path.cwd() / path)
     return ""
 
 
 def _stamp(database: str) -> _Stamp:
-    """Time and size of a database and of its write-ahead log: an empty one is made by readers, too."""
+    """Time and size of a database and of its write-ahead log. Empty files do not count, since readers create
+    an empty log too."""
     stamp = []
     for path in (database, f"{database}-wal"):
         with suppress(OSError):
@@ -85,7 +87,7 @@ def _stamp(database: str) -> _Stamp:
 
 
 def _source(path: str) -> str:
-    """The module that a compiled one is of, else the file itself."""
+    """The source file of a compiled module; any other file itself."""
     if "/__pycache__/" not in path:
         return path
     try:

@@ -1,4 +1,4 @@
-"""Where a host finds the modules of the agent's project. Runs only in the child process."""
+"""Makes the modules of the agent's project importable in a host. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..own_code import is_own_code
 
 
 class _FromSource(SourceFileLoader):
-    """Never trusts a `.pyc`: two saves within a second and of one size give a stale one."""
+    """Always compiles from source: two saves of one size within a second leave a stale `.pyc`."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -39,7 +39,7 @@ def _own_folder_finder(folder: str) -> FileFinder:
 
 
 class _ProjectFinder:
-    """Finds what nothing else does at the root of a project: its modules, and folders that hold modules."""
+    """Finds modules at the root of a project that no other finder finds, and folders that hold modules."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -50,18 +50,19 @@ class _ProjectFinder:
         spec = PathFinder.find_spec(fullname, [str(self.root)]) if path is None else None
         if spec is None or spec.loader is not None:
             return spec
-        # Data may lie in a folder that is called as a library is which is not installed.
+        # A folder of data may have the name of a library that is not installed.
         return spec if any((self.root / fullname).glob("*.py")) else None
 
 
-# How the agents of this process are imported, by their folders.
+# The import names of the agents of this process, by folder.
 _imported_as: dict[Path, ImportName] = {}
 
 
 def use_own_modules(agent_dir: Path, module: str = "") -> None:
-    """Have the modules of the agent's project found, as they are now, with the environment they expect.
+    """Makes the modules of the agent's project importable, in their current state, and sets the agent's
+    environment.
 
-    `module` is the name that the agent is imported by, "" for the usual one. Doing it again changes nothing.
+    `module` is the name to import the agent by, "" for the usual one. A second call changes nothing.
     """
     load_env_file(agent_dir)
     _imported_as.setdefault(agent_folder(agent_dir.resolve()), import_name(agent_dir, module))
@@ -73,36 +74,36 @@ def use_own_modules(agent_dir: Path, module: str = "") -> None:
     if sys.path[: len(first)] != first:
         sys.path[:0] = first
     sys.path += [folder for folder in map(str, imported_as.last) if folder not in sys.path]
-    roots = [one.root for one in sys.meta_path if isinstance(one, _ProjectFinder)]
+    roots = [finder.root for finder in sys.meta_path if isinstance(finder, _ProjectFinder)]
     if imported_as.project is not None and imported_as.project not in roots:
         sys.meta_path.append(_ProjectFinder(imported_as.project))
 
 
 def name_of(agent_dir: Path) -> ImportName:
-    """How an agent is imported whose modules are used here."""
+    """The import name of an agent, after `use_own_modules`."""
     return _imported_as[agent_folder(agent_dir.resolve())]
 
 
 def own_folders(agent_dir: Path, module: str) -> tuple[Path, ...]:
-    """Where the agent's own modules are looked for before anything else."""
+    """The folders that are searched first for the agent's own modules."""
     return import_name(agent_dir, module.partition(":")[0]).first
 
 
 def load_env_file(agent_dir: Path) -> None:
-    """Set what the `.env` of an agent says. Raises AgentLoadError where nothing is there that reads it."""
-    # As google-adk 2.13: values that are set already win, but within the file its own do.
+    """Sets the variables of an agent's `.env`. Raises AgentLoadError where python-dotenv is not installed."""
+    # As in google-adk 2.13: variables that are set already win, but within the file its own values do.
     if not loads_env_file():
         return
-    if (found := env_file(agent_dir)) is not None:
+    if (file := env_file(agent_dir)) is not None:
         try:
             from dotenv import load_dotenv
         except ModuleNotFoundError as error:
             from .adapters.base import AgentLoadError
 
             raise AgentLoadError(
-                f"{found}: python-dotenv is not installed for this Python. Run pip install python-dotenv, "
+                f"{file}: python-dotenv is not installed for this Python. Run pip install python-dotenv, "
                 "or set ADK_DISABLE_LOAD_DOTENV=1 to ignore the file"
             ) from error
         environ = dict(os.environ)
-        load_dotenv(found, override=True)
+        load_dotenv(file, override=True)
         os.environ.update({name: value for name, value in environ.items() if os.environ[name] != value})

@@ -1,7 +1,7 @@
-"""Libraries imported before the agent that needs them is known. Runs only in the child process.
+"""Imports libraries before the agent is known. Runs only in the child process.
 
-What is imported beforehand must be what the agent would have got by itself: from the same files, and in the
-same environment, since libraries read it while they are imported.
+The modules must be the same that the agent would have imported: from the same files, and in the same
+environment, since libraries read it while they are imported.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from ..own_code import is_own_code
 from ..protocol import Message
 from .own_modules import load_env_file, own_folders
 
-# What a host brought in, in order: the name of a library's module; `module:class` for one of its pydantic
-# models that could be used by the end; or the name and the value of a variable that the agent's own code set
-# in the environment at that point, None for one that it removed.
-BroughtIn = str | list[str | None]
+# A step of an agent's import that can be repeated: the name of a library's module to import; `module:class`
+# for a pydantic model of a library to complete; or the name and the value of an environment variable that the
+# agent's own code set at that point, None for a variable that it removed.
+PreloadStep = str | list[str | None]
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 class Environment:
-    """What the agent's own code changes in the environment while it is imported."""
+    """Records the changes that the agent's own code makes to the environment while it is imported."""
 
     def __init__(self) -> None:
         self.changes: dict[str, str | None] = {}
-        self._noted: list[tuple[frozenset[str], BroughtIn]] = []
+        self._changes_in_order: list[tuple[frozenset[str], PreloadStep]] = []
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        # What `os.environ` calls; there is nothing else that could be told of it.
+        # `os.environ` calls these functions; there is no other hook.
         put, unset = os.putenv, os.unsetenv
 
         def putenv(name: Text, value: Text, /) -> None:
@@ -62,25 +62,25 @@ class Environment:
         if os.environ.get(name) == value or not _is_called_by_agent(sys._getframe(2)):
             return
         self.changes[name] = value
-        self._noted.append((frozenset(sys.modules.copy()), [name, value]))
+        self._changes_in_order.append((frozenset(sys.modules.copy()), [name, value]))
 
-    def steps(self) -> list[BroughtIn]:
-        """What this process has brought in so far."""
-        steps: list[BroughtIn] = []
-        noted = deque(self._noted)
+    def steps(self) -> list[PreloadStep]:
+        """The steps of this process so far: modules imported, variables set, models completed."""
+        steps: list[PreloadStep] = []
+        changes = deque(self._changes_in_order)
         for name, module in sys.modules.copy().items():
             if name == "__main__" or not _is_of_library(module):
                 continue
-            while noted and name not in noted[0][0]:
-                steps.append(noted.popleft()[1])
+            while changes and name not in changes[0][0]:
+                steps.append(changes.popleft()[1])
             steps.append(name)
-        steps += [change for _, change in noted]
+        steps += [change for _, change in changes]
         return [*steps, *_models_in_use()]
 
 
 def _is_called_by_agent(frame: FrameType | None) -> bool:
-    """Whether the agent's code is at work, by itself or through a function of a library; not where a library
-    is at work because it is being imported."""
+    """Whether the agent's code runs, directly or through a function of a library; False while a library is
+    being imported."""
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         if is_own_code(frame.f_code.co_filename):
             return True
@@ -89,12 +89,12 @@ def _is_called_by_agent(frame: FrameType | None) -> bool:
 
 
 class Preloaded:
-    """The modules of libraries that were imported in this process before its agent.
+    """Library modules that were imported in this process before its agent.
 
-    Whatever cannot be imported now will be tried again by who needs it.
+    A step that fails now is left to the code that needs it.
     """
 
-    def __init__(self, agent_dir: Path, steps: Sequence[BroughtIn]) -> None:
+    def __init__(self, agent_dir: Path, steps: Sequence[PreloadStep]) -> None:
         self._steps = steps
         self._folder = _working_folder()
         self._environ = dict(os.environ)
@@ -104,9 +104,9 @@ class Preloaded:
         self._changes: dict[str, str | None] = {}
         for step in steps:
             if isinstance(step, str):
-                # Some end the process when they are imported at the wrong time.
+                # Some modules raise SystemExit when they are imported at the wrong time.
                 with contextlib.suppress(BaseException):
-                    bring_in(step)
+                    run_import_step(step)
             else:
                 name, value = step
                 assert name is not None
@@ -118,47 +118,48 @@ class Preloaded:
         self._names = {name for name in new if "." not in name}
         self._is_clean = not any(_is_own(module) for module in new.values())
 
-    def suits(self, agent_dir: Path, module: str) -> bool:
-        """Whether an agent would have got the same modules, as far as can be told before it is imported.
+    def is_usable_for(self, agent_dir: Path, module: str) -> bool:
+        """Whether an agent would have got the same modules, as far as is known before its import.
 
-        Not where a library has imported something of the user's, and not where the agent has a module of
-        the same name as a library.
+        False where a library has imported the user's code, and where the agent has a module with the name of
+        a library.
         """
         return self._is_clean and not any(
             self._names & _names_in(folder) for folder in own_folders(agent_dir, module)
         )
 
-    def suited(self, environment: Environment) -> bool:
-        """Whether the agent, which is imported by now, has set its environment as these modules found it."""
+    def matches_environment(self, environment: Environment) -> bool:
+        """Whether the import of the agent has set the same variables as the preloaded steps."""
         return environment.changes == self._changes
 
-    def steps(self, environment: Environment) -> list[BroughtIn]:
-        """What this process has brought in so far."""
-        known = {step for step in self._steps if isinstance(step, str)}
-        new = (step for step in environment.steps() if isinstance(step, str) and step not in known)
+    def steps(self, environment: Environment) -> list[PreloadStep]:
+        """The preloaded steps, and the further modules and models of this process."""
+        preloaded = {step for step in self._steps if isinstance(step, str)}
+        new = (step for step in environment.steps() if isinstance(step, str) and step not in preloaded)
         return [*self._steps, *new]
 
     def start_over(self, channel: int, load: Message) -> NoReturn:
-        """Become a host that has nothing preloaded, and goes on with this message."""
+        """Replaces this process by a host without preloaded modules, which goes on with the message
+        `load`."""
         kill_descendants()
         if self._folder is not None:
             os.chdir(self._folder)
         os.set_inheritable(channel, True)
-        again = command(sys.executable, "host", str(channel), json.dumps(load))
-        os.execve(sys.executable, again, self._environ)
+        arguments = command(sys.executable, "host", str(channel), json.dumps(load))
+        os.execve(sys.executable, arguments, self._environ)
 
 
-def bring_in(step: str) -> None:
-    """Import a module, or complete a model, by its name in `BroughtIn`."""
+def run_import_step(step: str) -> None:
+    """Imports a module, or completes a model, by its name in `PreloadStep`."""
     module, _, model = step.partition(":")
-    found = importlib.import_module(module)
-    if model and not vars(found)[model].__pydantic_complete__:
-        vars(found)[model].model_rebuild(raise_errors=False, _types_namespace={})
+    imported = importlib.import_module(module)
+    if model and not vars(imported)[model].__pydantic_complete__:
+        vars(imported)[model].model_rebuild(raise_errors=False, _types_namespace={})
 
 
 def _models_in_use() -> Iterator[str]:
-    """The models of libraries that are complete: many are completed when they are used first, which takes
-    longer than a turn of an agent."""
+    """The complete models of libraries. Completing one at its first use takes longer than a turn of an
+    agent."""
     pydantic = sys.modules.get("pydantic")
     waiting = [] if pydantic is None else pydantic.BaseModel.__subclasses__()
     while waiting:
@@ -174,7 +175,7 @@ def _working_folder() -> Path | None:
     try:
         return Path.cwd()
     except OSError:
-        # It was removed.
+        # The folder was removed.
         return None
 
 
@@ -196,9 +197,9 @@ def _is_own(module: object) -> bool:
 
 
 def _folder_of(module: object) -> str | None:
-    # Modules may do anything when they are asked for an attribute.
+    # Reads `vars`, since `getattr` may run code of the module.
     file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    # There are thousands of them: a `Path` of each would take longer than a turn of an agent.
+    # There are thousands of modules: a `Path` of each would take longer than a turn of an agent.
     return os.path.dirname(file) if isinstance(file, str) else None  # noqa: PTH120
 
 

@@ -1,4 +1,4 @@
-"""The conversation of a case whose user is simulated. Runs only in a child process."""
+"""Runs the conversation of a case with a simulated user. Runs only in a child process."""
 
 from __future__ import annotations
 
@@ -25,24 +25,27 @@ from ..protocol import Reply
 from .adapters.base import Reporter
 from .model_client import ask
 
-Say = Callable[[int, Json], Awaitable[None]]
+SendTurn = Callable[[int, Json], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated user at work. `say` takes a turn, from 0, and the user's message (a genai Content as JSON)
-    through to the end of that turn; `heard` then has what happened in it. `agent_folder` is where a function
-    that stands for a model is looked for.
+    """A conversation with a simulated user.
+
+    `send_turn` gets a turn, from 0, and the user's message (a genai Content as JSON), and runs the turn to
+    its end; `turn_events` then holds its events. `agent_folder` is searched for a function that stands for a
+    model.
     """
 
     user: PlayedUser
     reporter: Reporter
-    heard: list[Event]
-    say: Say
+    turn_events: list[Event]
+    send_turn: SendTurn
     agent_folder: Path | None
 
     async def converse(self) -> None:
-        """Talk until the user ends it or may say no more, which is the last thing that is reported.
+        """Sends messages until the user ends the conversation or reaches the limit, and reports that end
+        last.
 
         Raises what the agent raises, NotRecordedError, and SimulatedUserError where the user has no message.
         """
@@ -54,10 +57,10 @@ class Simulation:
                 self._report_stop("signal", turn)
                 return
             if not message.strip():
-                raise SimulatedUserError(_nothing_said(turn))
-            self.heard.clear()
-            await self.say(turn, _content("user", message))
-            history += lines_of(self.heard, with_calls=self.user.hears_calls)
+                raise SimulatedUserError(_no_message(turn))
+            self.turn_events.clear()
+            await self.send_turn(turn, _content("user", message))
+            history += lines_of(self.turn_events, with_calls=self.user.hears_calls)
             turn += 1
         self._report_stop("limit", turn)
 
@@ -69,13 +72,13 @@ class Simulation:
 
     async def _message(self, history: list[str]) -> str:
         user = self.user
-        # A function decides for itself how to answer.
+        # A function takes no model options.
         options = {} if ":" in user.model else user.options
         prompt = user.prompt(history)
         contents = [_content("user", prompt)]
         recorder = current_call_recorder.get()
-        asked = JsonRequest(model=user.model, contents=contents, config=options)
-        exchange = recorder.model_call(asked, SIMULATED_USER) if recorder else None
+        request = JsonRequest(model=user.model, contents=contents, config=options)
+        exchange = recorder.model_call(request, SIMULATED_USER) if recorder else None
         mark = exchange.mark if exchange else {}
         data = {
             "model": user.model,
@@ -86,7 +89,7 @@ class Simulation:
             **mark,
         }
         request_id = self.reporter.event("model_request", agent=SIMULATED_USER, data=data)
-        began, waits = time.monotonic(), Waits()
+        started, waits = time.monotonic(), Waits()
         try:
             setting = "`model` of user_simulator_config"
             reply = await _answer(
@@ -103,7 +106,7 @@ class Simulation:
                 agent=SIMULATED_USER,
                 data={"type": type(error).__name__, "message": message_of(error), **mark, **waits.mark},
                 usage=self._last_usage(getattr(error, "usages", ()), request_id),
-                duration=time.monotonic() - began - waits.seconds,
+                duration=time.monotonic() - started - waits.seconds,
                 parent=request_id,
             )
             raise SimulatedUserError(
@@ -115,13 +118,14 @@ class Simulation:
             agent=SIMULATED_USER,
             data=mark | waits.mark,
             usage=self._last_usage(reply.usages, request_id),
-            duration=time.monotonic() - began - waits.seconds,
+            duration=time.monotonic() - started - waits.seconds,
             parent=request_id,
         )
         return reply.text
 
     def _last_usage(self, usages: Sequence[Json], request_id: str) -> Json | None:
-        """The tokens of the last attempt; those of the attempts before are told of."""
+        """The tokens of the last attempt; those of earlier attempts are reported as errors that are
+        retried."""
         for usage in usages[:-1]:
             data = {"type": "FailedAttempt", "message": "no whole response; retrying", "retrying": True}
             self.reporter.event("error", agent=SIMULATED_USER, data=data, usage=usage, parent=request_id)
@@ -129,23 +133,25 @@ class Simulation:
 
 
 class _CutOffError(Exception):
-    """The message of a simulated user has no end."""
+    """The message of a simulated user was cut off."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(f"its message was cut off ({reply.cut_off}); raise max_output_tokens")
         self.usages = reply.usages
 
 
-async def _whole(asking: Awaitable[Reply]) -> Reply:
-    """Raises _CutOffError for a reply without its end: the agent would get half a message."""
-    reply = await asking
+async def _whole(pending: Awaitable[Reply]) -> Reply:
+    """Waits for a reply. Raises _CutOffError for a reply that was cut off: the agent would get half a
+    message."""
+    reply = await pending
     if reply.cut_off:
         raise _CutOffError(reply)
     return reply
 
 
 async def _answer(exchange: ModelExchange | None, ask_model: Callable[[], Awaitable[Reply]]) -> Reply:
-    """The recorded answer, or that of the model. Raises NotRecordedError, and what a model raised."""
+    """The recorded answer, or the answer of the model, which is recorded. Raises NotRecordedError, and any
+    error of the model."""
     if exchange is None:
         return await ask_model()
     exchange.check()
@@ -167,7 +173,7 @@ def _content(role: str, text: str) -> Json:
     return {"role": role, "parts": [{"text": text}]}
 
 
-def _nothing_said(turn: int) -> str:
+def _no_message(turn: int) -> str:
     if not turn:
         return "the simulated user has no first message: starting_prompt is empty"
     after = counted(turn, "turn")

@@ -1,4 +1,4 @@
-"""Blocking code of the user's, run in a thread so that other cases go on."""
+"""Runs blocking code of the user's in a thread, so that other cases go on."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ async def in_thread(
     executor: Executor | None = None,
     context: Context | None = None,
 ) -> Result:
-    """Call a function in a thread, in `context` or in a copy of the caller's one.
+    """Calls a function in a thread, in `context` or in a copy of the caller's context.
 
     Raises what the function raises, but RuntimeError for a StopIteration: a future refuses it, and before
-    Python 3.12 whoever awaits that future waits for ever.
+    Python 3.12 awaiting that future never ends.
     """
     context = context or copy_context()
     timeouts: list[TimeoutError] = []
@@ -37,7 +37,7 @@ async def in_thread(
     try:
         return await asyncio.get_running_loop().run_in_executor(executor, call)
     except TimeoutError:
-        # A future raises another one, which does not say where the function raised it.
+        # The future raises another TimeoutError, without the traceback of the function.
         if timeouts:
             raise timeouts[0] from None
         raise

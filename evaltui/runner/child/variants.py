@@ -1,4 +1,5 @@
-"""What a variant changes of an agent, in the process that runs it. Runs only in the child process."""
+"""Applies the changes of a variant to an agent, in the process that runs it. Runs only in the child
+process."""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from .native.agent import Agent
 
 
-def begin_variant(load: Message) -> AppliedChanges | None:
-    """Sets the environment of the variant that a message `load` names; None where it names none.
+def apply_environment(load: Message) -> AppliedChanges | None:
+    """Sets the environment variables of the variant of a message `load`; returns None without a variant.
 
-    To be called before the agent is imported. Raises AgentLoadError.
+    Called before the agent is imported. Raises AgentLoadError.
     """
-    given = load["variant"]
-    if given is None:
+    variant = load["variant"]
+    if variant is None:
         return None
-    applied = AppliedChanges(Variant.from_json(given), list(given["done"]))
-    # What they set is what the variant changes; the agent's own file wins.
+    applied = AppliedChanges(Variant.from_json(variant), list(variant["done"]))
+    # The variant changes variables of these files; the agent's own file wins.
     for folder in (load["agent_dir"], load["home"]):
         load_env_file(Path(folder))
     for change in applied.variant.of_kind("env"):
@@ -44,20 +45,23 @@ def begin_variant(load: Message) -> AppliedChanges | None:
 
 
 def sets_environment(load: Message) -> bool:
-    """Whether the agent is imported in another environment than other hosts have."""
-    given = load["variant"]
-    return given is not None and any(Change(key, None).kind == "env" for key in given["changes"])
+    """Whether the variant of a message `load` changes environment variables."""
+    variant = load["variant"]
+    return variant is not None and any(Change(key, None).kind == "env" for key in variant["changes"])
 
 
-def finish_variant(applied: AppliedChanges, found: Any, framework: str) -> None:
-    """Changes the agent object that was imported. Raises VariantError where it cannot be."""
-    of_object = [one for one in applied.variant.changes if one.kind in ("model", "config", "instruction")]
+def change_agent(applied: AppliedChanges, agent: Any, framework: str) -> None:
+    """Applies the variant's changes of model, config and instruction to the agent object. Raises VariantError
+    where the agent has no such setting."""
+    of_object = [
+        change for change in applied.variant.changes if change.kind in ("model", "config", "instruction")
+    ]
     if of_object and framework == "adk":
         from .adapters.adk.agents import change_agents
 
-        change_agents(found, of_object, applied)
+        change_agents(agent, of_object, applied)
     elif of_object and framework == "native":
-        _change_native_agent(found, of_object, applied)
+        _change_native_agent(agent, of_object, applied)
     elif of_object:
         what = "a function" if framework == "other" else f"an agent of {framework}"
         raise VariantError(
@@ -68,7 +72,7 @@ def finish_variant(applied: AppliedChanges, found: Any, framework: str) -> None:
 
 
 def _change_native_agent(agent: Agent, changes: Sequence[Change], applied: AppliedChanges) -> None:
-    """Raises VariantError for another agent's name, and a field that there is not."""
+    """Applies changes to a native agent. Raises VariantError for an unknown agent or field name."""
     from .adapters.changes import field_of, with_field
 
     for change in changes:
@@ -82,7 +86,7 @@ def _change_native_agent(agent: Agent, changes: Sequence[Change], applied: Appli
                     agent.model = str(change.value)
             case "config":
                 config = with_field(agent.config, change.name, change.value)
-                before, after = (field_of(one, change.name) for one in (agent.config, config))
+                before, after = (field_of(side, change.name) for side in (agent.config, config))
                 if applied.set(f"{agent.name}.{change.key}", before, after):
                     agent.config = config
             case _:

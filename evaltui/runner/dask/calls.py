@@ -1,4 +1,5 @@
-"""Model calls of workers at the run's gate. It stays with the run: an actor would be lost with its worker."""
+"""Passes the model calls of workers to the run's gate. The gate stays with the run: a Dask actor would be
+lost with its worker."""
 
 from __future__ import annotations
 
@@ -15,41 +16,43 @@ from evaltui.core.model.events import Json
 from evaltui.runner.dask.messages import CallStep, Go, StopCalls, Wait
 from evaltui.runner.parent.gate.gate import Gate, GatedCall
 
-# Seconds for which a call of a worker that is lost still counts as one at a time: its model was not told.
-_STILL_ASKED = 1.0
+# Seconds for which a call of a lost worker still counts as running: its model may still be at work.
+_LOST_CALL_SECONDS = 1.0
 
 
 class WorkerCalls:
-    """The calls of one worker, where the run is. `send` passes on to the worker what the gate says."""
+    """The calls of one worker, on the machine of the run. `send` sends the gate's messages to the worker."""
 
     def __init__(self, gate: Gate | None, send: Callable[[Go | Wait | StopCalls], None]) -> None:
         self._gate = gate
         self._send = send
         self._calls: dict[int, GatedCall] = {}
 
-    def on_told(self, told: CallStep) -> None:
+    def on_step(self, call_step: CallStep) -> None:
         gate = self._gate
         if gate is None:
             return
-        if told.step == "ask":
-            on_go = partial(self._send, Go(told.number))
+        if call_step.step == "ask":
+            on_go = partial(self._send, Go(call_step.number))
             on_stop = partial(self._send, StopCalls())
-            self._calls[told.number] = gate.ask(told.model, told.size, on_go, on_stop, is_first=told.is_first)
+            self._calls[call_step.number] = gate.ask(
+                call_step.model, call_step.size, on_go, on_stop, is_first=call_step.is_first
+            )
             return
-        if (gated := self._calls.pop(told.number, None)) is None:
+        if (gated := self._calls.pop(call_step.number, None)) is None:
             return
-        match told.step:
+        match call_step.step:
             case "end":
-                gate.end(gated, told.usage)
+                gate.end(gated, call_step.usage)
             case "refused":
-                gate.refused(gated, told.retry_after)
+                gate.refused(gated, call_step.retry_after)
                 model = gated.call.model
                 self._send(Wait(model, gate.refused_until(model) - gate.clock()))
             case "withdraw":
                 gate.withdraw(gated)
 
     def close(self) -> None:
-        """The worker is lost, and its calls with it: those that models may be at work on a little later."""
+        """Withdraws the calls of a lost worker; calls that models may be at work on a little later."""
         calls, self._calls = self._calls, {}
         loop = asyncio.get_running_loop()
         for gated in calls.values():
@@ -58,7 +61,7 @@ class WorkerCalls:
             if gated.call.began is None:
                 self._gate.withdraw(gated)
             else:
-                loop.call_later(_STILL_ASKED, self._gate.withdraw, gated)
+                loop.call_later(_LOST_CALL_SECONDS, self._gate.withdraw, gated)
 
 
 class _Put(Protocol):
@@ -67,7 +70,7 @@ class _Put(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RemoteCall:
-    """A model call that the run's gate knows by its number."""
+    """A model call at the run's gate, identified by its number."""
 
     number: int
 
@@ -82,7 +85,7 @@ class RemoteGate:
         self._numbers = itertools.count(1)
         self.stopped: object | None = None
         """Set once the run makes no more calls."""
-        # Of a call that waits, what lets it go and what ends its request.
+        # By the number of a waiting call: the functions that let it go and that stop it.
         self._waiting: dict[int, tuple[Callable[[], None], Callable[[], None]]] = {}
         self._refused_until: dict[str, float] = {}
 
@@ -101,7 +104,7 @@ class RemoteGate:
         return RemoteCall(number)
 
     def on_message(self, message: Go | Wait | StopCalls) -> None:
-        """What the run's gate says."""
+        """Handles a message of the run's gate."""
         match message:
             case Go(number):
                 if waiting := self._waiting.pop(number, None):

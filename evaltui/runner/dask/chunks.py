@@ -1,4 +1,4 @@
-"""Chunks: the items that a worker is given at once, and which of them is to blame when workers die."""
+"""Divides the items of a run into chunks for workers, and tells which item to blame when workers die."""
 
 from __future__ import annotations
 
@@ -11,52 +11,53 @@ from typing import Any
 
 from evaltui.core.model.events import Event
 
-# Seconds that the items of a chunk take together, on as many at once as a host has.
+# Seconds that the items of a chunk may take together on one host.
 _TARGET = 30.0
-# Items of a chunk, at most; fewer until one has ended, which tells how long others may take.
+# Items of a chunk, at most; fewer until an item has ended, whose time is the guess for the others.
 _MOST_ITEMS = 120
 _MOST_AT_FIRST = 50
 # Chunks that each host still gets, at least: they become small, so that all hosts end together.
 _CHUNKS_LEFT = 3
-# Seconds within which a worker begins with a chunk, unless others compute there.
+# Seconds within which a worker starts a chunk, unless it is busy with the work of other clients.
 _STUCK = 3.0
-# Deaths of workers that had nothing but one case, until that case is to blame.
+# Deaths of workers that ran only one case, until that case is to blame.
 _DEATHS = 2
 
 
 @dataclass(eq=False)
 class Chunk:
-    """Items, by their numbers, that one host runs as one task of Dask's."""
+    """Items, by their numbers, that one host runs as one Dask task."""
 
     number: int
     items: tuple[int, ...]
     is_alone: bool = False
-    """Whether its one item may have ended a worker: no other is run there meanwhile."""
-    left: set[int] = field(init=False)
-    """Those of its items that have not ended."""
+    """Whether its only item may have killed a worker; the worker runs no other item meanwhile."""
+    unfinished: set[int] = field(init=False)
+    """The items of the chunk that have not ended."""
     events: dict[int, list[Event]] = field(default_factory=dict)
-    """Of the items that are running, what happened so far."""
+    """The events so far of each running item."""
     future: Any = None
-    """Dask's, once a worker was given it."""
-    made: float = field(default_factory=time.monotonic)
-    has_begun: bool = False
-    """Whether its worker has begun with it."""
+    """The future of the Dask task; None until the chunk is submitted."""
+    created: float = field(default_factory=time.monotonic)
+    is_started: bool = False
+    """Whether its worker has started it."""
 
     def __post_init__(self) -> None:
-        self.left = set(self.items)
+        self.unfinished = set(self.items)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether it waits for long."""
-        return not self.has_begun and time.monotonic() - self.made > _STUCK
+        """Whether the worker should have started the chunk by now."""
+        return not self.is_started and time.monotonic() - self.created > _STUCK
 
     @property
-    def items_left(self) -> Sequence[int]:
-        return [number for number in self.items if number in self.left]
+    def unfinished_items(self) -> Sequence[int]:
+        return [number for number in self.items if number in self.unfinished]
 
 
 class ChunkQueue:
-    """Items that wait for a worker. `seconds` is how long an item takes, None where it is unknown."""
+    """Items that wait for a worker. `seconds` gives the expected duration of an item, None where it is
+    unknown."""
 
     def __init__(self, seconds: Callable[[int], float | None]) -> None:
         self._seconds = seconds
@@ -65,68 +66,68 @@ class ChunkQueue:
         self._deaths: Counter[int] = Counter()
         self._number = 0
         self._finished = 0
-        self._taken = 0.0
+        self._seconds_in_total = 0.0
 
     def add(self, item: int) -> None:
         self._waiting.append(item)
 
     def __len__(self) -> int:
-        """How many items wait."""
+        """Number of waiting items."""
         return len(self._waiting) + sum(map(len, self._suspects))
 
-    def finished(self, seconds: float) -> None:
-        """An item took so long: a guess for those that never ran."""
+    def on_finished(self, seconds: float) -> None:
+        """Counts an item that took so many seconds, as a guess for items that never ran."""
         self._finished += 1
-        self._taken += seconds
+        self._seconds_in_total += seconds
 
-    def take(self, hosts: int, at_once: int, *, alone: bool) -> Chunk | None:
+    def next_chunk(self, hosts: int, at_once: int, *, alone: bool) -> Chunk | None:
         """The next chunk for a host that runs `at_once` items side by side, one of so many hosts; None where
-        nothing waits that may begin there. `alone` is whether nothing else is run by the host's worker.
+        no item may start there. `alone` is whether the host's worker runs nothing else.
 
-        What may have ended a worker comes last.
+        Items that may have killed a worker come last.
         """
         if self._waiting:
-            items = self._next(hosts, at_once)
+            items = self._next_items(hosts, at_once)
             for _ in items:
                 self._waiting.popleft()
-            return self._chunk(items)
+            return self._new_chunk(items)
         for number, group in enumerate(self._suspects):
             if len(group) > 1 or alone:
                 del self._suspects[number]
-                return self._chunk(group, is_alone=len(group) == 1)
+                return self._new_chunk(group, is_alone=len(group) == 1)
         return None
 
-    def lost(self, chunk: Chunk) -> int | None:
-        """The worker of a chunk died. The item that is to blame, if that is known now; all others that have
-        not ended wait again, in halves."""
-        left = chunk.items_left
-        if not left:
+    def on_lost(self, chunk: Chunk) -> int | None:
+        """Queues the unfinished items of a chunk whose worker died again, in halves. Returns the item to
+        blame, once that is certain."""
+        unfinished = chunk.unfinished_items
+        if not unfinished:
             return None
         if chunk.is_alone:
-            (item,) = left
+            (item,) = unfinished
             self._deaths[item] += 1
             if self._deaths[item] == _DEATHS:
                 return item
-        middle = ceil(len(left) / 2)
-        self._suspects.extend(half for half in (left[:middle], left[middle:]) if half)
+        middle = ceil(len(unfinished) / 2)
+        self._suspects.extend(half for half in (unfinished[:middle], unfinished[middle:]) if half)
         return None
 
     def put_back(self, chunk: Chunk) -> None:
-        """What has not ended of a chunk, whose worker is well, is next."""
+        """Puts the unfinished items of a chunk whose worker is alive at the front of the queue."""
         if chunk.is_alone:
-            self._suspects.extendleft([item] for item in chunk.items_left)
+            self._suspects.extendleft([item] for item in chunk.unfinished_items)
         else:
-            self._waiting.extendleft(reversed(chunk.items_left))
+            self._waiting.extendleft(reversed(chunk.unfinished_items))
 
     def clear(self) -> list[int]:
-        """Everything that waits, which waits no more."""
+        """Empties the queue and returns its items."""
         items = [*self._waiting, *(item for group in self._suspects for item in group)]
         self._waiting.clear()
         self._suspects.clear()
         return items
 
-    def _next(self, hosts: int, at_once: int) -> list[int]:
-        usual = self._taken / self._finished if self._finished else None
+    def _next_items(self, hosts: int, at_once: int) -> list[int]:
+        usual = self._seconds_in_total / self._finished if self._finished else None
         most = min(
             _MOST_AT_FIRST if usual is None else _MOST_ITEMS,
             max(at_once, ceil(len(self._waiting) / (hosts * _CHUNKS_LEFT))),
@@ -141,6 +142,6 @@ class ChunkQueue:
             items.append(item)
         return items
 
-    def _chunk(self, items: Iterable[int], *, is_alone: bool = False) -> Chunk:
+    def _new_chunk(self, items: Iterable[int], *, is_alone: bool = False) -> Chunk:
         self._number += 1
         return Chunk(self._number, tuple(items), is_alone)

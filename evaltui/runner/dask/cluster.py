@@ -1,4 +1,4 @@
-"""The scheduler that a run goes to: a `LocalCluster` of Dask's for `local:N`, else one that is running."""
+"""Connects to the scheduler of a run: a `LocalCluster` for `local:N`, else a running Dask scheduler."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ import dask
 from distributed import Client, LocalCluster, SchedulerPlugin, Security, Status
 from distributed.versions import VersionMismatchWarning
 
-from evaltui.files.schedulers import dask_address
+from evaltui.files.run_settings import dask_address
 from evaltui.runner.parent.executor import ExecutorError
 
 # Seconds.
 _CONNECT_TIMEOUT = 15.0
 _CLOSE_TIMEOUT = 4.0
-# What Dask sets for workers, here too, where it would reach agents that run afterwards.
+# Variables that Dask sets for its workers in this process, where agents that run afterwards would get them.
 _SET_BY_DASK = ("PYTHONHASHSEED", "__DASK_PARENT_PID")
 _CONFIG = {
-    # What passes through the scheduler is not stored there: it is in this process.
+    # The scheduler is in this process, so it need not store what passes through it.
     "distributed.admin.low-level-log-length": 0,
     "distributed.nanny.pre-spawn-environ": {},
     # Dask starts web servers in any case; these have no page.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
-    # Every process of Dask measures itself a hundred times a second, and nobody sees it.
+    # Every Dask process measures itself a hundred times a second; nothing shows the figures.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
@@ -46,7 +46,7 @@ class OwnCluster:
     """The scheduler and the workers of `local:N`, which start while the agent is imported here."""
 
     def __init__(self, count: int, threads: int) -> None:
-        """So many workers, each with so many threads."""
+        """`count` is the number of workers, `threads` the threads of each."""
         self._count = count
         self._threads = threads
         self._cluster: Any = None
@@ -72,7 +72,7 @@ class OwnCluster:
                 threads_per_worker=self._threads,
                 host="127.0.0.1",
                 protocol="tls://",
-                # Without it every user of this machine could connect and run code here.
+                # Without certificates every user of this machine could connect and run code here.
                 security=Security.temporary(),
                 dashboard_address=None,
                 scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
@@ -83,9 +83,9 @@ class OwnCluster:
             )
             return await self._cluster
 
-    def look(self) -> None:
-        """Start a worker in the place of each that Dask gave up: it does so with those that are killed while
-        they start, or take long to start again."""
+    def replace_lost_workers(self) -> None:
+        """Starts new workers in place of workers that Dask gave up: killed while they started, or slow to
+        start again."""
         workers: dict[Any, Any] = self._cluster.workers
         for name, nanny in list(workers.items()):
             if nanny.status in (Status.closed, Status.failed):
@@ -95,7 +95,7 @@ class OwnCluster:
 
     async def close(self) -> None:
         if self._starting.done() and self._starting.exception() is None:
-            _silence()
+            _silence_logs()
         else:
             self._starting.cancel()
             await asyncio.wait({self._starting})
@@ -113,26 +113,26 @@ class OwnCluster:
 
 
 def kill_workers() -> None:
-    """Ends the workers of `local:N` by force: only they are such children of this process."""
+    """Kills the workers of `local:N`, the only child processes of this kind."""
     for child in multiprocessing.active_children():
         child.kill()
 
 
-def _silence() -> None:
-    """What Dask says is told of in other words; on a terminal it would be in the way."""
+def _silence_logs() -> None:
+    """Silences Dask's logs, which would spoil the terminal; the run reports such problems itself."""
     for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 @asynccontextmanager
 async def connected(scheduler: str, own: OwnCluster | None, topic: str) -> AsyncIterator[Any]:
-    """A client of the scheduler that is called `topic`; for `local:N`, of a cluster of our `own`.
+    """A client of the scheduler, named `topic`; for `local:N` a client of the cluster `own`.
 
-    Raises ExecutorError where none answers.
+    Raises ExecutorError where no scheduler answers.
     """
     address = dask_address(scheduler) if own is None else await own.started()
-    _silence()
-    # Versions that matter are compared, and told in one line.
+    _silence_logs()
+    # The run compares the versions that matter itself and reports them in one line.
     warnings.filterwarnings("ignore", category=VersionMismatchWarning)
     # Chunks are as large as cases are.
     warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
@@ -142,16 +142,16 @@ async def connected(scheduler: str, own: OwnCluster | None, topic: str) -> Async
             client = Client(
                 address, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name=topic
             )
-            # Its own time-out ends with the connection; what answers may say nothing then.
+            # Dask's own time-out ends with the connection; the server may be silent after that.
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 await client
         except Exception as error:
-            # What is no scheduler may answer anything, and Dask raises whatever comes of reading it.
+            # Another kind of server may answer anything, and Dask raises any error when it reads that.
             raise ExecutorError(_unreachable(scheduler, error)) from error
         # Another Python could not run code of this one.
         with suppress(OSError):
             if (await client.run_on_scheduler(python_version_tuple))[:2] == python_version_tuple()[:2]:
-                await client.run_on_scheduler(_tidying(topic))
+                await client.run_on_scheduler(_cleanup(topic))
         yield client
     finally:
         # A scheduler that is gone does not say goodbye.
@@ -172,8 +172,9 @@ def _unreachable(scheduler: str, error: Exception) -> str:
     return f"{scheduler} is no Dask scheduler. `dask scheduler` prints its address"
 
 
-def _tidying(topic: str) -> Callable[..., Awaitable[None]]:
-    """Has a scheduler store nothing of the run, and end it on all workers when its client is gone.
+def _cleanup(topic: str) -> Callable[..., Awaitable[None]]:
+    """A function for the scheduler: it makes the scheduler store no events of the run, and end the run on all
+    workers when its client is gone.
 
     Nested functions and classes are sent as code, so the scheduler need not have evaltui.
     """
@@ -192,7 +193,7 @@ def _tidying(topic: str) -> Callable[..., Awaitable[None]]:
             scheduler._ongoing_background_tasks.call_soon(end)
 
     async def tidy(dask_scheduler: Any) -> None:
-        # It would store a thousand batches of each run for as long as it lives, for everybody to ask for.
+        # Else the scheduler would store a thousand batches of each run for its whole life, open to everybody.
         dask_scheduler._broker._topics[topic].events = deque(maxlen=0)
         dask_scheduler.add_plugin(EndOfRun(), name=topic)
 

@@ -1,4 +1,4 @@
-"""Runs items on the workers of a Dask scheduler. Each is told to have ended exactly once."""
+"""Runs items on the workers of a Dask scheduler and reports the end of each exactly once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.files.bundles import bundle_of
 from evaltui.files.folders import agent_folder
 from evaltui.files.packages import own_version
-from evaltui.files.schedulers import is_elsewhere, local_workers, warning_of
-from evaltui.files.versions import versions_of
+from evaltui.files.run_settings import is_elsewhere, local_workers, warning_of
 from evaltui.runner.dask.chunks import Chunk, ChunkQueue
 from evaltui.runner.dask.cluster import OwnCluster, connected, kill_workers
 from evaltui.runner.dask.messages import (
@@ -31,8 +30,8 @@ from evaltui.runner.dask.messages import (
     Ended,
     FromWorker,
     ItemEvent,
+    ItemMessage,
     ItemStarted,
-    OfItems,
     Printed,
     Recorded,
     Scored,
@@ -40,6 +39,7 @@ from evaltui.runner.dask.messages import (
     WorkerReady,
 )
 from evaltui.runner.dask.scoring import ScoringOnWorkers
+from evaltui.runner.dask.versions import versions_of
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk
 from evaltui.runner.dask.workers import RemoteWorker, UnfitWorkers
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
@@ -53,27 +53,27 @@ from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 from evaltui.runner.protocol import FilesOpened
 
 # Seconds.
-_LOOK = 0.5
-_SOON = 0.05
-_GOODBYE = 5.0
-# Without any worker, until that is said, and until a run on this machine ends.
-_WITHOUT = 10.0
-_MOST_WAITING = 120.0
-# Hosts of a worker, at most, where no number is set.
+_CHECK_INTERVAL = 0.5
+_SUBSCRIBE_INTERVAL = 0.05
+_UNREGISTER_TIMEOUT = 5.0
+# Seconds without a worker until the user is told, and until a run on this machine ends.
+_NO_WORKER_NOTE = 10.0
+_NO_WORKER_LIMIT = 120.0
+# Maximum number of hosts of a worker, where the user sets none.
 _MOST_HOSTS = 4
-# While so many more cases wait than are run at once, each worker has a chunk that it can begin with at once.
+# While so many times more cases wait than run at once, each worker has one more chunk to start at once.
 _PLENTY = 4
 
-_Over = tuple[Chunk, bool]
-"""A chunk, and whether its task came to its end."""
+_TaskEnd = tuple[Chunk, bool]
+"""A chunk, and whether its Dask task finished."""
 _LOST = None
-"""The worker has died."""
+"""The worker of the message has died."""
 
 
 class DaskExecutor:
-    """An `Executor`."""
+    """An `Executor` that runs items on Dask workers."""
 
-    # While it runs.
+    # Set while it runs.
     _client: Any
     _completed: Any
     _group: asyncio.TaskGroup
@@ -98,7 +98,7 @@ class DaskExecutor:
         self.scoring = ScoringOnWorkers(
             plan.settings.parallel, self._fit_workers, is_elsewhere=is_elsewhere(plan.scheduler)
         )
-        """What computes metrics and asks judges while it runs."""
+        """Computes metrics and asks judges during the run."""
         hosts = plan.settings.workers or (_MOST_HOSTS if self._own is None else 1)
         self._run = ClusterRun(
             f"evaltui-{uuid.uuid4().hex[:12]}",
@@ -112,40 +112,40 @@ class DaskExecutor:
         )
         self._items: list[WorkItem] = []
         self._queue = ChunkQueue(lambda number: plan.seconds.get(self._items[number].case))
-        # How many have not ended.
-        self._left = 0
-        # Why the agent cannot be imported anywhere.
+        # Number of unfinished items.
+        self._unfinished = 0
+        # The error of the agent's import, where it can be imported nowhere.
         self._error: ErrorInfo | None = None
         self._changed = asyncio.Event()
         self._tasks: dict[str, tuple[RemoteWorker, Chunk]] = {}
         self._submitted = asyncio.Event()
         self._has_subscribed = asyncio.Event()
-        self._helpers: list[asyncio.Task[None]] = []
-        self._inbox: asyncio.Queue[tuple[RemoteWorker, FromWorker | _Over | None]] = asyncio.Queue()
+        self._background_tasks: list[asyncio.Task[None]] = []
+        self._inbox: asyncio.Queue[tuple[RemoteWorker, FromWorker | _TaskEnd | None]] = asyncio.Queue()
         self._workers: dict[str, RemoteWorker] = {}
         self._unfit = UnfitWorkers(listener, on_update)
         self._scale: Scaled | None = None
-        self._had_some = time.monotonic()
-        self._has_waited = False
+        self._last_worker_seen = time.monotonic()
+        self._is_waiting_noted = False
         self._is_over = False
         self.opened = FilesOpened()
 
     def host_count(self, items: int) -> int:
-        """How many hosts so many items are run on, as far as that is known before it begins."""
+        """Expected number of hosts for so many items, before the run starts."""
         return min(items, (self._own or 1) * self._run.hosts)
 
     async def run(self, work: WorkQueue[WorkItem]) -> None:
-        """Run every item, also those that are added meanwhile. A broken agent ends each with its error;
-        cancelling ends the hosts.
+        """Runs every item, also items that are added meanwhile. With a broken agent each item ends with its
+        error; cancelling ends the hosts.
 
-        Raises ExecutorError where the scheduler cannot be reached, or is lost.
+        Raises ExecutorError where the scheduler cannot be reached or is lost.
         """
         if not await work.waits():
             return
         if self._own is not None:
             self._own_cluster = OwnCluster(self._own, self._run.hosts)
         try:
-            if not await self._is_sound():
+            if not await self._loads_here():
                 while len(work) and (item := await work.take()) is not None:
                     await self._listener.done(item, ExecutionResult(error=self._error))
                 return
@@ -158,18 +158,19 @@ class DaskExecutor:
                 await finished(self._own_cluster.close())
 
     async def close(self) -> None:
-        """End the host that was started beforehand, if nothing needed it."""
+        """Ends the host that was started beforehand, if it was not used."""
         if self._first is not None:
             await self._first.end()
 
     async def kill(self) -> None:
-        """Hosts end with the workers of our own; others end them when the run is gone."""
+        """Kills the workers of `local:N` with their hosts. Other workers end their hosts when the run is
+        gone."""
         kill_workers()
 
     # Before anything is sent
 
-    async def _is_sound(self) -> bool:
-        """Whether the agent can be imported here; it need not be sent anywhere else."""
+    async def _loads_here(self) -> bool:
+        """Whether the agent can be imported on this machine; if not, it is not sent to workers."""
         first, self._first = self._first or start_host(self._settings), None
         try:
             self._listener.loaded(await first.loading)
@@ -186,21 +187,22 @@ class DaskExecutor:
         return True
 
     async def _imported(self, host: RunningHost) -> frozenset[Path] | None:
-        """The modules that the agent and its metrics are made of; None where none are sent."""
+        """The modules of the agent and its metrics; None where none are sent."""
         agent = self._settings.agent
         if self._own is not None or agent.url or not isinstance(host, Host):
             return None
         files = host.files
         for path in sorted({path for of_set in self._plan.sets for path in functions_of(of_set.config)}):
             request = {"op": "import", "agent_folder": str(agent_folder(agent.code).resolve()), "path": path}
-            # What cannot be imported says so when it is to be computed.
+            # A function that cannot be imported is an error when it is computed.
             with suppress(RequestFailedError, HostLostError):
                 answer = await host.request(request, IMPORT_TIMEOUT, lambda _: None)
                 files |= frozenset(map(Path, answer["files"]))
         return files
 
     async def _pack(self, imported: frozenset[Path], brought_in: Sequence[Any]) -> None:
-        """Add to the run what workers on other machines need, and the versions that are to be there."""
+        """Adds to the run the files for workers on other machines, and the package versions that they should
+        have."""
         agent = self._settings.agent
         try:
             bundle = await asyncio.to_thread(bundle_of, agent.code, imported)
@@ -219,17 +221,17 @@ class DaskExecutor:
         try:
             async with asyncio.TaskGroup() as self._group:
                 feeding = self._group.create_task(self._feed(work))
-                self._start(self._follow())
+                self._start(self._collect_ended_tasks())
                 self._start(self._read_all())
-                await self._begin()
-                while self._left or not feeding.done():
-                    await self._look()
+                await self._register()
+                while self._unfinished or not feeding.done():
+                    await self._check()
                     await self._wait_for(self._changed)
                     self._changed.clear()
                 while not self.scoring.room.empty.is_set():
-                    await self._look()
+                    await self._check()
                     await self._wait_for(self.scoring.room.empty)
-                for task in self._helpers:
+                for task in self._background_tasks:
                     task.cancel()
         except* ExecutorError as errors:
             raise errors.exceptions[0] from None
@@ -238,39 +240,39 @@ class DaskExecutor:
             self.scoring.end()
             for worker in self._workers.values():
                 worker.close()
-            await self._end()
+            await self._unregister()
 
-    def _start(self, helper: Coroutine[Any, Any, None]) -> None:
-        """Run something until all items have ended."""
-        self._helpers.append(self._group.create_task(helper))
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Runs a coroutine in the background until all items have ended."""
+        self._background_tasks.append(self._group.create_task(coroutine))
 
-    async def _begin(self) -> None:
+    async def _register(self) -> None:
         self._client.subscribe_topic("all", self._on_scheduler)
         self._client.subscribe_topic(self._run.topic, self._on_batch)
         while not self._has_subscribed.is_set() and self._client.status == "running":
-            # Subscribing goes another way than calls do, which may overtake it.
+            # Subscriptions and calls use different connections, so a call may overtake the subscription.
             with suppress(OSError):
                 await self._client.log_event(self._run.topic, {})
-            await self._wait_for(self._has_subscribed, _SOON)
+            await self._wait_for(self._has_subscribed, _SUBSCRIBE_INTERVAL)
         try:
             await self._client.register_plugin(RunOnWorker(self._run), name=self._run.topic)
         except Exception as error:
-            # What a worker raises: its evaltui is missing, or another one, or its disk is full.
-            self._unfit.begin_failed(error)
+            # An error of a worker: evaltui is missing there, is another version, or the disk is full.
+            self._unfit.on_start_failed(error)
 
-    async def _end(self) -> None:
-        """Workers end their hosts, and forget the run."""
+    async def _unregister(self) -> None:
+        """Makes the workers end their hosts and forget the run."""
         if self._client.status == "running":
-            # Those that could not begin cannot end either, and raise anything.
+            # Workers that could not start the run may raise any error here.
             with suppress(Exception):
-                async with asyncio.timeout(_GOODBYE):
+                async with asyncio.timeout(_UNREGISTER_TIMEOUT):
                     await self._client.unregister_worker_plugin(self._run.topic)
 
     async def _feed(self, work: WorkQueue[WorkItem]) -> None:
-        """Take what is to be run, until there is nothing more."""
+        """Queues the items of the run as they are added."""
         while (item := await work.take()) is not None:
             self._items.append(item)
-            self._left += 1
+            self._unfinished += 1
             if self._error is None:
                 self._queue.add(len(self._items) - 1)
             else:
@@ -278,27 +280,28 @@ class DaskExecutor:
             self._changed.set()
         self._changed.set()
 
-    async def _wait_for(self, event: asyncio.Event, seconds: float = _LOOK) -> None:
+    async def _wait_for(self, event: asyncio.Event, seconds: float = _CHECK_INTERVAL) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()
 
-    async def _look(self) -> None:
-        """A lost scheduler, workers that do not come, a run that was stopped; and what can be handed out."""
+    async def _check(self) -> None:
+        """Looks for a lost scheduler, missing workers and a stopped run, and hands out chunks."""
         if self._client.status != "running":
             raise ExecutorError(f"{self._plan.scheduler}: the scheduler was lost")
         if self._own_cluster is not None:
-            self._own_cluster.look()
+            self._own_cluster.replace_lost_workers()
         if self._gate is not None and self._gate.stopped is not None:
             for number in self._queue.clear():
                 await self._done(number, ExecutionResult(is_left=True))
         await self._end_if_none_is_fit()
-        await self._take_back()
+        await self._requeue_stuck_chunks()
         self._hand_out()
-        self._tell_scale()
+        self._report_scale()
 
     async def _end_if_none_is_fit(self) -> None:
-        """Raises ExecutorError where no worker can be used; where each breaks the agent, items are errors."""
+        """Raises ExecutorError where no worker can be used; where the agent breaks on each, ends all items as
+        errors."""
         if not self._unfit or any(address not in self._unfit for address in self._workers):
             return
         with suppress(OSError):
@@ -312,8 +315,9 @@ class DaskExecutor:
             for number in self._queue.clear():
                 await self._done(number, ExecutionResult(error=error))
 
-    def _tell_scale(self) -> None:
-        """How many machines, hosts and cases are at work, where that changes; once, that none is."""
+    def _report_scale(self) -> None:
+        """Reports how many machines, hosts and cases are at work when that changes, and once that there is no
+        worker."""
         workers = self._workers.values()
         scale = Scaled(
             len({worker.machine for worker in workers}),
@@ -325,11 +329,11 @@ class DaskExecutor:
             self._on_update(scale)
         now = time.monotonic()
         if workers:
-            self._had_some = now
-        elif self._own is not None and now - self._had_some > _MOST_WAITING:
-            raise ExecutorError(f"no worker of this machine has come back for {_MOST_WAITING:g} s")
-        elif now - self._had_some > _WITHOUT and not self._has_waited:
-            self._has_waited = True
+            self._last_worker_seen = now
+        elif self._own is not None and now - self._last_worker_seen > _NO_WORKER_LIMIT:
+            raise ExecutorError(f"no worker of this machine has come back for {_NO_WORKER_LIMIT:g} s")
+        elif now - self._last_worker_seen > _NO_WORKER_NOTE and not self._is_waiting_noted:
+            self._is_waiting_noted = True
             waits = f"{self._plan.scheduler} has no worker: the run waits for one"
             if self._own is None:
                 waits += ". Start one with `dask worker`"
@@ -343,24 +347,25 @@ class DaskExecutor:
     def _ready_workers(self) -> list[RemoteWorker]:
         return [worker for worker in self._fit_workers() if worker.gemini is not None]
 
-    async def _take_back(self) -> None:
-        """Chunks that do not begin, since others compute on their workers, go to workers without any."""
+    async def _requeue_stuck_chunks(self) -> None:
+        """Gives chunks whose worker is busy for other clients, so they do not start, to workers without
+        chunks."""
         if len(self._queue) or all(worker.chunks for worker in self._ready_workers()):
             return
         for worker in [*self._workers.values()]:
             for chunk in [chunk for chunk in worker.chunks.values() if chunk.is_stuck]:
                 worker.is_busy = True
                 await self._cancel([chunk])
-                await self._on_over(worker, chunk, is_well=True)
+                await self._on_task_end(worker, chunk, is_well=True)
 
     def _hand_out(self) -> None:
-        """Give chunks to the workers that have room for them, first to those that have the fewest."""
+        """Submits chunks to the workers that have room, first to those with the fewest."""
         ready = self._ready_workers()
         hosts = max(self.host_count(len(self._items)), sum(worker.hosts for worker in ready))
         is_plenty = len(self._queue) > _PLENTY * hosts * self._run.at_once
         for worker in sorted(ready, key=lambda worker: (worker.is_busy, len(worker.chunks))):
             while len(worker.chunks) < worker.hosts + is_plenty and not worker.is_reserved:
-                chunk = self._queue.take(hosts, self._run.at_once, alone=not worker.chunks)
+                chunk = self._queue.next_chunk(hosts, self._run.at_once, alone=not worker.chunks)
                 if chunk is None:
                     break
                 self._submit(worker, chunk)
@@ -371,7 +376,7 @@ class DaskExecutor:
             run_chunk,
             self._run.topic,
             chunk.number,
-            # Dask looks for futures in whatever else it is given.
+            # As bytes, because Dask searches any other argument for futures.
             pickle.dumps(requests),
             key=f"{self._run.topic}-{chunk.number}",
             workers=[worker.address],
@@ -383,12 +388,12 @@ class DaskExecutor:
         self._submitted.set()
 
     async def _cancel(self, chunks: Sequence[Chunk]) -> None:
-        # Of a scheduler that is lost, no task goes on.
+        # No task goes on without its scheduler.
         with suppress(OSError):
             await self._client.cancel([chunk.future for chunk in chunks])
 
-    async def _follow(self) -> None:
-        """Dask's tasks as they complete: by then, whatever they told is in the inbox."""
+    async def _collect_ended_tasks(self) -> None:
+        """Puts the end of each Dask task into the inbox, after all messages of its worker."""
         while True:
             async for future in self._completed:
                 worker, chunk = self._tasks.pop(future.key)
@@ -396,8 +401,8 @@ class DaskExecutor:
             self._submitted.clear()
             await self._submitted.wait()
 
-    async def _on_over(self, worker: RemoteWorker, chunk: Chunk, *, is_well: bool) -> None:
-        """Dask's task is over. What has not ended of its chunk was not run to its end."""
+    async def _on_task_end(self, worker: RemoteWorker, chunk: Chunk, *, is_well: bool) -> None:
+        """Handles the end of a Dask task. Unfinished items of its chunk wait again."""
         if worker.chunks.pop(chunk.number, None) is None:
             # It was cancelled.
             return
@@ -406,28 +411,30 @@ class DaskExecutor:
         elif self._error is None:
             self._queue.put_back(chunk)
         else:
-            for number in chunk.items_left:
+            for number in chunk.unfinished_items:
                 await self._done(number, ExecutionResult(error=self._error))
         self._changed.set()
 
     async def _lose(self, chunk: Chunk) -> None:
-        """The worker of a chunk died: others run what has not ended of it, unless that is to blame."""
-        guilty = self._queue.lost(chunk)
-        if guilty is not None:
+        """Gives the unfinished items of a chunk whose worker died to others, but for an item that is to
+        blame."""
+        culprit = self._queue.on_lost(chunk)
+        if culprit is not None:
             what = "the worker died twice with this case alone on it"
             error = ErrorInfo("WorkerLostError", what, kind=ErrorKind.HOST_LOST)
-            await self._done(guilty, ExecutionResult(error=error))
+            await self._done(culprit, ExecutionResult(error=error))
 
     async def _done(self, number: int, ran: ExecutionResult) -> None:
         await self._listener.done(self._items[number], ran)
-        self._left -= 1
-        if not self._left:
+        self._unfinished -= 1
+        if not self._unfinished:
             self._changed.set()
 
-    # What workers tell
+    # Messages of workers
 
     def _on_batch(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        """Model calls and scores wait for nothing: what others wait for may depend on them."""
+        """Handles model calls and scores at once, because other messages may wait for them; the rest goes to
+        the inbox."""
         self._has_subscribed.set()
         if self._is_over or not event[1]:
             return
@@ -439,9 +446,9 @@ class DaskExecutor:
             if worker is None:
                 return
             if isinstance(message, ChunkStarted):
-                worker.on_begun(message.chunk)
+                worker.on_chunk_started(message.chunk)
             elif isinstance(message, CallStep):
-                worker.calls.on_told(message)
+                worker.calls.on_step(message)
             elif isinstance(message, Scored):
                 self.scoring.on_scored(worker, message)
             else:
@@ -471,7 +478,7 @@ class DaskExecutor:
                 worker.close()
                 worker.calls.close()
                 self.scoring.lose(worker)
-                # After what it has told.
+                # After the messages that it has sent.
                 self._inbox.put_nowait((worker, _LOST))
 
     async def _read_all(self) -> None:
@@ -482,25 +489,25 @@ class DaskExecutor:
                     chunks = [*worker.chunks.values()]
                     await self._cancel(chunks)
                     for chunk in chunks:
-                        await self._on_over(worker, chunk, is_well=False)
+                        await self._on_task_end(worker, chunk, is_well=False)
                 case (Chunk() as chunk, bool() as is_well):
-                    await self._on_over(worker, chunk, is_well=is_well)
+                    await self._on_task_end(worker, chunk, is_well=is_well)
                 case ItemStarted() | ItemEvent() | Recorded() | Ended():
-                    held = worker.chunks.get(message.chunk)
-                    if held is not None and message.item in held.left:
-                        await self._on_item(held, message)
+                    running = worker.chunks.get(message.chunk)
+                    if running is not None and message.item in running.unfinished:
+                        await self._on_item(running, message)
                 case Printed(number) if number is None or number in worker.chunks:
                     item = None if message.item is None else self._items[message.item]
                     self._listener.printed(item, message.source, message.line)
                 case AgentBroken(error=error):
                     self._unfit.add(worker, error)
 
-    async def _on_item(self, chunk: Chunk, message: OfItems) -> None:
+    async def _on_item(self, chunk: Chunk, message: ItemMessage) -> None:
         item = self._items[message.item]
         match message:
             case ItemStarted(item=number):
                 if number in chunk.events:
-                    # Once more, alone: its recording begins anew.
+                    # The item runs again, alone: its recording starts anew.
                     self._listener.message(item)
                 chunk.events[number] = []
                 self._listener.started(item)
@@ -510,7 +517,7 @@ class DaskExecutor:
                 self._listener.recorded(item, line)
             case Ended(item=number, ran=ran):
                 self.opened |= message.opened
-                chunk.left.discard(number)
+                chunk.unfinished.discard(number)
                 if ran.error is None:
-                    self._queue.finished(ran.seconds)
+                    self._queue.on_finished(ran.seconds)
                 await self._done(number, replace(ran, events=tuple(chunk.events.pop(number, ()))))

@@ -1,4 +1,4 @@
-"""Texts that are true on one worker only: they leave it as what they are on the machine of the run."""
+"""Masks a worker's secrets and its folder of the agent in the messages that it sends to the run."""
 
 from __future__ import annotations
 
@@ -15,45 +15,53 @@ from evaltui.runner.dask.messages import ItemEvent, Scored
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 
 
-class OwnTexts(Secrets):
-    """Secrets that only the environment of a worker holds, which becomes `<NAME>`, and the folder that it
-    has of the agent's files.
+class WorkerMask(Secrets):
+    """Replaces secrets that only the environment of a worker holds by `<NAME>`, and the worker's folder of
+    the agent by the folder on the machine of the run.
 
-    What else looks like a secret is left to the run, as on one machine: it is scored as it is.
+    Other secrets are masked by the run itself, after scoring, as on one machine.
     """
 
     def __init__(self, environment: Mapping[str, str], here: Path, there: Path) -> None:
-        """The agent is `here` on the worker, and `there` on the machine of the run."""
+        """The agent is in the folder `here` on the worker and `there` on the machine of the run."""
         super().__init__(environment)
-        folders = (_where_they_part(one, there) for one in (here, here.resolve()))
-        self._instead = dict(folders)
-        self._folders = re.compile("|".join(map(re.escape, sorted(self._instead, key=len, reverse=True))))
-        texts = {text for one in self._instead for text in (one, json.dumps(one)[1:-1], _in_json(one))}
-        self._spelt = tuple(one.encode("utf-8", "surrogatepass") for one in (*texts, *self._signs))
+        folders = (_without_common_end(folder, there) for folder in (here, here.resolve()))
+        self._replacements = dict(folders)
+        self._folders = re.compile(
+            "|".join(map(re.escape, sorted(self._replacements, key=len, reverse=True)))
+        )
+        folder_texts = {
+            text
+            for folder in self._replacements
+            for text in (folder, json.dumps(folder)[1:-1], _in_json(folder))
+        }
+        self._byte_signs = tuple(
+            text.encode("utf-8", "surrogatepass") for text in (*folder_texts, *self._signs)
+        )
 
     def in_text(self, text: str) -> str:
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
-        return self._folders.sub(lambda match: self._instead[match.group()], text)
+        return self._folders.sub(lambda match: self._replacements[match.group()], text)
 
-    def are_in(self, pickled: bytes) -> bool:
-        """Whether messages may have any of them; wrong in one direction only."""
-        return any(one in pickled for one in self._spelt)
+    def may_match(self, pickled: bytes) -> bool:
+        """Whether pickled messages may contain a text to mask. It may say so wrongly, but misses none."""
+        return any(sign in pickled for sign in self._byte_signs)
 
-    def replaced(self, message: Any) -> Any:
-        """A message to the run as it is there."""
+    def masked_message(self, message: Any) -> Any:
+        """A copy of a message to the run, masked."""
         match message:
             case ItemEvent(text=text):
-                return replace(message, text=_written(self.masked(json.loads(text))))
-            case Scored(answer=AgentBrokenError() | RequestFailedError() | HostLostError() as failed):
-                told = copy(failed)
-                told.error = self.masked(failed.error)
-                told.args = (str(told.error),)
-                return replace(message, answer=told)
+                return replace(message, text=_json_text(self.masked(json.loads(text))))
+            case Scored(answer=AgentBrokenError() | RequestFailedError() | HostLostError() as error):
+                masked = copy(error)
+                masked.error = self.masked(error.error)
+                masked.args = (str(masked.error),)
+                return replace(message, answer=masked)
         return self.masked(message)
 
 
-def _where_they_part(here: Path, there: Path) -> tuple[str, str]:
+def _without_common_end(here: Path, there: Path) -> tuple[str, str]:
     """Both folders without the end that they have in common: a project is sent with its agent."""
     while here.name == there.name and here != here.parent:
         here, there = here.parent, there.parent
@@ -61,8 +69,8 @@ def _where_they_part(here: Path, there: Path) -> tuple[str, str]:
 
 
 def _in_json(text: str) -> str:
-    return _written(text)[1:-1]
+    return _json_text(text)[1:-1]
 
 
-def _written(data: Any) -> str:
+def _json_text(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What a run and its workers tell each other; both have the same version of evaltui."""
+"""Messages between a run and its workers, which both have the same version of evaltui."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from evaltui.runner.protocol import FilesOpened
 
 @dataclass(frozen=True)
 class WorkerReady:
-    """A worker has the run, and says this before anything else."""
+    """A worker has received the run; its first message."""
 
     evaltui: str
-    """Its version of evaltui."""
+    """The worker's version of evaltui."""
     differences: tuple[str, ...]
-    """Packages of the agent of which it has another version, or none: clauses."""
+    """Clauses on the agent's packages that are missing or have another version on the worker."""
     threads: int
 
 
@@ -33,7 +33,7 @@ class ChunkStarted:
 
 @dataclass(frozen=True)
 class ItemStarted:
-    """An item was handed to a host."""
+    """A host has started an item."""
 
     chunk: int
     item: int
@@ -64,9 +64,9 @@ class Ended:
     chunk: int
     item: int
     ran: ExecutionResult
-    """Without its events, which were told."""
+    """The result, without its events, which are sent as `ItemEvent`."""
     opened: FilesOpened
-    """Those that the hosts of its chunk have opened so far; none of a worker on another machine."""
+    """Files that the hosts of its chunk have opened so far; empty for a worker on another machine."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class AgentBroken:
-    """The agent cannot be imported here, so what has not ended of a chunk is not run."""
+    """The agent cannot be imported on the worker, so the unfinished items of the chunk are not run there."""
 
     chunk: int
     error: ErrorInfo
@@ -89,7 +89,7 @@ class AgentBroken:
 
 @dataclass(frozen=True)
 class CallStep:
-    """A step of a model call at the run's gate, see `Gate`; `number` tells those of a worker apart."""
+    """A step of a model call at the run's gate, see `Gate`; `number` identifies the call on its worker."""
 
     number: int
     step: Literal["ask", "end", "refused", "withdraw"]
@@ -106,21 +106,22 @@ class Scored:
 
     number: int
     answer: Json | Exception
-    """The exception is one of those that `ScoringHosts.answer` raises."""
+    """The answer, or an exception that `ScoringHosts.answer` raises."""
     opened: FilesOpened
-    """See `Ended`."""
+    """Files that the scoring host has opened so far, as in `Ended`."""
 
 
 @dataclass(frozen=True)
 class Variables:
-    """To a worker: for the environment of its hosts. Dask logs what it is given, so values are not shown."""
+    """To a worker: variables for the environment of its hosts. Dask logs messages, so the values are not
+    shown."""
 
     values: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Score:
-    """To a worker: a request to what computes metrics or asks judges, see `ScoringHosts.answer`."""
+    """To a worker: a request to compute a metric or ask a judge, see `ScoringHosts.answer`."""
 
     number: int
     kind: ScoringKind
@@ -129,7 +130,7 @@ class Score:
 
 @dataclass(frozen=True)
 class LeaveScore:
-    """To a worker: nobody waits for the answer to such a request."""
+    """To a worker: cancel the scoring request of this number."""
 
     number: int
 
@@ -143,7 +144,7 @@ class Go:
 
 @dataclass(frozen=True)
 class Wait:
-    """To a worker: the model does not want to be asked for so many seconds."""
+    """To a worker: the model takes no calls for so many seconds."""
 
     model: str
     seconds: float
@@ -154,6 +155,6 @@ class StopCalls:
     """To a worker: the run makes no more model calls."""
 
 
-OfItems = ItemStarted | ItemEvent | Recorded | Ended
-FromWorker = WorkerReady | ChunkStarted | OfItems | Printed | AgentBroken | CallStep | Scored
+ItemMessage = ItemStarted | ItemEvent | Recorded | Ended
+FromWorker = WorkerReady | ChunkStarted | ItemMessage | Printed | AgentBroken | CallStep | Scored
 ToWorker = Score | LeaveScore | Go | Wait | StopCalls

@@ -1,4 +1,4 @@
-"""Custom metrics and judges on the workers of a cluster, as the run asks for them."""
+"""Computes custom metrics and asks judges on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.scoring_hosts import JudgingRoom, ScoringKind
 from evaltui.runner.protocol import FilesOpened
 
-# Deaths of workers that computed nothing but one request, until that request is to blame.
+# Deaths of workers that computed only one request, until that request is to blame.
 _DEATHS = 2
 
 
 class ScoringOnWorkers:
-    """`ScoringHosts`. A request that a worker is lost over goes to another one, so each has one answer.
+    """`ScoringHosts` on workers. A request of a lost worker goes to another one, so each gets one answer.
 
-    Messages instead of tasks of Dask's, for which a worker would have no room while it runs chunks.
+    It uses messages instead of Dask tasks, for which a worker would have no room while it runs chunks.
     """
 
     def __init__(
         self, parallel: int, fit: Callable[[], Iterable[RemoteWorker]], *, is_elsewhere: bool
     ) -> None:
-        """`parallel` is how many runs of cases are judged at once on each worker, `fit` those that may be
-        used now. `is_elsewhere` is whether they may be on other machines."""
+        """`parallel` is the number of cases that are judged at once on each worker, `fit` returns the workers
+        that can be used now, `is_elsewhere` is whether they may be on other machines."""
         self._fit = fit
         self._is_elsewhere = is_elsewhere
         self.room = JudgingRoom(lambda: parallel * max(1, sum(1 for _ in fit())))
@@ -72,7 +72,7 @@ class ScoringOnWorkers:
                 self.hand_out()
 
     def hand_out(self) -> None:
-        """Give what waits to the workers that have the least to compute."""
+        """Sends waiting requests to the workers that have the fewest."""
         for _ in range(len(self._waiting)):
             request = self._waiting.popleft()
             worker = min(self._possible(request), key=lambda worker: len(worker.requests), default=None)
@@ -94,7 +94,7 @@ class ScoringOnWorkers:
         ]
 
     def on_scored(self, worker: RemoteWorker, scored: Scored) -> None:
-        """A worker has answered."""
+        """Handles an answer of a worker."""
         self.opened |= scored.opened
         request = self._open.get(scored.number)
         if request is None or request.worker is not worker:
@@ -109,7 +109,7 @@ class ScoringOnWorkers:
         self.hand_out()
 
     def lose(self, worker: RemoteWorker) -> None:
-        """The requests of a worker that died go to others, those that may have ended it one by one."""
+        """Gives the requests of a worker that died to others. Requests that may have killed it run alone."""
         requests, worker.requests = worker.requests, set()
         for request in sorted(requests, key=lambda request: request.message.number):
             request.worker = None
@@ -124,13 +124,13 @@ class ScoringOnWorkers:
         self.hand_out()
 
     def end(self) -> None:
-        """The run is over, and what has no answer never has one."""
+        """Cancels all requests when the run is over."""
         self._is_over = True
         for request in self._open.values():
             request.answer.cancel()
 
     async def close(self) -> None:
-        """Workers end what they have started when they leave the run."""
+        """Does nothing: workers end their scoring when they leave the run."""
 
     async def kill(self) -> None:
-        """They are killed with the cases' hosts."""
+        """Does nothing: the scoring hosts are killed with the hosts of the cases."""

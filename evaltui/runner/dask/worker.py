@@ -1,4 +1,5 @@
-"""A run on a worker: its hosts stay for the whole run, and what they tell is passed on."""
+"""Runs the chunks of a run on a worker, in hosts that live as long as the run, and sends their messages to
+the run."""
 
 from __future__ import annotations
 
@@ -20,14 +21,13 @@ from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_environment import environment_of, gemini_here
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN, InterpreterError
 from evaltui.files.packages import own_version
-from evaltui.files.versions import differing
+from evaltui.files.settings import environment_of, gemini_here
 from evaltui.runner.dask.calls import RemoteGate
-from evaltui.runner.dask.masking import OwnTexts
+from evaltui.runner.dask.masking import WorkerMask
 from evaltui.runner.dask.messages import (
     AgentBroken,
     ChunkStarted,
@@ -47,6 +47,7 @@ from evaltui.runner.dask.messages import (
     Wait,
     WorkerReady,
 )
+from evaltui.runner.dask.versions import differing
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.runner.parent.pool import ExecutionResult, HostPool
 from evaltui.runner.parent.scoring_hosts import LocalScoring
@@ -62,46 +63,46 @@ _BATCH = 64_000
 
 @dataclass(frozen=True)
 class ClusterRun:
-    """The run, as every worker has it."""
+    """The settings of a run that every worker receives."""
 
     topic: str
-    """Name of the client and the plugin, and of the topic of the events that workers log."""
+    """Name of the client, of the plugin, and of the topic that workers log events to."""
     agent: AgentAddress
     timeout: float
-    began: float
-    """A `time.time()`."""
+    started_at: float
+    """Start of the run, a `time.time()`."""
     hosts: int
-    """At most so many hosts on a worker."""
+    """Maximum number of hosts on a worker."""
     parallel: int
-    """So many cases at once on a worker."""
+    """Number of cases that a worker runs at once."""
     bundle: Bundle | None = None
     """The agent's files, for workers on other machines; None where they have the folder."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the packages that the agent imports, by name."""
+    """Versions of the packages that the agent imports, by package name."""
     patterns: tuple[str, ...] = ()
-    """Of the models whose calls ask the run's gate."""
+    """Patterns of the models whose calls wait for the run's gate."""
     environment: Mapping[str, str] | None = field(default=None, repr=False)
-    """That of the run, for workers of its own."""
+    """The environment of the run, for the workers of `local:N`; None for others."""
 
     @property
     def at_once(self) -> int:
-        """So many cases at once on a host."""
+        """Number of cases that a host runs at once."""
         return max(1, self.parallel // self.hosts)
 
     def settings(self, files: Path | None) -> HostSettings:
-        """On the clock of this machine, which has the agent's files in this folder; None where they are in
-        their own."""
-        started = time.monotonic() - max(time.time() - self.began, 0.0)
+        """The settings of hosts on this machine. `files` is the folder of the agent's files that were sent;
+        None where they are in their own."""
+        started = time.monotonic() - max(time.time() - self.started_at, 0.0)
         settings = HostSettings(self.agent, self.timeout, started)
         if self.bundle is None or files is None:
             return settings
-        agent = _unpacked(self.agent, files / self.bundle.agent)
+        agent = _agent_here(self.agent, files / self.bundle.agent)
         folder = None if self.bundle.folder is None else files / self.bundle.folder
         return replace(settings, agent=agent, folder=folder)
 
 
-def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
-    """The agent as it is here: in its own Python where this machine has that, too."""
+def _agent_here(agent: AgentAddress, folder: Path) -> AgentAddress:
+    """The agent with the folder of this machine, in its own Python where this machine has that, too."""
     variant = agent.variant and replace(agent.variant, code=None)
     has_python = agent.python is not None and agent.python.exists()
     interpreter = agent.interpreter if has_python else OWN
@@ -109,38 +110,39 @@ def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
 
 
 async def run_chunk(topic: str, number: int, requests: bytes) -> None:
-    """A task of Dask's: a host of this worker runs the items of a chunk; each has its request, pickled."""
-    await _here(get_worker(), topic).run_chunk(number, pickle.loads(requests))
+    """A Dask task: a host of this worker runs the items of a chunk. `requests` is the pickled request of each
+    item."""
+    await _run_on(get_worker(), topic).run_chunk(number, pickle.loads(requests))
 
 
 async def prepare(topic: str, variables: Variables, dask_worker: Any) -> GeminiAccess:
-    """Before the first chunk; returns how judges reach Gemini from here."""
-    return _here(dask_worker, topic).prepare(variables.values)
+    """Prepares a worker for its first chunk and returns how judges reach Gemini from there."""
+    return _run_on(dask_worker, topic).prepare(variables.values)
 
 
-async def hear(topic: str, messages: Sequence[ToWorker], dask_worker: Any) -> None:
-    """Messages of the run."""
-    _here(dask_worker, topic).hear(messages)
+async def deliver(topic: str, messages: Sequence[ToWorker], dask_worker: Any) -> None:
+    """Delivers messages of the run to this worker."""
+    _run_on(dask_worker, topic).deliver(messages)
 
 
-def _here(worker: Any, topic: str) -> WorkerRun:
+def _run_on(worker: Any, topic: str) -> WorkerRun:
     plugin = worker.plugins.get(topic)
-    if plugin is None or plugin.here is None:
+    if plugin is None or plugin.worker_run is None:
         raise RuntimeError("the run is over on this worker")
-    here: WorkerRun = plugin.here
-    return here
+    worker_run: WorkerRun = plugin.worker_run
+    return worker_run
 
 
 class RunOnWorker(WorkerPlugin):
-    """Brings a run to every worker, those that come later included."""
+    """Brings a run to every worker, also to workers that join later."""
 
     def __init__(self, run: ClusterRun) -> None:
         self.name = run.topic
         self._run = run
-        self.here: WorkerRun | None = None
-        """Set on the worker."""
+        self.worker_run: WorkerRun | None = None
+        """The run on this worker; None where the run was not set up."""
         self.files: Path | None = None
-        """The folder of the files that were sent."""
+        """The folder of the agent's files that were sent; None where none were."""
 
     async def setup(self, worker: Any) -> None:
         if self._run.environment is not None:
@@ -158,16 +160,16 @@ class RunOnWorker(WorkerPlugin):
         except (OSError, InterpreterError) as error:
             self._remove_files(worker)
             raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
-        self.here = WorkerRun(self._run, settings, worker)
-        self.here.put(WorkerReady(own_version(), differences, worker.state.nthreads), now=True)
+        self.worker_run = WorkerRun(self._run, settings, worker)
+        self.worker_run.put(WorkerReady(own_version(), differences, worker.state.nthreads), now=True)
 
     async def teardown(self, worker: Any) -> None:
-        if self.here is not None:
-            await self.here.close()
+        if self.worker_run is not None:
+            await self.worker_run.close()
         self._remove_files(worker)
 
     def _remove_files(self, worker: Any) -> None:
-        """With all that agents have written there, unless another run uses them."""
+        """Removes the agent's files and all that agents wrote there, unless another run uses them."""
         files, self.files = self.files, None
         others = [getattr(plugin, "files", None) for plugin in worker.plugins.values()]
         if files is not None and files not in others:
@@ -184,37 +186,38 @@ class WorkerRun:
         self._gate = RemoteGate(run.patterns, self.put) if run.patterns else None
         self._scoring: LocalScoring | None = None
         self._scores: dict[int, asyncio.Task[None]] = {}
-        self._free: list[StartedHost] = []
-        # Of a worker with more threads than hosts; a further chunk may wait here.
+        self._free_hosts: list[StartedHost] = []
+        # Limits the chunks at once of a worker with more threads than hosts.
         self._hosts = asyncio.Semaphore(run.hosts)
         self._chunks: set[asyncio.Task[None]] = set()
-        # None where the run is on the same machine: nothing is masked.
-        self._masked: OwnTexts | None = None
+        # None where the run is on this machine: nothing is masked.
+        self._mask: WorkerMask | None = None
         self._messages: list[FromWorker] = []
         self._size = 0
-        self._soon: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
 
     def put(self, message: FromWorker, size: int = 100, *, now: bool = False) -> None:
-        """Tell the run, in batches; `size` in characters, about."""
+        """Sends a message to the run, in a batch with others; `size` is about the message's length in
+        characters."""
         self._messages.append(message)
         self._size += size
         if now or self._size > _BATCH:
             self._send()
-        elif self._soon is None:
-            self._soon = asyncio.get_running_loop().call_later(_GATHERED, self._send)
+        elif self._send_timer is None:
+            self._send_timer = asyncio.get_running_loop().call_later(_GATHERED, self._send)
 
     def _send(self) -> None:
-        if self._soon is not None:
-            self._soon.cancel()
-        messages, self._messages, self._size, self._soon = self._messages, [], 0, None
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+        messages, self._messages, self._size, self._send_timer = self._messages, [], 0, None
         batch = pickle.dumps(messages)
-        if self._masked is not None and self._masked.are_in(batch):
-            batch = pickle.dumps([self._masked.replaced(message) for message in messages])
+        if self._mask is not None and self._mask.may_match(batch):
+            batch = pickle.dumps([self._mask.masked_message(message) for message in messages])
         self._worker.log_event(self._run.topic, {"worker": self._worker.address, "batch": batch})
 
     def prepare(self, variables: Mapping[str, str]) -> GeminiAccess:
         settings = self._settings = replace(self._settings, variables=variables)
-        # How many are judged at once is known to the run.
+        # The run limits how many judges are asked at once.
         self._scoring = LocalScoring(
             settings.agent,
             1,
@@ -227,10 +230,10 @@ class WorkerRun:
         environment = environment_of(settings.agent.folder)
         if self._run.bundle is not None:
             of_worker = {name: value for name, value in environment.items() if variables.get(name) != value}
-            self._masked = OwnTexts(of_worker, settings.agent.code, self._run.agent.code)
+            self._mask = WorkerMask(of_worker, settings.agent.code, self._run.agent.code)
         return gemini_here({**environment, **variables})
 
-    def hear(self, messages: Sequence[ToWorker]) -> None:
+    def deliver(self, messages: Sequence[ToWorker]) -> None:
         for message in messages:
             match message:
                 case Score():
@@ -260,7 +263,7 @@ class WorkerRun:
         task = asyncio.create_task(self._run_chunk(number, requests))
         self._chunks.add(task)
         try:
-            # It is cancelled when the run is over, which Dask would take for a worker that closes.
+            # The task is cancelled when the run is over; Dask would take that for a worker that closes.
             await asyncio.wait([task])
         finally:
             self._chunks.discard(task)
@@ -273,7 +276,7 @@ class WorkerRun:
             listener = _ChunkListener(self, number, requests, str(agent_folder(self._settings.agent.folder)))
             pool = HostPool(self._settings, listener, self._run.at_once, 1, self._host(), self._gate)
             if self._run.bundle is None:
-                # On another machine, files of these names are others.
+                # Only on the run's machine do these paths name the same files.
                 listener.opened = lambda: pool.opened
             try:
                 work = WorkQueue[int](len(requests))
@@ -285,16 +288,16 @@ class WorkerRun:
                 self._send()
 
     def _host(self) -> StartedHost:
-        """One that has served before, else a new one; it comes back when its chunk is over."""
-        while self._free:
-            if (free := self._free.pop()).host.alive:
+        """A free host, else a new one; it becomes free when its chunk is over."""
+        while self._free_hosts:
+            if (free := self._free_hosts.pop()).host.alive:
                 return free
         return replace(start_host(self._settings), close=self._give_back)
 
     async def _give_back(self, host: Host) -> None:
         if host.alive and host.loaded.done() and host.loaded.exception() is None and not host.busy:
-            loading = asyncio.create_task(_already(host.loaded.result()))
-            self._free.append(StartedHost(self._settings, host, loading, self._give_back))
+            loading = asyncio.create_task(_loaded(host.loaded.result()))
+            self._free_hosts.append(StartedHost(self._settings, host, loading, self._give_back))
         else:
             await host.close()
 
@@ -306,28 +309,28 @@ class WorkerRun:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._scoring is not None:
             await self._scoring.close()
-        free, self._free = self._free, []
+        free, self._free_hosts = self._free_hosts, []
         await asyncio.gather(*(started.host.close() for started in free))
-        if self._soon is not None:
-            self._soon.cancel()
+        if self._send_timer is not None:
+            self._send_timer.cancel()
 
 
-async def _already(info: Json) -> Json:
+async def _loaded(info: Json) -> Json:
     return info
 
 
 @dataclass
 class _ChunkListener:
-    """Passes on what a host tells of the items of a chunk, which are numbers here."""
+    """Sends the messages of a host on the items of a chunk, which are numbers here, to the run."""
 
     run: WorkerRun
     chunk: int
     requests: Mapping[int, Json]
     agent_folder: str
     error: ErrorInfo | None = None
-    """Why the agent cannot be imported here."""
+    """The error of the agent's import on this machine; None where it was imported."""
     opened: Callable[[], FilesOpened] = FilesOpened
-    """The files that its hosts have opened so far."""
+    """Returns the files that the hosts of the chunk have opened so far."""
 
     def message(self, item: int) -> Json:
         request = self.requests[item]
@@ -351,7 +354,7 @@ class _ChunkListener:
         self.run.put(Printed(self.chunk, item, source, line), len(line))
 
     def loaded(self, info: Json) -> None:
-        """It was told by the host that the run began with."""
+        """Does nothing: the run already has the description from its first host."""
 
     def broken(self, error: ErrorInfo) -> None:
         self.error = error
@@ -359,15 +362,15 @@ class _ChunkListener:
 
     async def done(self, item: int, ran: ExecutionResult) -> None:
         if self.error is not None and ran.error is self.error:
-            # It is run elsewhere.
+            # Another worker runs the item.
             return
         self.run.put(Ended(self.chunk, item, replace(ran, events=()), self.opened()), len(str(ran.state)))
 
 
 def dask_setup(worker: Any) -> None:
-    """What Dask does first in a worker of `local:N`, whose terminal is that of the run.
+    """Dask calls this first in a worker of `local:N`, which shares the terminal of the run.
 
-    Ctrl-C goes to every process of a terminal, and the run ends its workers by itself. Not ignored: hosts
-    would inherit that.
+    Ctrl-C goes to every process of a terminal, and the run ends its workers by itself. The signal is handled
+    and not ignored, because hosts would inherit that.
     """
     signal.signal(signal.SIGINT, lambda number, frame: None)

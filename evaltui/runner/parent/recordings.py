@@ -26,14 +26,14 @@ from evaltui.core.recordings.entry import (
 )
 from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.secrets import Secrets
-from evaltui.files.recordings import (
+from evaltui.runner.call_recorder import CallRecorder, CaseRecording
+from evaltui.runner.plan import RunPlan
+from evaltui.runner.recordings import (
     Key,
     Recordings,
     read_recordings,
     save_recordings,
 )
-from evaltui.runner.call_recorder import CallRecorder, CaseRecording
-from evaltui.runner.plan import RunPlan
 
 
 def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complete: bool) -> list[Entry]:

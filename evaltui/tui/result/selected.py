@@ -8,7 +8,7 @@ from pathlib import Path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import user_text
-from evaltui.core.model.problems import Severity
+from evaltui.core.model.problems import Severity, errors_in
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.agent_source import SourcePlace, error_line, root_place
 from evaltui.files.eval_set_file import EvalSetFile
@@ -40,7 +40,7 @@ def write_set_facts(
 ) -> None:
     """What the file is, what scores it, and what is wrong with it; `opened` is None while it is read."""
     problems = opened.problems if opened else eval_set.problems
-    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+    errors = errors_in(problems)
     if errors:
         page.row((" ! ERROR ", "bold error act"), ("  Cannot run: fix these first", ""))
         page.blank()

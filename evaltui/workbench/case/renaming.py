@@ -11,8 +11,8 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import Renaming
 from evaltui.documents.line_changes import changed_lines
 from evaltui.files.folders import is_recording
-from evaltui.files.recordings import recordings_of
-from evaltui.files.renaming import RenamedFiles, rename_in_files
+from evaltui.runner.recordings import recordings_of
+from evaltui.runner.renaming import RenamedFiles, rename_in_files
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.accepting import FileChange, still_hold

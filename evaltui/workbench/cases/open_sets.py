@@ -251,7 +251,7 @@ class OpenSets:
 
     def _validated(self, path: Path) -> EvalSetFile:
         # It builds on pydantic, which the first frame does not wait for.
-        from evaltui.files.validating_apart import validated_apart
+        from evaltui.workbench.cases.validating_apart import validated_apart
 
         file = self._read_already(path)
         open_file = self.files.known(path)

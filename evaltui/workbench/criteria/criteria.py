@@ -14,14 +14,15 @@ from evaltui.core.metrics.registry import METRICS, info_of
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
-from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, errors_in, problems_of
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config, new_config_text
-from evaltui.documents.editing.references import BlockList, dangling, idle_rules
+from evaltui.documents.editing.references import BlockList
 from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.files.configs import is_eval_config_file, unclear_config
+from evaltui.files.config_references import ScoredSets
+from evaltui.files.configs import choice_problems, is_eval_config_file
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.workbench.case.editing import Editing
@@ -123,8 +124,8 @@ class Criteria:
     def refuses_text(self) -> str | None:
         """Why the text of the config cannot be edited, as a sentence."""
 
-        if not self.exists and (problem := unclear_config(self._set_path)):
-            return str(problem)
+        if not self.exists and (errors := errors_in(choice_problems(self._set_path))):
+            return str(errors[0])
         if self.exists and is_eval_config_file(self.path):
             return f"{self.path.name} is a config of agents-cli, read-only; {CONFIG_NAME} here replaces it"
         return None
@@ -219,9 +220,13 @@ class Criteria:
             return []
         sets = self.sets
         turns = {one.eval_set_id: {case.eval_id: case.outline.turns for case in one.cases} for one in sets}
-        tools = {one.eval_set_id: {case.eval_id: case.outline.tools for case in one.cases} for one in sets}
-        problems = (*idle_rules(config.config, tools), *dangling(config.config, turns))
-        wrong = {problem.path[:3]: problem.message for problem in problems}
+        calls = {
+            one.eval_set_id: {case.eval_id: dict.fromkeys(case.outline.tools, ()) for case in one.cases}
+            for one in sets
+        }
+        problems = problems_of("references", config.config, ScoredSets(turns, calls))
+        # The first problem of an entry counts.
+        wrong = {problem.path[:3]: problem.message for problem in reversed(problems)}
         sections = [
             Section(
                 title,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.variant_agents import as_variant
+from evaltui.files.agent_address import as_variant
 from evaltui.files.variants import hidden_in
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.plan import RepeatDone

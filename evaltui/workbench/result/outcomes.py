@@ -513,7 +513,7 @@ class Outcomes:
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)
         self._messages.publish(ResultsChanged())
         if len(self.results) >= _MANY:
-            from evaltui.files.validating_apart import give_back
+            from evaltui.workbench.cases.validating_apart import give_back
 
             # What was read of logs.
             await asyncio.to_thread(give_back)

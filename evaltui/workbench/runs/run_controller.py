@@ -272,7 +272,7 @@ class RunController:
             self._outcomes.rescore(map(self._sets.file_of, run.paths))
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY:
-                from evaltui.files.validating_apart import give_back
+                from evaltui.workbench.cases.validating_apart import give_back
 
                 await asyncio.to_thread(give_back)
 

@@ -19,8 +19,7 @@ from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import Problem, Severity
 from evaltui.core.model.validation import validate_eval_set
-from evaltui.core.schemas.eval_files import config_schema, eval_set_schema
-from evaltui.core.schemas.tools import proposal
+from evaltui.core.schemas.eval_files import config_schema, eval_set_schema, proposal
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]

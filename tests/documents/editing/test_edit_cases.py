@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.core.model.problems import problems_of
 from evaltui.core.model.validation import validate_case, validate_eval_set
-from evaltui.documents.editing.references import dangling
 from evaltui.documents.editing.set import SetEditor, copy_id, set_id_problem
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of
+from evaltui.files.config_references import ScoredSets
 from tests.changed_values import after as value_after
 from tests.changed_values import changed, changed_set
 
@@ -87,7 +88,7 @@ def test_renaming_a_case_keeps_references_true():
     assert named(config) == [("s", "early"), ("other", "late")]
     assert named(config, "rules") == [("s", "early"), (None, "late"), ("s", "early")]
     sets = {"s": {"early": 1, "b": 1}, "other": {"late": 1}}
-    assert list(dangling(config, sets)) == []
+    assert problems_of("references", config, ScoredSets(sets, {})) == []
     for wrong in ("", "b"):
         with pytest.raises(EditError):
             SetEditor.copied(data, config).rename_case(0, wrong)
@@ -174,7 +175,7 @@ def test_ids_stay_unique_and_no_reference_dangles(actions):
                 assert kind == "r"
         ids = SetEditor(data).eval_ids
         assert len(set(ids)) == len(ids)
-        assert list(dangling(config, {"s": dict.fromkeys(ids, 1)})) == []
+        assert problems_of("references", config, ScoredSets({"s": dict.fromkeys(ids, 1)}, {})) == []
         assert validate_eval_set(data)[0] is not None
 
 
@@ -196,5 +197,8 @@ def test_ids_stay_unique_and_no_reference_dangles(actions):
 )
 def test_references_that_dangle(entry, name, says):
     sets = {"s": {"a": 1, "sim": None}, "other": {"b": 2}}
-    found = [problem.message for problem in dangling({"evaltui": {name: [entry]}}, sets)]
+    found = [
+        problem.message
+        for problem in problems_of("references", {"evaltui": {name: [entry]}}, ScoredSets(sets, {}))
+    ]
     assert (found == []) if says is None else found[0].startswith(says)

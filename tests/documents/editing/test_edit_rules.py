@@ -5,11 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.problems import problems_of
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_rule
-from evaltui.documents.editing.references import References, idle_rules
+from evaltui.documents.editing.references import References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, edits_of
+from evaltui.files.config_references import ScoredSets
 from tests.changed_values import changed
 
 CONFIG = """{
@@ -130,10 +132,13 @@ def test_rules_that_say_nothing():
         {"tool": "find", "arg": "a", "match": "type"},
         {"tool": "find", "arg": "a", "match": "type", "case": "gone"},
     ]
-    tools = {"s": {"late": ("find",), "early": ("pay",)}}
-    found = {problem.path: problem.message for problem in idle_rules({"evaltui": {"rules": rules}}, tools)}
+    calls = {"s": {"late": {"find": ()}, "early": {"pay": ()}}}
+    sets = ScoredSets({"s": {"late": 1, "early": 1}}, calls)
+    problems = problems_of("references", {"evaltui": {"rules": rules}}, sets)
+    found = {problem.path: problem.message for problem in problems}
     assert found == {
         ("evaltui", "rules", 0): "never applies: rules[3] covers the same argument",
         ("evaltui", "rules", 1, "tool"): "no expected call of 'fnd'. Did you mean find?",
         ("evaltui", "rules", 2, "tool"): "no expected call of 'pay'",
+        ("evaltui", "rules", 4, "case"): "no case 'gone' in the eval sets beside this config",
     }

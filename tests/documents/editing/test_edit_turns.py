@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.problems import problems_of
 from evaltui.core.model.validation import validate_case
-from evaltui.documents.editing.references import References, dangling
+from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import CaseEditor
 from evaltui.documents.editing.turn import EXPECTATION_KINDS, TurnExpectation
 from evaltui.documents.edits import EditError
+from evaltui.files.config_references import ScoredSets
 from tests.changed_values import changed, changed_case, changed_set
 
 IMAGE = {"inline_data": {"data": "__4_Pg==", "mime_type": "image/png"}}
@@ -143,7 +145,8 @@ def test_marks_stay_with_their_turns(marked, actions):
     ]
     assert found == texts
     assert References(config).turn_mode(("other", "c"), 1) == "skip"
-    assert list(dangling(config, {"s": {"c": len(texts)}, "other": {"c": 2}})) == []
+    sets = ScoredSets({"s": {"c": len(texts)}, "other": {"c": 2}}, {})
+    assert problems_of("references", config, sets) == []
     assert validate_config(config)[0] is not None
     ids = [one.get("invocation_id") for one in data["eval_cases"][0]["conversation"]]
     assert len([one for one in ids if one]) == len({one for one in ids if one})

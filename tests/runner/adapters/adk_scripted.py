@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.case_run import take_turn
+from evaltui.runner.child.case_run import run_turn
 
 
 def say(text, **fields):
@@ -68,7 +68,7 @@ class Chat:
         for message in messages:
             turn = 0 if self.reporter.turn is None else self.reporter.turn + 1
             content = message if isinstance(message, dict) else user(message)
-            await take_turn(self.session, AdkAdapter.input, self.reporter, turn, content)
+            await run_turn(self.session, AdkAdapter.input, self.reporter, turn, content)
         return self.events
 
     def of(self, kind):

@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Step
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.case_run import take_turn
+from evaltui.runner.child.case_run import run_turn
 
 VOLATILE = ("timestamp", "invocation_id", "step")
 
@@ -81,7 +81,7 @@ async def talk(adapter, messages, spec=None, past=()):
             made.states.append(await session.state())
             made.turns.append([])
             content = message if isinstance(message, dict) else user(message)
-            await take_turn(session, adapter.input, reporter, number, content)
+            await run_turn(session, adapter.input, reporter, number, content)
         made.states.append(await session.state())
     finally:
         await session.close()

@@ -9,7 +9,7 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls, tool_responses
 from evaltui.core.model.events import CALLS, Event, split
 from evaltui.runner.child.adapters.remote.a2a_steps import (
-    Heard,
+    Received,
     TurnSteps,
     a2a_part,
     genai_part,
@@ -50,9 +50,9 @@ def adk_result(name, response, call_id="id-1"):
     return {"data": data, "metadata": {"adk_type": "function_response"}}
 
 
-def turn_of(*responses, heard=None):
-    turn = TurnSteps("desk", heard or Heard(), count(1))
-    steps = [step for response in responses for step in turn.take(response)]
+def turn_of(*responses, received=None):
+    turn = TurnSteps("desk", received or Received(), count(1))
+    steps = [step for response in responses for step in turn.steps_of(response)]
     return turn, [*steps, *turn.end()]
 
 
@@ -130,19 +130,19 @@ def test_what_is_said_on_the_way_is_not_the_answer():
 
 
 def test_a_task_that_comes_again_says_nothing_twice():
-    heard = Heard()
+    received = Received()
     task = {
         "id": "t1",
         "contextId": "c1",
         "status": {"state": "TASK_STATE_INPUT_REQUIRED", "message": message("Which city?", message_id="m1")},
         "artifacts": [{"artifactId": "a", "parts": [{"text": "A list."}]}],
     }
-    first, steps = turn_of({"task": task}, heard=heard)
+    first, steps = turn_of({"task": task}, received=received)
     assert texts(steps) == ["Which city?", "A list."]
     assert steps[-1].framework == {"a2a": {"context_id": "c1", "task_id": "t1"}}
     task["history"] = [message("Which city?", message_id="m1"), message("Oslo", role="ROLE_USER")]
     task["status"] = {"state": "TASK_STATE_COMPLETED", "message": message("Booked.", message_id="m2")}
-    second, steps = turn_of({"task": task}, heard=heard)
+    second, steps = turn_of({"task": task}, received=received)
     assert texts(steps) == ["Booked."]
     assert (first.state, second.state) == ("input_required", "completed")
     assert steps[-1].framework == {"a2a": {"context_id": "c1", "task_id": ""}}
@@ -248,16 +248,16 @@ def test_whole_numbers_are_integers_again_where_that_is_exact():
 
 
 def test_messages_of_one_id_are_all_there():
-    heard = Heard()
+    received = Received()
     first = [
         status("WORKING", "I look.", message_id="1"),
         status("INPUT_REQUIRED", "Which city?", message_id="1"),
     ]
-    _, steps = turn_of(*first, heard=heard)
+    _, steps = turn_of(*first, received=received)
     assert texts(steps) == ["I look.", "Which city?"]
     history = [message("I look.", message_id="1"), message("Which city?", message_id="1")]
     task = {"task": {"id": "t1", "history": history, "status": {"state": "TASK_STATE_WORKING"}}}
-    _, steps = turn_of(task, status("COMPLETED", "Which city?", message_id="1"), heard=heard)
+    _, steps = turn_of(task, status("COMPLETED", "Which city?", message_id="1"), received=received)
     assert texts(steps) == ["Which city?"]
 
 

@@ -25,7 +25,7 @@ def asked(monkeypatch):
             names.append(fullname)
 
     monkeypatch.setattr(sys, "meta_path", [Watch(), *sys.meta_path])
-    adk_missing.look_for_no_remote_agents.__wrapped__()
+    adk_missing.skip_import_of_remote_agents.__wrapped__()
     return names
 
 

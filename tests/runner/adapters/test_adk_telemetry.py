@@ -90,6 +90,6 @@ async def test_an_adk_that_has_dropped_the_older_convention_does_as_ever(monkeyp
         pass
 
     monkeypatch.setattr(telemetry, "TelemetryConfig", OneConvention)
-    monkeypatch.setattr(adk, "_brief", adk._brief.__wrapped__)
+    monkeypatch.setattr(adk, "_short_telemetry", adk._short_telemetry.__wrapped__)
     await chat(agent(), "hello", "again")
     assert len(written) == 2

@@ -6,7 +6,7 @@ import pytest
 
 from evaltui.core.model.variants import Change, Variant
 from evaltui.runner.child.adapters.changes import AppliedChanges, VariantError
-from evaltui.runner.child.variants import finish_variant
+from evaltui.runner.child.variants import change_agent
 
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk
@@ -35,7 +35,7 @@ def change(found, framework="adk", **changes):
     """What was changed: `what`, `old` and `new`."""
     pairs = ((key.replace("__", "."), value) for key, value in changes.items())
     applied = AppliedChanges(Variant("v", tuple(Change(key, value) for key, value in pairs)), [])
-    finish_variant(applied, found, framework)
+    change_agent(applied, found, framework)
     return [(one["what"], one["old"], one["new"]) for one in applied.done]
 
 

@@ -17,15 +17,15 @@ def queue(count: int, seconds: float | None = None) -> ChunkQueue:
 
 def test_chunks_are_in_order_half_a_minute_and_small_towards_the_end():
     made, chunks = queue(1000), []
-    while (chunk := made.take(4, 4, alone=True)) is not None:
+    while (chunk := made.next_chunk(4, 4, alone=True)) is not None:
         chunks.append(chunk)
     assert [item for chunk in chunks for item in chunk.items] == list(range(1000))
     sizes = [len(chunk.items) for chunk in chunks]
     assert sizes == sorted(sizes, reverse=True)
     assert (sizes[0], sizes[-1] <= 4) == (50, True)
     # Four side by side: 12 of 10 s are done in 30 s.
-    assert len(queue(1200, 10.0).take(4, 4, alone=True).items) == 12
-    assert len(queue(100, 3600.0).take(2, 4, alone=True).items) == 4
+    assert len(queue(1200, 10.0).next_chunk(4, 4, alone=True).items) == 12
+    assert len(queue(100, 3600.0).next_chunk(2, 4, alone=True).items) == 4
 
 
 @given(guilty=st.sets(st.integers(0, 119), max_size=3), machines=st.integers(1, 5), data=st.data())
@@ -37,7 +37,7 @@ def test_only_the_guilty_are_blamed(guilty, machines, data):
         held = []
         for _ in range(machines):
             alone = not held
-            if not any(one.is_alone for one in held) and (chunk := made.take(machines, 4, alone=alone)):
+            if not any(one.is_alone for one in held) and (chunk := made.next_chunk(machines, 4, alone=alone)):
                 held.append(chunk)
         if not held:
             break
@@ -47,8 +47,8 @@ def test_only_the_guilty_are_blamed(guilty, machines, data):
             before = chunk.items[: len(chunk.items) // 2]
             done = [item for item in before if item not in guilty] if dies else list(chunk.items)
             ended += done
-            chunk.left -= {*done}
-            if (item := made.lost(chunk)) is not None:
+            chunk.unfinished -= {*done}
+            if (item := made.on_lost(chunk)) is not None:
                 blamed.append(item)
     assert sorted(blamed) == sorted(guilty)
     assert sorted(ended) == sorted(set(range(120)) - guilty)

@@ -1,4 +1,4 @@
-"""What every adapter offers to the host, and what the host gives it to report with."""
+"""The interface of adapters, and the reporter that they send events to."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ...errors import message_of
 
 DEFAULT_APP_NAME = "evaltui"
 DEFAULT_USER_ID = "test_user_id"
-# Its own, which nobody seeds: an agent may seed that of all to be repeatable.
+# A generator of its own, since an agent may seed the global one to be repeatable.
 _RANDOM = random.Random()
 
 
 class AgentLoadError(Exception):
-    """The agent cannot be used as it is; the message is a sentence for the user that says what to do."""
+    """The agent cannot be used; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,26 @@ class ToolInfo:
 
 @dataclass(frozen=True)
 class AgentInfo:
-    """What is known of an agent once it is imported, for headers, completion and reports."""
+    """The description of an imported agent, for headers, completion and reports."""
 
     name: str
     framework: str
     version: str = ""
-    """Of the framework, with its package: `google-adk 2.13.0`; "" where it is none."""
+    """The framework's package and version, `google-adk 2.13.0`; "" without a framework."""
     model: str = ""
     tools: tuple[ToolInfo, ...] = ()
     sub_agents: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unrecorded: str = ""
-    """Why none of its model and tool calls is seen where it happens, so that none can be recorded, replayed
-    or stubbed: a clause; "" where they are seen."""
+    """Why its model and tool calls are not seen, so that they cannot be recorded, replayed or stubbed: a
+    clause; "" where they are seen."""
     places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """File and first line of tools that are functions, by the tool's name."""
 
 
 def source_places(functions: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
-    """Where functions are defined, those that are written in Python."""
+    """File and first line of functions that are written in Python, by name."""
     places = {}
     for name, function in functions.items():
         while isinstance(function, functools.partial):
@@ -75,7 +75,7 @@ def source_places(functions: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
 
 @dataclass(frozen=True)
 class SessionSpec:
-    """Where a conversation starts. Empty names mean the adapter's defaults; `state` is the initial state."""
+    """The start of a conversation. Empty names mean the adapter's defaults; `state` is the initial state."""
 
     app_name: str = ""
     user_id: str = ""
@@ -85,27 +85,27 @@ class SessionSpec:
 
 _SESSION_NAMES = ("app_name", "user_id", "session_id")
 TEXTS_AND_FILES = ("text", "inline_data", "file_data", "function_response")
-"""Parts of a message that every framework takes."""
+"""Kinds of message parts that every framework accepts."""
 
 
 @dataclass(frozen=True)
 class AgentInput:
-    """Input of a case that a kind of agent takes; all of it by default."""
+    """The input that a kind of agent accepts from a case; all of it by default."""
 
     kind: str = "the agent"
-    """Of the agent, for messages, with its article."""
+    """The kind of agent with its article, for error messages."""
     state: bool = True
     session: tuple[str, ...] = _SESSION_NAMES
     parts: tuple[str, ...] | None = None
-    """Kinds of message parts; None for all that genai has."""
+    """The accepted kinds of message parts; None for all kinds of genai."""
 
     @property
     def not_passed_on(self) -> tuple[str, ...]:
-        """Names that a session input must have although the agent has no place for them."""
+        """Names that a session input must have although the agent does not use them."""
         return tuple(name for name in ("app_name", "user_id") if name not in self.session)
 
     def require_session(self, spec: SessionSpec, past: Sequence[Step]) -> None:
-        """Raises ValueError for a start of a conversation that the agent cannot get."""
+        """Checks the start of a conversation. Raises ValueError for input that the agent does not accept."""
         remedy = "Remove it from the case, or run the case with an agent that takes it"
         if spec.state and not self.state:
             keys = ", ".join(spec.state)
@@ -119,7 +119,7 @@ class AgentInput:
                 self.require_message(step.content or {})
 
     def require_message(self, content: Json) -> None:
-        """Raises ValueError for a message with a part that the agent cannot get."""
+        """Checks a message. Raises ValueError for a part that the agent does not accept."""
         if self.parts is None:
             return
         for number, part in enumerate(content.get("parts") or []):
@@ -131,17 +131,17 @@ class AgentInput:
                     )
 
 
-def made_event_id() -> str:
-    """An id that no other event has."""
+def new_event_id() -> str:
+    """A unique event id."""
     return f"{_RANDOM.getrandbits(48):012x}"
 
 
 class Reporter:
-    """Takes what an adapter reports of one conversation and hands it on as events.
+    """Sends the steps and events of one conversation to the host.
 
-    The adapter gives steps and single events; ids, turn and order are filled in here. The host fills in
-    case, repeat, sequence and time. Without `sees_calls`, the model calls of the agent are not seen where
-    they happen, which the user's messages then say.
+    The adapter reports steps and single events; ids, turn and order are filled in here. The host fills in
+    case, repeat, sequence and time. Without `sees_calls`, the agent's model calls are not seen, which the
+    events of the user's messages then say.
     """
 
     def __init__(self, sink: Callable[[Event], None], *, sees_calls: bool = True) -> None:
@@ -162,12 +162,13 @@ class Reporter:
         id: str = "",
         parent: str = "",
     ) -> str:
-        """Report one thing, nested in the tool call that this task works for, if any; returns its id."""
+        """Reports an event, nested in the tool call that this task works for, if any. Returns the event's
+        id."""
         inside = nested_in.get()
         marks: Json = {"nested": True} if inside else {}
         if kind == "user" and not self._sees_calls:
             marks["untold"] = [MODEL_CALLS]
-        event_id = id or made_event_id()
+        event_id = id or new_event_id()
         self._sink(
             Event(
                 kind,
@@ -185,10 +186,10 @@ class Reporter:
         return event_id
 
     def step(self, step: Step, seconds: MutableMapping[str, float] | None = None) -> None:
-        """Report a step of the framework; inside a running tool call it is marked as nested.
+        """Reports a step of the framework; inside a running tool call it is marked as nested.
 
-        Results of calls are reported with how long these took, which is taken out of `seconds`, and whether
-        they were stubbed.
+        The results of calls get their duration, which is removed from `seconds`, and whether they were
+        stubbed.
         """
         recorder = current_call_recorder.get()
         for event in split(step):
@@ -213,9 +214,9 @@ def addressed(
     places: Mapping[str, CallPlace],
     reporter: Reporter,
 ) -> Json:
-    """The message of a turn (from 0), its responses those of the calls that wait.
+    """The message of a turn (from 0), its responses addressed to the waiting calls.
 
-    Without `waiting` it stays as it is. Raises NotWaitingError, the message then being part of what happened.
+    Without `waiting` the message is not changed. Raises NotWaitingError, after the message is reported.
     """
     if waiting is None:
         return content
@@ -227,13 +228,13 @@ def addressed(
         raise
 
 
-# The recorder of the conversation that the current task works for: wrapped models and tools find it here.
+# The reporter of the conversation that the current task works for, for wrapped models and tools.
 current_reporter: ContextVar[Reporter | None] = ContextVar("evaltui_recorder", default=None)
-# The event id of the tool call inside which an agent of its own is running.
+# The event id of the tool call that the current task works for, when the tool runs an agent of its own.
 nested_in: ContextVar[str | None] = ContextVar("evaltui_nested_in", default=None)
 
 
-# What ended the calls of the current turn that were running when it was cancelled.
+# The errors of the calls that were running when the current turn was cancelled.
 cancelled_calls: ContextVar[list[asyncio.CancelledError] | None] = ContextVar(
     "evaltui_cancelled", default=None
 )
@@ -241,10 +242,10 @@ cancelled_calls: ContextVar[list[asyncio.CancelledError] | None] = ContextVar(
 
 @contextmanager
 def recording(reporter: Reporter) -> Iterator[None]:
-    """Everything that this task and its children report goes to `reporter`.
+    """Sends all reports of this task and its children to `reporter`.
 
-    A cancellation, such as a time-out, names the call that was running: frameworks make calls in tasks of
-    their own, of which the traceback of a turn knows nothing.
+    A cancellation, such as a time-out, is chained to the call that was running: frameworks make calls in
+    tasks of their own, which the traceback of a turn does not show.
     """
     inside: list[asyncio.CancelledError] = []
     tokens = current_reporter.set(reporter), cancelled_calls.set(inside), nested_in.set(None)
@@ -261,29 +262,29 @@ def recording(reporter: Reporter) -> Iterator[None]:
 
 
 def step_numbers(past: Sequence[Step]) -> Iterator[int]:
-    """Numbers for ids `step-N` that no step of `past` has."""
+    """Numbers for ids `step-N` that are not used in `past`."""
     return _numbers_after("step-", (step.id for step in past))
 
 
 class Steps:
-    """Reports the steps of one conversation, each with what has changed of the state since the one before.
+    """Reports the steps of one conversation, each with the changes of state since the step before.
 
-    `state` gives a copy of the state as it is now. `seconds` is how long calls took, by their ids.
+    `state` returns a copy of the current state. `seconds` is the duration of calls by their ids.
     """
 
     def __init__(self, reporter: Reporter, past: Sequence[Step], state: Callable[[], Json]) -> None:
         self.reporter = reporter
         self.seconds: dict[str, float] = {}
         self._numbers = step_numbers(past)
-        self._now = state
+        self._current_state = state
         self._reported = state()
 
     def report(self, agent: str, content: Json | None, **more: Any) -> None:
         """Reports a step; `more` are further fields of `Step`."""
         before = self._reported
-        # What happens inside a call does to the state is part of what that call does.
+        # Changes of state inside a call belong to that call.
         if nested_in.get() is None:
-            self._reported = self._now()
+            self._reported = self._current_state()
         changes = {
             "state": state_delta(before, self._reported) or None,
             "removed": removed_keys(before, self._reported),
@@ -293,47 +294,50 @@ class Steps:
         self.reporter.step(step, self.seconds)
 
     def report_late_changes(self, agent: str) -> None:
-        """Instructions that are functions may change the state, too."""
-        if self._now() != self._reported:
+        """Reports changes of state after the last step, such as of an instruction that is a function."""
+        if self._current_state() != self._reported:
             self.report(agent, None)
 
 
 class AgentSession(Protocol):
-    """One conversation with its own state."""
+    """A conversation with an agent, with its own state."""
 
     async def send(self, content: Json) -> None:
-        """Take one user message (a genai Content as JSON) through to the end of the turn.
+        """Sends a user message (a genai Content as JSON) and runs the turn to its end.
 
-        Everything that happens is reported to the recorder; the user's message itself is reported by the
-        host. Raises whatever the agent raises.
+        All events are reported to the reporter, but the user's message, which the host reports. Raises any
+        error of the agent.
         """
         ...
 
     async def state(self) -> Json | None:
-        """The session state now; None where nobody knows."""
+        """The current session state; None where it is unknown."""
         ...
 
     async def close(self) -> None: ...
 
 
 class AgentAdapter(Protocol):
-    """An imported agent, ready to talk."""
+    """An imported agent that can run conversations."""
 
     @property
     def input(self) -> AgentInput:
-        """Nothing else of a case gets here."""
+        """The input that the agent accepts; the host refuses other input."""
         ...
 
     async def open(self) -> AgentInfo:
-        """Called once, in the task that will also call `close`: opens what lives as long as the host."""
+        """Opens connections that live as long as the host. Called once, in the task that will also call
+        `close`."""
         ...
 
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
-        """A session at the end of `past`: steps of whole turns, the user's included, in order, each with its
-        `turn`. Nothing of them is run again. Their changes of state come on top of `spec.state`, and ids that
-        the session makes are none of theirs.
+        """A session that continues from `past`: steps of whole turns in order, the user's messages included,
+        each with its `turn`.
+
+        The steps are not run again. Their changes of state are applied to `spec.state`, and new ids in the
+        session differ from theirs.
         """
         ...
 
@@ -341,7 +345,7 @@ class AgentAdapter(Protocol):
 
 
 async def close_quietly(name: str, close: Callable[[], Awaitable[object]]) -> None:
-    """An error is written to stderr: the results are in by then."""
+    """Closes something; an error is written to stderr only, since the results are complete by then."""
     try:
         await close()
     except Exception as error:
@@ -349,21 +353,23 @@ async def close_quietly(name: str, close: Callable[[], Awaitable[object]]) -> No
 
 
 def confirmation(call_id: str, original: Json, hint: str = "") -> Json:
-    """A call that asks a person to confirm another call, as in ADK."""
+    """A function call that asks a person to confirm another call, as in ADK."""
     args = {"originalFunctionCall": original, "toolConfirmation": {"hint": hint, "confirmed": False}}
     return {"id": call_id, "name": CONFIRMATION, "args": args}
 
 
 def plain_json(value: Any) -> Json:
-    """A genai model as JSON, snake_case and without nulls. Raises pydantic's error for the unserialisable."""
+    """A genai model as JSON, in snake_case and without nulls. Raises pydantic's error for values that JSON
+    cannot hold."""
     dumped: Json = value.model_dump(mode="json", exclude_none=True)
     return dumped
 
 
 def plain_copy(value: Any, path: JsonPath) -> Any:
-    """A deep copy of JSON data; tuples become lists. NaN and infinities stay: the protocol knows them.
+    """A deep copy of JSON data; tuples become lists. NaN and infinities stay, since the protocol allows them.
 
-    Raises TypeError for what JSON cannot hold, and says where it is: `path` is the place of `value`.
+    Raises TypeError for a value that JSON cannot hold; the message names its path, `path` being that of
+    `value`.
     """
     if value is None or isinstance(value, str | int | float):
         return value
@@ -381,13 +387,13 @@ def _text_key(key: object, path: JsonPath) -> str:
 
 
 def copy_state(state: Json) -> Json:
-    """Raises TypeError that names the key whose value JSON cannot hold."""
+    """A deep copy of session state. Raises TypeError, naming the key of a value that JSON cannot hold."""
     copied: Json = plain_copy(state, ("state",))
     return copied
 
 
 def state_delta(before: Json, after: Json) -> Json:
-    """The top-level keys that were set, with their new values; a key that was removed is null."""
+    """The top-level keys that were set, with their new values; a removed key is null."""
     changed = {key: value for key, value in after.items() if key not in before or before[key] != value}
     return changed | dict.fromkeys(removed_keys(before, after))
 
@@ -397,7 +403,7 @@ def removed_keys(before: Json, after: Json) -> tuple[str, ...]:
 
 
 def state_after(state: Json, past: Sequence[Step]) -> Json:
-    """A copy of `state`, changed as the steps of `past` changed it."""
+    """A copy of `state` with the changes of the steps of `past`."""
     changed = copy_state(state)
     for step in past:
         changed |= copy_state(step.state or {})
@@ -407,23 +413,23 @@ def state_after(state: Json, past: Sequence[Step]) -> Json:
 
 
 def call_numbers(past: Sequence[Step]) -> Iterator[int]:
-    """Numbers for ids `call-N` that no call of `past` has."""
+    """Numbers for ids `call-N` that are not used in `past`."""
     return _numbers_after("call-", (call_of(part).get("id") or "" for step in past for part in step.parts))
 
 
 def _numbers_after(prefix: str, ids: Iterable[str]) -> Iterator[int]:
-    matches = (re.fullmatch(prefix + r"(\d{1,9})", one) for one in ids)
+    matches = (re.fullmatch(prefix + r"(\d{1,9})", used_id) for used_id in ids)
     return count(1 + max((int(match[1]) for match in matches if match), default=0))
 
 
 def call_of(part: Json) -> Json:
-    """The call or the result that a part is; `{}` where it is neither."""
+    """The function call or function response in a part; `{}` for another part."""
     call: Json = part.get("function_call") or part.get("function_response") or {}
     return call
 
 
 def content_of(step: Step) -> Json | None:
-    """The content of a step, with the role of whose it is where it has none."""
+    """The content of a step, with the author's role where it has none."""
     if not step.content:
         return None
     users = step.author == "user" or any("function_response" in part for part in step.parts)
@@ -431,13 +437,12 @@ def content_of(step: Step) -> Json | None:
 
 
 def contents_of(past: Sequence[Step]) -> list[Json]:
-    """What was said, called and returned, in order."""
+    """The messages, calls and results of a past, in order."""
     return [content for step in past if (content := content_of(step))]
 
 
 def contents_for_model(past: Sequence[Step]) -> list[Json]:
-    """The contents of `past` as a model takes them. Ids that its calls were given afterwards are not known to
-    it."""
+    """The contents of `past` for a request to a model, without ids that evaltui added to its calls."""
     contents: list[Json] = []
     for step, parts in paired_parts(past):
         content = content_of(step)
@@ -451,16 +456,16 @@ def _call_ids(past: Sequence[Step], kind: str) -> set[tuple[int | None, str | No
 
 
 def paired_parts(past: Sequence[Step]) -> Iterator[tuple[Step, list[Json]]]:
-    """Each step with its parts, but for calls without results and results without calls: models refuse
-    them, and an expected turn may well have such."""
-    answered = _call_ids(past, "function_call") & _call_ids(past, "function_response")
+    """Each step with its parts, without calls that have no result and results that have no call: models
+    refuse them, and expected turns may have such."""
+    paired_ids = _call_ids(past, "function_call") & _call_ids(past, "function_response")
     for step in past:
         yield (
             step,
             [
                 part
                 for part in step.parts
-                if not _is_call(part) or (step.turn, call_of(part).get("id")) in answered
+                if not _is_call(part) or (step.turn, call_of(part).get("id")) in paired_ids
             ],
         )
 

@@ -1,7 +1,7 @@
-"""Calls of models and tools where an agent makes them: reported, recorded or replayed, gated, timed, stubbed.
+"""Reports, records or replays, gates, times and stubs the model and tool calls of agents.
 
-Adapters wrap what their framework asks and calls with (`wrap_methods`), and hand each call to `ask_model` or
-`model_responses`, and to `call_tool`. Contents and results are JSON as genai has them.
+Adapters wrap the functions by which their framework calls models and tools (`wrap_methods`), and pass each
+call to `ask_model` or `model_responses`, and to `call_tool`. Contents and results are genai's as JSON.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ Wrapper = Callable[[Any], Any]
 
 
 def wrap_methods(base: Any, wrappers: Mapping[str, Wrapper], only_below: Collection[str] = ()) -> None:
-    """Replace methods of a class and of every class below it, those that are defined later included.
+    """Wraps methods of a class and of all its subclasses, also those that are defined later.
 
-    Those in `only_below` stay as they are in the class itself.
+    The methods in `only_below` are not wrapped in the class itself.
     """
 
     def wrap(cls: type) -> None:
         for name, wrapper in wrappers.items():
             method = None if cls is base and name in only_below else vars(cls).get(name)
-            if inspect.isfunction(method) and not hasattr(method, "is_watched"):
-                watched = wrapper(method)
-                watched.is_watched = True
-                setattr(cls, name, watched)
+            if inspect.isfunction(method) and not hasattr(method, "is_wrapped"):
+                wrapped = wrapper(method)
+                wrapped.is_wrapped = True
+                setattr(cls, name, wrapped)
 
     for cls in {base, *_subclasses(base)}:
         wrap(cls)
@@ -74,37 +74,38 @@ def _subclasses(base: type[Any]) -> Iterator[type[Any]]:
         yield from _subclasses(subclass)
 
 
-# The model and the request that the current code works for, while a model is at work: a subclass calls its
-# parent's method, and a model may hand a request on to another; both are one request.
-asking: ContextVar[tuple[object, object] | None] = ContextVar("evaltui_asking", default=None)
+# The model and the request of the model call that is running: a subclass calls its parent's method, and a
+# model may pass a request on to another model; these are parts of one call.
+running_request: ContextVar[tuple[object, object] | None] = ContextVar("evaltui_asking", default=None)
 
 
 def is_same_request(model: object, request: object) -> bool:
-    """Whether it is made by the model that is being asked, or is the request that it was asked."""
-    outer = asking.get()
+    """Whether a request is part of the running one: of the same model, or the same request object."""
+    outer = running_request.get()
     return outer is not None and (outer[0] is model or (request is not None and outer[1] is request))
 
 
 @dataclass(frozen=True)
 class Described:
-    """A response of a model as its event has it."""
+    """The content of the event of a model's response."""
 
     content: Json | None = None
     """A genai Content as JSON."""
     usage: Json | None = None
-    """See `usage_of`."""
+    """The token counts, see `usage_of`."""
     data: Json = field(default_factory=dict)
     """`model_version` and `finish_reason`, where they are known."""
     is_partial: bool = False
-    """Whether it is a piece of a response that comes as a whole, too."""
+    """Whether it is a piece of a response that also follows as a whole."""
 
 
 @dataclass(frozen=True)
 class ResponseFormat(Generic[Response]):
-    """What a framework's responses are, in the terms of recordings and events."""
+    """Converts a framework's responses for recordings and events."""
 
     write: Callable[[Response], Json]
-    """As JSON, for a recording. Where `content` has function calls, the recorder numbers their ids."""
+    """Converts a response to JSON for a recording. If it has `content` with function calls, the recorder
+    numbers their ids."""
     read: Callable[[Json], Response]
     describe: Callable[[Response], Described]
 
@@ -124,27 +125,27 @@ def usage_of(*, prompt: int, output: int, cached: int = 0, thoughts: int = 0) ->
 
 @dataclass(frozen=True)
 class ModelCall:
-    """A request to a model. Without a gate or a recording the model is asked in any case."""
+    """A request to a model."""
 
     model: str
-    """Its name."""
+    """The name of the model."""
     agent: str
     request: Callable[[], JsonRequest]
-    """Makes the request as JSON; where it raises, the request is neither recorded nor shown in full."""
-    asking: tuple[object, object]
-    """See `asking`."""
+    """Returns the request as JSON; if it raises, the request is neither recorded nor shown in full."""
+    objects: tuple[object, object]
+    """The model and the request as objects of the framework, see `running_request`."""
     waits: Waits = field(default_factory=Waits)
     is_gated: bool = True
     is_recorded: bool = True
     reports_errors: bool = True
     id: str = ""
-    """Of its event; made up where it is empty."""
+    """The id of its event; a new one where it is empty."""
 
 
 async def ask_model(
     call: ModelCall, ask: Callable[[], Awaitable[Response]], form: ResponseFormat[Response]
 ) -> Response:
-    """The response of `ask`, or the recorded one; see `model_responses`."""
+    """Returns the response of `ask`, or the recorded one; see `model_responses`."""
 
     async def once() -> AsyncIterator[Response]:
         yield await ask()
@@ -158,59 +159,60 @@ async def ask_model(
 async def model_responses(
     call: ModelCall, ask: Callable[[], AsyncIterator[Response]], form: ResponseFormat[Response]
 ) -> AsyncGenerator[Response]:
-    """The responses of a model, pieces of them or what was recorded; they and the request are reported.
+    """Yields the responses of a model or the recorded ones, which may be pieces, and reports them with their
+    request.
 
-    Raises NotRecordedError, and what the model raises or raised.
+    Raises NotRecordedError, and any error of the model, also a recorded one.
     """
     reporter = current_reporter.get()
     if reporter is None:
         async for response in ask():
             yield response
         return
-    asked = _asked(call)
-    exchange = _exchange(call, asked)
-    told = _Told(reporter, call, asked, exchange.mark if exchange else {})
-    responses = _exchanged(exchange, call, asked, ask, form)
+    request = _json_request(call)
+    exchange = _exchange(call, request)
+    report = _CallReport(reporter, call, request, exchange.mark if exchange else {})
+    responses = _exchanged(exchange, call, request, ask, form)
     piece: Described | None = None
     async with aclosing(responses):
         while True:
             # Only while the model works: between two responses, other code runs in this context.
-            token = asking.set(call.asking)
+            token = running_request.set(call.objects)
             try:
-                with told.timed():
+                with report.timed():
                     response = await anext(responses)
             except StopAsyncIteration:
                 break
             except Exception as error:
-                told.failure(error)
+                report.failure(error)
                 raise
             finally:
-                asking.reset(token)
+                running_request.reset(token)
             described = form.describe(response)
             piece = described if described.is_partial else None
             if piece is None:
-                told.response(described)
+                report.response(described)
             yield response
         if piece is not None:
-            told.response(piece)
+            report.response(piece)
 
 
-class _Told:
-    """Reports a request, and what came of it."""
+class _CallReport:
+    """Reports a model request, and its response or error."""
 
     def __init__(
-        self, reporter: Reporter, call: ModelCall, asked: JsonRequest | Exception, mark: Json
+        self, reporter: Reporter, call: ModelCall, request: JsonRequest | Exception, mark: Json
     ) -> None:
         self._reporter = reporter
         self._call = call
         self._mark = mark
         self._spent = 0.0
-        data = _request_data(reporter, call, asked) | mark
-        self._request = reporter.event("model_request", agent=call.agent, data=data, id=call.id)
+        data = _request_data(reporter, call, request) | mark
+        self._request_id = reporter.event("model_request", agent=call.agent, data=data, id=call.id)
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Meanwhile the model works."""
+        """Measures the time in which the model works."""
         started = time.perf_counter()
         try:
             yield
@@ -233,36 +235,36 @@ class _Told:
             data=data | self._mark | waits.mark,
             usage=usage,
             duration=self._spent - waits.seconds,
-            parent=self._request,
+            parent=self._request_id,
         )
 
 
-def _asked(call: ModelCall) -> JsonRequest | Exception:
+def _json_request(call: ModelCall) -> JsonRequest | Exception:
     try:
         return call.request()
     except Exception as error:
-        # Users' objects may fail in any way when looked at, and looking must not end the user's run.
+        # Users' objects may raise anything when they are read; that must not end the user's run.
         return error
 
 
-def _exchange(call: ModelCall, asked: JsonRequest | Exception) -> ModelExchange | None:
-    """What is to be done about a request; None where the model is simply asked."""
+def _exchange(call: ModelCall, request: JsonRequest | Exception) -> ModelExchange | None:
+    """The exchange of the recorder for a request; None where models are neither recorded nor replayed."""
     recorder = current_call_recorder.get()
     if recorder is None or recorder.modes.models == "off" or not call.is_recorded:
         return None
-    if isinstance(asked, Exception):
-        return recorder.unrecordable(f"a request to model {call.model}", asked)
-    return recorder.model_call(asked, call.agent)
+    if isinstance(request, Exception):
+        return recorder.unrecordable(f"a request to model {call.model}", request)
+    return recorder.model_call(request, call.agent)
 
 
 async def _exchanged(
     exchange: ModelExchange | None,
     call: ModelCall,
-    asked: JsonRequest | Exception,
+    request: JsonRequest | Exception,
     ask: Callable[[], AsyncIterator[Response]],
     form: ResponseFormat[Response],
 ) -> AsyncGenerator[Response]:
-    """The recorded responses, piece by piece, or those that the model gives, which are recorded."""
+    """The recorded responses, or the responses of the model, which are recorded."""
     exchange = exchange or ModelExchange()
     exchange.check()
     if exchange.is_replayed:
@@ -270,11 +272,11 @@ async def _exchanged(
             yield form.read(data)
         exchange.end()
         return
-    given: list[Json] = []
+    responses: list[Json] = []
     is_partial = False
     live = gated(
         call.model if call.is_gated else None,
-        lambda: _size(asked),
+        lambda: _size(request),
         ask,
         lambda response: form.describe(response).usage,
         call.waits,
@@ -282,116 +284,118 @@ async def _exchanged(
     try:
         async with aclosing(live):
             async for response in live:
-                given.append(form.write(response))
+                responses.append(form.write(response))
                 is_partial = form.describe(response).is_partial
                 yield response
     except GeneratorExit:
-        # Who has the whole answer may stop listening before the model has said that there is no more.
-        if given and not is_partial:
-            exchange.keep(given, None)
+        # The reader may stop after the last response, before the stream has ended.
+        if responses and not is_partial:
+            exchange.keep(responses, None)
         raise
     except Exception as error:
-        exchange.keep(given, error)
+        exchange.keep(responses, error)
         raise
-    exchange.keep(given, None)
+    exchange.keep(responses, None)
 
 
-def _size(asked: JsonRequest | Exception) -> int:
-    if isinstance(asked, Exception):
+def _size(request: JsonRequest | Exception) -> int:
+    if isinstance(request, Exception):
         return 0
-    return size_of([asked.instruction, list(asked.tools), list(asked.contents)])
+    return size_of([request.instruction, list(request.tools), list(request.contents)])
 
 
-# The contents last sent, by agent: a request repeats the whole history, the log should not.
+# The contents of the last request by agent: a request repeats the whole history, its event does not.
 _sent: WeakKeyDictionary[Reporter, dict[str, Sequence[Json]]] = WeakKeyDictionary()
 
 
-def _request_data(reporter: Reporter, call: ModelCall, asked: JsonRequest | Exception) -> Json:
-    if isinstance(asked, Exception):
-        return {"model": call.model, "unrecorded": f"{type(asked).__name__}: {message_of(asked)}"}
+def _request_data(reporter: Reporter, call: ModelCall, request: JsonRequest | Exception) -> Json:
+    if isinstance(request, Exception):
+        return {"model": call.model, "unrecorded": f"{type(request).__name__}: {message_of(request)}"}
     sent = _sent.setdefault(reporter, {})
     same = 0
-    for earlier, now in zip(sent.get(call.agent, ()), asked.contents, strict=False):
+    for earlier, now in zip(sent.get(call.agent, ()), request.contents, strict=False):
         if earlier != now:
             break
         same += 1
-    sent[call.agent] = asked.contents
+    sent[call.agent] = request.contents
     data: Json = {
         "model": call.model,
-        "system_instruction": asked.instruction,
-        "tools": list(asked.tools),
-        "config": asked.config,
+        "system_instruction": request.instruction,
+        "tools": list(request.tools),
+        "config": request.config,
         "contents_before": same,
-        "contents": list(asked.contents[same:]),
+        "contents": list(request.contents[same:]),
     }
     return {key: value for key, value in data.items() if value not in ("", [], {}) or key == "contents"}
 
 
 def declaration(name: str, description: str | None, schema: Json | None) -> Json:
-    """A tool as a request has it."""
+    """The declaration of a tool in a request."""
     return {"name": name, "description": description or "", "parameters_json_schema": schema}
 
 
 def response_of(result: Any) -> Json:
-    """What a tool returned as the `response` of a function response: an object as it is, anything else as
-    `{"result": …}`. What JSON cannot hold becomes its text. See `result_of`."""
+    """The `response` of a function response for a tool's result: an object as it is, another value as
+    `{"result": …}`. Values that JSON cannot hold become text. `result_of` is the reverse."""
     plain = to_jsonable_python(result, bytes_mode="base64", fallback=str)
     return plain if isinstance(plain, dict) and plain.keys() != {"result"} else {"result": plain}
 
 
 def result_of(response: Any) -> Any:
-    """What a tool returned, of the `response` that `response_of` made of it."""
+    """The result of a tool, from a `response` that `response_of` returned."""
     if isinstance(response, dict) and response.keys() == {"result"}:
         return response["result"]
     return response
 
 
-def output_fields(value: Any, said: str = "") -> Json | None:
-    """The fields of a step that responds with a value; None where there is none, or the agent said it."""
+def output_fields(value: Any, text: str = "") -> Json | None:
+    """The fields of a step that responds with a value; None without a value, or where it equals the `text`
+    already said."""
     output = to_jsonable_python(value, bytes_mode="base64", fallback=str)
-    if output in (None, "") or is_output(said, output):
+    if output in (None, "") or is_output(text, output):
         return None
     return {"content": output_content(output), "final": True, "output": output, "answers": True}
 
 
-class HeldState(Protocol):
-    """State that tools change."""
+class ToolState(Protocol):
+    """The state that tools change."""
 
     def state(self) -> Json:
-        """A copy of it as it is now."""
+        """A copy of the current state."""
         ...
 
     def apply(self, changed: Json, removed: Iterable[str]) -> None:
-        """Change it as a recorded call did."""
+        """Applies the changes of a recorded call."""
         ...
 
 
-class _Write(Protocol):
-    """Makes what is recorded of a call, of what it returned or of what it raised, but for the state."""
+class _OutcomeOf(Protocol):
+    """Converts the result or error of a call to its recorded outcome, without the state."""
 
     def __call__(self, *, result: Any = None, error: Exception | None = None) -> ToolOutcome: ...
 
 
 def plain_outcome(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
-    """What is recorded of a call whose result is a response already."""
+    """The recorded outcome of a call whose result is already a response."""
     return ToolOutcome(result, error)
 
 
 @dataclass(frozen=True)
 class ToolForm:
-    """What a framework's calls are, in the terms of recordings."""
+    """Converts a framework's tool calls for recordings."""
 
-    write: _Write = plain_outcome
+    write: _OutcomeOf = plain_outcome
     read: Callable[[ToolCall], Any] = lambda recorded: recorded.result
-    """Makes the framework's own result of a recorded one, or of a response that the case itself has."""
-    held: HeldState | None = None
+    """Converts a recorded result, or a stub's response, to the framework's result."""
+    tool_state: ToolState | None = None
+    """The state that the call may change; None without such state."""
     is_recorded: bool = True
-    """Without, a call is neither recorded nor stubbed unless the config names the tool: it is a part of the
-    agent, whose own calls are."""
+    """If false, a call is neither recorded nor stubbed unless the config names the tool: it is a part of the
+    agent, whose own calls are recorded."""
 
 
-# What tells the call that is running: a subclass calls its parent's method, which is the same call.
-_calling: ContextVar[object] = ContextVar("evaltui_calling", default=None)
+# The key of the running tool call: a subclass calls its parent's method, which is the same call.
+_running_call: ContextVar[object] = ContextVar("evaltui_calling", default=None)
 
 
 async def call_tool(
@@ -403,27 +407,27 @@ async def call_tool(
     form: ToolForm,
     seconds: MutableMapping[str, float],
 ) -> Any:
-    """What `call` returns, or what was recorded where the tool is stubbed; `key` tells it from other calls.
+    """Returns the result of `call`, or the recorded one where the tool is stubbed. `key` identifies the call.
 
-    What happens inside is nested in the call; how long it took is put into `seconds` by its id. Raises
-    NotRecordedError, and what the tool raises or raised.
+    Events inside the call are nested in it; its duration is put into `seconds` by its id. Raises
+    NotRecordedError, and any error of the tool, also a recorded one.
     """
-    if _calling.get() == key:
+    if _running_call.get() == key:
         return await call()
     recorder = current_call_recorder.get()
     if recorder is not None and not form.is_recorded and name not in recorder.modes.by_tool:
         recorder = None
     exchange = recorder.tool_call(name, args(), call_id) if recorder else None
-    tokens = nested_in.set(call_id or nested_in.get()), _calling.set(key), asking.set(None)
+    tokens = nested_in.set(call_id or nested_in.get()), _running_call.set(key), running_request.set(None)
     started = time.perf_counter()
     try:
         if exchange is None:
             return await call()
         exchange.check()
         if exchange.recorded is None:
-            return await _kept(exchange.keep, call, form)
-        if form.held is not None:
-            form.held.apply(exchange.recorded.state, exchange.recorded.removed)
+            return await _recorded_call(exchange.keep, call, form)
+        if form.tool_state is not None:
+            form.tool_state.apply(exchange.recorded.state, exchange.recorded.removed)
         result = form.read(exchange.recorded)
         if exchange.recorded.error is not None:
             raise error_from_json(exchange.recorded.error)
@@ -435,17 +439,17 @@ async def call_tool(
     finally:
         seconds[call_id] = time.perf_counter() - started
         nested_in.reset(tokens[0])
-        _calling.reset(tokens[1])
-        asking.reset(tokens[2])
+        _running_call.reset(tokens[1])
+        running_request.reset(tokens[2])
 
 
-async def _kept(
-    keep: Callable[[ToolOutcome], None], call: Callable[[], Awaitable[Any]], form: ToolForm
+async def _recorded_call(
+    record: Callable[[ToolOutcome], None], call: Callable[[], Awaitable[Any]], form: ToolForm
 ) -> Any:
-    before = form.held.state() if form.held else {}
+    before = form.tool_state.state() if form.tool_state else {}
 
     def with_changes(outcome: ToolOutcome) -> ToolOutcome:
-        after = form.held.state() if form.held else {}
+        after = form.tool_state.state() if form.tool_state else {}
         removed = removed_keys(before, after)
         delta = state_delta(before, after)
         changed = {key: value for key, value in delta.items() if key not in removed}
@@ -454,7 +458,7 @@ async def _kept(
     try:
         result = await call()
     except Exception as error:
-        keep(with_changes(form.write(error=error)))
+        record(with_changes(form.write(error=error)))
         raise
-    keep(with_changes(form.write(result=result)))
+    record(with_changes(form.write(result=result)))
     return result

@@ -1,4 +1,4 @@
-"""Changes of an agent by a variant: those that were made, and fields of a generation config."""
+"""The changes of a variant to an agent, and functions that change a generation config."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _LONGEST = 60
 
 
 class VariantError(AgentLoadError):
-    """A variant that the agent does not fit, or that changes nothing."""
+    """A variant cannot be applied to the agent, or changes nothing."""
 
 
 @dataclass
 class AppliedChanges:
-    """What of a variant has been changed, and what was as it wants it before."""
+    """The changes of a variant that were made, and those that were not needed."""
 
     variant: Variant
     done: list[Message] = field(default_factory=list)
-    """Each with `what`, and `old` and `new` as text."""
+    """The changes made, each with `what`, and `old` and `new` as text."""
     same: list[str] = field(default_factory=list)
-    """What has the wanted value already."""
+    """Sentences on settings that already had the value of the variant."""
 
     def set(self, what: str, old: Any, new: Any) -> bool:
-        """Note a change; whether it is one."""
+        """Records a change. Returns False where the value is the same."""
         if old == new:
             self.same.append(f"{what} is {_shown(new)} already")
             return False
@@ -41,7 +41,7 @@ class AppliedChanges:
         return True
 
     def require_some(self) -> None:
-        """Raises VariantError where the agent is as it was."""
+        """Raises VariantError where nothing was changed."""
         if self.variant.changes and not self.done:
             raise VariantError(f"changes nothing: {'; '.join(self.same)}")
 
@@ -60,21 +60,21 @@ def _one_line(text: str) -> str:
 
 
 _MOST_NAMED = 8
-_OF_THE_AGENT = {
+_OTHER_SETTINGS = {
     "system_instruction": "instruction=FILE changes the instruction",
     "tools": "tools are those of the agent",
 }
 
 
 def with_field(config: types.GenerateContentConfig | None, name: str, value: Any) -> Any:
-    """The config with `temperature` or `thinking_config.thinking_budget` set, from JSON.
+    """The config with a field such as `temperature` or `thinking_config.thinking_budget` set, from JSON.
 
-    Raises VariantError for a field that there is not, and a value that it does not take.
+    Raises VariantError for an unknown field, and a value that it does not accept.
     """
     from google.genai import types
     from pydantic.alias_generators import to_snake
 
-    if why := _OF_THE_AGENT.get(to_snake(name.partition(".")[0])):
+    if why := _OTHER_SETTINGS.get(to_snake(name.partition(".")[0])):
         raise VariantError(f"config.{name}: {why}")
     return _with(config or types.GenerateContentConfig(), name.split("."), value, name)
 
@@ -83,10 +83,10 @@ def field_of(config: types.GenerateContentConfig | None, name: str) -> Any:
     """The value of a field as JSON; None where it is not set."""
     from pydantic.alias_generators import to_snake
 
-    found: Any = config
+    value: Any = config
     for part in name.split("."):
-        found = getattr(found, to_snake(part), None)
-    return found.model_dump(mode="json", exclude_none=True) if hasattr(found, "model_dump") else found
+        value = getattr(value, to_snake(part), None)
+    return value.model_dump(mode="json", exclude_none=True) if hasattr(value, "model_dump") else value
 
 
 def _with(config: BaseModel, path: list[str], value: Any, name: str) -> Any:
@@ -96,21 +96,21 @@ def _with(config: BaseModel, path: list[str], value: Any, name: str) -> Any:
     first, *inner = map(to_snake, path)
     fields = type(config).model_fields
     if first not in fields:
-        known = did_you_mean(first, fields) or f". Known: {some_of(sorted(fields), _MOST_NAMED)}"
-        raise VariantError(f"config.{name}: a {type(config).__name__} has no {first}{known}")
+        hint = did_you_mean(first, fields) or f". Known: {some_of(sorted(fields), _MOST_NAMED)}"
+        raise VariantError(f"config.{name}: a {type(config).__name__} has no {first}{hint}")
     if inner:
         before = getattr(config, first)
-        kinds = [one for one in _kinds(fields[first].annotation) if issubclass(one, BaseModel)]
+        kinds = [kind for kind in _kinds(fields[first].annotation) if issubclass(kind, BaseModel)]
         if before is None and not kinds:
             raise VariantError(f"config.{name}: {first} has no fields")
         return config.model_copy(update={first: _with(before or kinds[0](), inner, value, name)})
     try:
-        made = type(config).model_validate({first: value})
+        validated = type(config).model_validate({first: value})
     except ValidationError as error:
         why = error.errors()[0]["msg"]
         raise VariantError(f"config.{name} is {show_value(value)}: {why}") from error
-    return config.model_copy(update={first: getattr(made, first)})
+    return config.model_copy(update={first: getattr(validated, first)})
 
 
 def _kinds(annotation: Any) -> list[type]:
-    return [one for one in (annotation, *get_args(annotation)) if isinstance(one, type)]
+    return [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]

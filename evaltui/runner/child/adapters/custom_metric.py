@@ -1,4 +1,4 @@
-"""Call a metric function of the user's. Runs only in a child process of its own."""
+"""Calls the user's metric functions. Runs only in a child process of its own."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ class _Types(NamedTuple):
 
 
 class CustomMetricError(TypeError):
-    """A function returned something that is not an EvaluationResult."""
+    """A function returned a value that is not an EvaluationResult."""
 
 
 async def import_function(request: Json) -> Json:
-    """Import a function and the types that it is called with; the `files` of the user's that have been
-    imported so far. Raises whatever stands in the way."""
-    _found(request)
+    """Imports a function and the types of its arguments. Returns the user's `files` that have been imported
+    so far. Raises any error of the import."""
+    _imported_function(request)
     return {"files": own_modules()}
 
 
 async def score(request: Json) -> Json:
-    """What a function says: as `_evaluation` or, of one that `scores_turns`, as `_scores`."""
+    """Scores a case: by `_scores` for a function that `scores_turns`, else by `_evaluation`."""
     return await (_scores(request) if request["scores_turns"] else _evaluation(request))
 
 
 async def _evaluation(request: Json) -> Json:
-    """What a function with ADK's signature says, as JSON: the `EvaluationResult` that it returned, with the
-    names of statuses and without the invocations; and `where` it is.
+    """Calls a function with ADK's signature. Returns its `EvaluationResult` as JSON, with the names of
+    statuses and without the invocations, and `where` the function is.
 
-    Raises whatever the function raises, TypeError where it cannot be called so, and CustomMetricError where
-    it returns something else.
+    Raises any error of the function, TypeError where it does not accept the arguments, and CustomMetricError
+    where it returns another value.
     """
     path = request["path"]
-    function, types = _found(request)
+    function, types = _imported_function(request)
     _check_arguments(
         function,
         4,
@@ -70,12 +70,13 @@ async def _evaluation(request: Json) -> Json:
 
 
 async def _scores(request: Json) -> Json:
-    """What a function in short form says of each turn, as JSON: its `score`, or the `error` it raised.
+    """Calls a function in short form for each turn. Returns as JSON its `score`, or the `error` that it
+    raised.
 
-    Of the turns in `without` it is not asked. Raises TypeError where it cannot be called so.
+    The turns in `without` are not scored. Raises TypeError where it does not accept the arguments.
     """
     path = request["path"]
-    function, types = _found(request)
+    function, types = _imported_function(request)
     _check_arguments(
         function,
         3,
@@ -88,13 +89,15 @@ async def _scores(request: Json) -> Json:
     if request["expected"] is not None:
         expected = _invocations(types, request["expected"])
     turns: list[Json] = []
-    for number, (did, wanted) in enumerate(zip(actual, expected, strict=True)):
+    for number, (actual_turn, expected_turn) in enumerate(zip(actual, expected, strict=True)):
         if number in request["without"]:
             turns.append({})
             continue
         try:
-            said = function(did, wanted, criterion)
-            turns.append({"score": _score(await said if inspect.isawaitable(said) else said, path)})
+            returned = function(actual_turn, expected_turn, criterion)
+            turns.append(
+                {"score": _score(await returned if inspect.isawaitable(returned) else returned, path)}
+            )
         except Exception as error:
             # The other turns have their own scores.
             described = describe_error(error)
@@ -102,7 +105,7 @@ async def _scores(request: Json) -> Json:
     return {"turns": turns}
 
 
-def _found(request: Json) -> tuple[Callable[..., Any], _Types]:
+def _imported_function(request: Json) -> tuple[Callable[..., Any], _Types]:
     module, _, name = request["path"].rpartition(".")
     if not module:
         raise ValueError(f"{request['path']!r} is not a path such as my_agent.metrics.my_metric")
@@ -116,16 +119,16 @@ def _check_arguments(function: Callable[..., Any], count: int, otherwise: str) -
     except TypeError:
         raise TypeError(otherwise) from None
     except ValueError:
-        # Some functions that are written in C do not tell.
+        # Some functions that are written in C have no signature.
         return
 
 
 def _types(module: ModuleType | None) -> _Types:
-    """The types that a function of this module expects: ADK's where it is installed, but ours where the
+    """The argument types for a function of this module: ADK's where it is installed, but evaltui's where the
     module uses those."""
-    used = [] if module is None else list(_homes(vars(module).values()))
-    uses_adk = any(home.startswith("google.adk") for home in used)
-    uses_ours = any(home.partition(".")[0] == __name__.partition(".")[0] for home in used)
+    modules = [] if module is None else list(_homes(vars(module).values()))
+    uses_adk = any(home.startswith("google.adk") for home in modules)
+    uses_ours = any(home.partition(".")[0] == __name__.partition(".")[0] for home in modules)
     if uses_adk or (not uses_ours and _is_adk_installed()):
         from google.adk.evaluation.eval_case import ConversationScenario as AdkScenario
         from google.adk.evaluation.eval_case import Invocation as AdkInvocation
@@ -141,7 +144,7 @@ def _types(module: ModuleType | None) -> _Types:
 
 
 def _homes(values: Iterable[Any]) -> Iterable[str]:
-    """The modules that things come from."""
+    """The modules that define these values."""
     for value in values:
         if isinstance(value, ModuleType):
             yield value.__name__
@@ -158,32 +161,34 @@ def _is_adk_installed() -> bool:
 
 def _invocations(types: _Types, data: list[Json]) -> list[Any]:
     # From JSON text, because only then are bytes read as base64.
-    fitting = (_fitting(one, types) for one in data)
-    invocations = [types.invocation.model_validate_json(json.dumps(one)) for one in fitting]
-    for one in invocations:
-        for agent in one.app_details.agent_details.values() if one.app_details else ():
+    fitting = (_fitting(invocation, types) for invocation in data)
+    invocations = [types.invocation.model_validate_json(json.dumps(invocation)) for invocation in fitting]
+    for invocation in invocations:
+        details = invocation.app_details
+        for agent in details.agent_details.values() if details else ():
             agent.tool_declarations = [_tool(declared) for declared in agent.tool_declarations]
     return invocations
 
 
 def _fitting(data: Json, types: _Types) -> Json:
-    """An invocation as the agent's own google-adk reads it: older ones have fewer fields and refuse others,
-    and their events name their content even where there is none."""
-    invocation = _known(data, types.invocation)
+    """An invocation for the agent's own google-adk: older versions have fewer fields and refuse others, and
+    need `content` in every event."""
+    invocation = _known_fields(data, types.invocation)
     if events := (invocation.get("intermediate_data") or {}).get("invocation_events"):
-        known = [{"content": None} | _known(event, types.event) for event in events]
-        invocation["intermediate_data"] = {**invocation["intermediate_data"], "invocation_events": known}
+        fitting = [{"content": None} | _known_fields(event, types.event) for event in events]
+        invocation["intermediate_data"] = {**invocation["intermediate_data"], "invocation_events": fitting}
     return invocation
 
 
-def _known(data: Json, model: Any) -> Json:
+def _known_fields(data: Json, model: Any) -> Json:
     if model.model_config.get("extra") != "forbid":
         return data
     return {name: value for name, value in data.items() if name in model.model_fields}
 
 
 def _tool(declared: Any) -> Any:
-    """A genai Tool, as google-adk has them when it evaluates; what cannot be one, as it is."""
+    """A genai Tool, as google-adk uses them in an evaluation; a declaration that is not valid stays as it
+    is."""
     from google.genai.types import Tool
 
     try:
@@ -192,12 +197,14 @@ def _tool(declared: Any) -> Any:
         return declared
 
 
-def _score(said: Any, path: str) -> float | None:
-    if said is None:
+def _score(returned: Any, path: str) -> float | None:
+    if returned is None:
         return None
-    if not isinstance(said, Real):
-        raise TypeError(f"{path} returned {_a(said)}; it must return a number, True, False or None")
-    score = float(said)
+    if not isinstance(returned, Real):
+        raise TypeError(
+            f"{path} returned {_with_article(returned)}; it must return a number, True, False or None"
+        )
+    score = float(returned)
     if not math.isfinite(score):
         raise ValueError(f"{path} returned {score}, which is not a score")
     return score
@@ -205,7 +212,9 @@ def _score(said: Any, path: str) -> float | None:
 
 def _evaluation_data(returned: Any, path: str) -> Json:
     if not isinstance(getattr(returned, "per_invocation_results", None), list):
-        raise CustomMetricError(f"{path} returned {_a(returned)}; it must return an EvaluationResult")
+        raise CustomMetricError(
+            f"{path} returned {_with_article(returned)}; it must return an EvaluationResult"
+        )
     try:
         return {
             "overall_score": _plain(returned.overall_score),
@@ -213,11 +222,11 @@ def _evaluation_data(returned: Any, path: str) -> Json:
             "overall_rubric_scores": _rubric_scores(returned.overall_rubric_scores),
             "per_invocation_results": [
                 {
-                    "score": _plain(one.score),
-                    "eval_status": one.eval_status.name,
-                    "rubric_scores": _rubric_scores(one.rubric_scores),
+                    "score": _plain(result.score),
+                    "eval_status": result.eval_status.name,
+                    "rubric_scores": _rubric_scores(result.rubric_scores),
                 }
-                for one in returned.per_invocation_results
+                for result in returned.per_invocation_results
             ],
         }
     except AttributeError as error:
@@ -226,19 +235,19 @@ def _evaluation_data(returned: Any, path: str) -> Json:
 
 def _rubric_scores(scores: Iterable[Any] | None) -> list[Json]:
     return [
-        {"rubric_id": one.rubric_id, "rationale": one.rationale, "score": _plain(one.score)}
-        for one in scores or ()
+        {"rubric_id": rubric.rubric_id, "rationale": rubric.rationale, "score": _plain(rubric.score)}
+        for rubric in scores or ()
     ]
 
 
 def _plain(score: Any) -> Any:
-    """A number as JSON has it; what is none is told as text, which is refused where the result is read."""
+    """A number as JSON has it; another value becomes text, which is refused where the result is read."""
     if score is None or isinstance(score, str | bool | int | float):
         return score
     return float(score) if isinstance(score, Real) else str(score)
 
 
-def _a(value: Any) -> str:
+def _with_article(value: Any) -> str:
     if value is None:
         return "None"
     name = type(value).__name__

@@ -1,4 +1,5 @@
-"""What tools get besides their arguments, an object of a class of the agent's own, made of session state."""
+"""Creates the object that tools get beside their arguments from session state; its class is the agent's
+own."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .base import AgentLoadError, copy_state
 
 
 def jsonable(items: Iterable[tuple[Any, Any]]) -> Json:
-    """Those that JSON can hold."""
+    """The items that JSON can hold, as an object."""
     plain: Json = {}
     for name, value in items:
         with suppress(PydanticSerializationError, ValueError):
@@ -26,18 +27,18 @@ def jsonable(items: Iterable[tuple[Any, Any]]) -> Json:
 
 
 class Deps:
-    """The dependencies or the context of one conversation: what its framework calls them is `what`.
+    """The dependencies or the context of one conversation; `what` is the framework's word for them.
 
-    `value` is made of the initial state: a dict as it is, a dataclass or a pydantic model by its fields,
-    others without arguments, their attributes then set; None for an agent whose `deps_type` is that of None.
-    Raises AgentLoadError where it cannot be made, or has no place for a key of the state.
+    `value` is created from the initial state: a dict as it is, a dataclass or a pydantic model by its fields,
+    another class without arguments, whose attributes are then set; None where `deps_type` is that of None.
+    Raises AgentLoadError where it cannot be created, or has no field for a key of the state.
     """
 
     def __init__(self, deps_type: Any, state: Json, what: str = "deps") -> None:
         self._what = what
         self._kind: Any = typing.get_origin(deps_type) or deps_type
         self._hints = self._type_hints()
-        self.value: Any = self._made(copy_state(state))
+        self.value: Any = self._create(copy_state(state))
 
     @property
     def _is_dict(self) -> bool:
@@ -50,10 +51,10 @@ class Deps:
         try:
             return typing.get_type_hints(self._kind)
         except NameError:
-            # Of types that are imported for type checkers only.
+            # The hints name types that are imported for type checkers only.
             return dict.fromkeys(getattr(self._kind, "__annotations__", ()), Any)
 
-    def _made(self, state: Json) -> Any:
+    def _create(self, state: Json) -> Any:
         if self._kind is type(None):
             if state:
                 raise AgentLoadError(
@@ -70,11 +71,11 @@ class Deps:
                 return self._kind.model_validate(state)
             read = {name: self._read(name, value) for name, value in state.items()}
             init = self._initial_fields()
-            made = self._kind(**{name: value for name, value in read.items() if name in init})
-            self._refuse([key for key in state if not hasattr(made, key)])
+            value = self._kind(**{name: value for name, value in read.items() if name in init})
+            self._refuse([key for key in state if not hasattr(value, key)])
             for name in read.keys() - init:
-                setattr(made, name, read[name])
-            return made
+                setattr(value, name, read[name])
+            return value
         except (TypeError, ValueError) as error:
             kind = f"{self._what} of type {self._kind.__name__}"
             raise AgentLoadError(
@@ -84,10 +85,10 @@ class Deps:
             ) from error
 
     def _initial_fields(self) -> set[str]:
-        """Those that it can be made with; the others are set."""
+        """The fields that can be passed to the constructor; the others are set afterwards."""
         if not dataclasses.is_dataclass(self._kind):
             return set()
-        return {one.name for one in dataclasses.fields(self._kind) if one.init}
+        return {field.name for field in dataclasses.fields(self._kind) if field.init}
 
     def _refuse(self, unknown: list[str]) -> None:
         if unknown:
@@ -103,7 +104,7 @@ class Deps:
             return value
 
     def state(self) -> Json:
-        """What of it JSON can hold."""
+        """The values that JSON can hold."""
         return jsonable(self._items())
 
     def _items(self) -> Iterable[tuple[Any, Any]]:
@@ -114,11 +115,14 @@ class Deps:
         if isinstance(self.value, BaseModel):
             return list(self.value)
         if dataclasses.is_dataclass(self.value):
-            return [(one.name, getattr(self.value, one.name, None)) for one in dataclasses.fields(self.value)]
+            return [
+                (field.name, getattr(self.value, field.name, None))
+                for field in dataclasses.fields(self.value)
+            ]
         return list(vars(self.value).items())
 
     def apply(self, changed: Json, removed: Iterable[str]) -> None:
-        """Change it as a recorded tool did."""
+        """Applies the changes of a recorded tool call."""
         if isinstance(self.value, dict):
             self.value.update(changed)
             for name in removed:

@@ -1,7 +1,7 @@
-"""Drives an agent that is any callable `agent(message, session)`.
+"""Runs an agent that is any callable `agent(message, session)`.
 
 It may be sync, async, a generator or an async generator, and returns or yields text or `evaltui.events`
-values. Pieces of text yielded one after the other are one text. The last text of a turn is its answer.
+values. Consecutive pieces of yielded text are one text. The last text of a turn is its answer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _END = object()
 
 
 class FunctionAdapter:
-    """The way in for agents that are a plain callable; `name` is that of the agent."""
+    """The adapter for agents that are a callable; `name` is the agent's name."""
 
     input = AgentInput()
 
@@ -52,7 +52,8 @@ class FunctionAdapter:
         self._name = name
 
     async def open(self) -> AgentInfo:
-        """Raises AgentLoadError where the callable cannot take a message and a session."""
+        """Describes the agent. Raises AgentLoadError where the callable does not accept a message and a
+        session."""
         try:
             inspect.signature(self._function).bind("message", "session")
         except TypeError as error:
@@ -75,7 +76,7 @@ class FunctionAdapter:
 
 
 class Session:
-    """What the agent gets to know of the conversation. `state` is kept between turns: change it freely."""
+    """The conversation, for the agent. `state` is kept between turns: change it freely."""
 
     def __init__(self, spec: SessionSpec, past: Sequence[Step]) -> None:
         self.id = spec.session_id or uuid.uuid4().hex
@@ -87,17 +88,17 @@ class Session:
 
     @property
     def content(self) -> types.Content:
-        """The user's message in full: its files and images too."""
+        """The user's complete message, with its files and images."""
         return _genai_content(self._message)
 
     @property
     def history(self) -> list[types.Content]:
-        """What was said, called and returned in the turns before this one."""
+        """The messages, calls and results of the turns before this one."""
         return [_genai_content(content) for content in self._past]
 
 
 def _genai_content(content: Json) -> types.Content:
-    # An agent that asks for neither content nor history does without the 0.4 s of this import.
+    # Imported only for agents that use content or history, since the import takes 0.4 s.
     try:
         from google.genai import types
     except ModuleNotFoundError as error:
@@ -111,7 +112,7 @@ def _genai_content(content: Json) -> types.Content:
 
 
 class FunctionSession:
-    """One conversation; its blocking code runs in one thread of its own."""
+    """One conversation; blocking code runs in a thread of its own."""
 
     def __init__(
         self,
@@ -129,11 +130,12 @@ class FunctionSession:
         self._call_numbers = call_numbers(past)
 
     async def send(self, content: Json) -> None:
-        """Raises what the agent raises, and TypeError for something it must not return or yield."""
+        """Runs a turn. Raises what the agent raises, and TypeError for a value that it must not return or
+        yield."""
         self._session._message = {"role": "user"} | content
         turn = _Turn(self._name, self._steps, self._call_numbers)
         context = copy_context()
-        # What kind of callable it is shows in what it returns, whatever wraps it.
+        # The returned value shows the kind of callable, also where it is wrapped.
         result = await self._in_thread(context, self._function, _message_text(content), self._session)
         if isinstance(result, AsyncGenerator | Generator):
             async with aclosing(self._values(result, context)) as values:
@@ -157,22 +159,22 @@ class FunctionSession:
         return await in_thread(function, *args, executor=self._thread, context=context)
 
     async def _values(
-        self, made: AsyncGenerator[Any] | Generator[Any], context: Context
+        self, generator: AsyncGenerator[Any] | Generator[Any], context: Context
     ) -> AsyncGenerator[Any]:
-        if isinstance(made, AsyncGenerator):
-            async with aclosing(made):
-                async for value in made:
+        if isinstance(generator, AsyncGenerator):
+            async with aclosing(generator):
+                async for value in generator:
                     yield value
             return
         try:
-            while (value := await self._in_thread(context, next, made, _END)) is not _END:
+            while (value := await self._in_thread(context, next, generator, _END)) is not _END:
                 yield value
         finally:
-            self._thread.submit(made.close)
+            self._thread.submit(generator.close)
 
 
 class _Turn:
-    """Makes steps of what the agent says in one turn. `contents` are what it leaves in the history."""
+    """Reports the values of one turn as steps. `contents` are its part of the history."""
 
     def __init__(self, agent: str, steps: Steps, call_numbers: Iterator[int]) -> None:
         self.contents: list[Json] = []
@@ -183,7 +185,7 @@ class _Turn:
         self._open_calls: list[tuple[str, str]] = []
 
     def add_piece(self, value: object) -> None:
-        """A value that was yielded: text is also shown while it comes, apart from the record."""
+        """Adds a yielded value: text is also shown at once, as a partial event."""
         if isinstance(value, str) and value:
             content = text(value).content
             self._steps.reporter.event("text", content, agent=self._agent, data={"partial": True})
@@ -226,7 +228,7 @@ class _Turn:
         self._report(replace(event, content=content))
 
     def _pair(self, result: Json) -> None:
-        """A result without an id is that of the earliest call of its tool that has none yet."""
+        """Gives a result without an id the id of the earliest open call of its tool."""
         for name, call_id in self._open_calls:
             if name == result["name"] and result.get("id") in (None, call_id):
                 result["id"] = call_id

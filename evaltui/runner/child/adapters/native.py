@@ -1,4 +1,4 @@
-"""Drives an `evaltui.Agent`: asks the model, runs the tools it calls, and again until it answers."""
+"""Runs an `evaltui.Agent`: asks the model and runs the tools that it calls, until it answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ....core.model.events import Json, Step
 from ....core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from ....text.figures import counted
 from ..native.agent import Agent, ToolContext
-from ..native.models import Model, ModelRequest, ModelResponse, own_parts, used
+from ..native.models import Model, ModelRequest, ModelResponse, own_parts, usage_data
 from ..native.scripted import ScriptedModel
 from .base import (
     DEFAULT_APP_NAME,
@@ -40,7 +40,7 @@ from .base import (
     call_numbers,
     contents_for_model,
     copy_state,
-    made_event_id,
+    new_event_id,
     plain_json,
     source_places,
     state_after,
@@ -56,7 +56,7 @@ MAX_MODEL_CALLS = 50
 
 
 class NativeAdapter:
-    """The way in for agents made of `evaltui.Agent`."""
+    """The adapter for agents of the class `evaltui.Agent`."""
 
     input = AgentInput()
 
@@ -95,9 +95,9 @@ def _model_of(agent: Agent) -> Model:
 
 
 def _as_gemini(model: Model) -> GeminiModel | None:
-    """The model, where it is one that google-genai reaches."""
+    """The model, if google-genai reaches it; else None."""
     if isinstance(model, ScriptedModel):
-        # Importing google-genai takes longer than all that such an agent does.
+        # Importing google-genai takes longer than a run of such an agent.
         return None
     from ..native.gemini import GeminiModel
 
@@ -106,14 +106,14 @@ def _as_gemini(model: Model) -> GeminiModel | None:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call the model made. `id` is the model's own one, or made here where it gave none."""
+    """A function call of the model. `id` is the model's id, or a new one where it gave none."""
 
     id: str
-    asked: FunctionCall
+    function_call: FunctionCall
 
 
 class NativeSession:
-    """One conversation: its contents, its state, and how far both have been reported."""
+    """One conversation: its contents and its state."""
 
     def __init__(
         self, agent: Agent, model: Model, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]
@@ -134,17 +134,18 @@ class NativeSession:
         self._call_numbers = call_numbers(past)
 
     async def send(self, content: Json) -> None:
-        """Raises what tools and the model raise; but for the state, the turn is then forgotten."""
+        """Runs a turn. Raises any error of tools and of the model; the turn is then removed from the
+        contents, but its changes of state stay."""
         before = len(self._contents)
         try:
             await self._turn(content)
         except BaseException:
-            # A model refuses a conversation with unanswered calls in it, so that it could not go on.
+            # A model refuses a conversation with calls without results, so it could not continue.
             del self._contents[before:]
             raise
 
     def state_now(self) -> Json:
-        """Raises TypeError that names the key whose value JSON cannot hold."""
+        """The current state. Raises TypeError that names the key of a value that JSON cannot hold."""
         return copy_state(self._context.state)
 
     async def state(self) -> Json:
@@ -169,9 +170,9 @@ class NativeSession:
                 self._steps.report_late_changes(self._agent.name)
                 return
             results = await self._run_tools(calls)
-            told = _results_content(calls, results, [call.id for call in calls])
-            self._steps.report(self._agent.name, plain_json(told))
-            self._contents.append(_results_content(calls, results, [call.asked.id for call in calls]))
+            content_with_ids = _results_content(calls, results, [call.id for call in calls])
+            self._steps.report(self._agent.name, plain_json(content_with_ids))
+            self._contents.append(_results_content(calls, results, [call.function_call.id for call in calls]))
         raise RuntimeError(
             f"agent {self._agent.name!r} made {counted(MAX_MODEL_CALLS, 'model call')} in one turn "
             "without a response; endless loop?"
@@ -192,26 +193,26 @@ class NativeSession:
             self._agent.name,
             partial(_json_request, self._model.name, request),
             (self._model, request),
-            # One of google-genai goes through the gate with each attempt.
+            # A model of google-genai goes through the gate with each attempt.
             is_gated=not is_scripted and gemini is None,
             is_recorded=not is_scripted,
-            # Its failed attempts are reported one by one, and the last one ends the turn.
+            # Failed attempts are reported by `on_failed`, and the last error ends the turn.
             reports_errors=False,
-            id=made_event_id(),
+            id=new_event_id(),
         )
         pieces: list[str] = []
 
-        def hear(text: str) -> None:
+        def on_text(text: str) -> None:
             pieces.append(text)
             self._report_piece(text)
 
         async def ask() -> ModelResponse:
             if gemini:
                 report_failed = partial(self._report_failed_attempt, call.id)
-                made = await gemini.generate(request, hear, on_failed=report_failed, waits=call.waits)
+                response = await gemini.generate(request, on_text, on_failed=report_failed, waits=call.waits)
             else:
-                made = await self._model.generate(request, hear)
-            return replace(made, parts=own_parts(made.parts))
+                response = await self._model.generate(request, on_text)
+            return replace(response, parts=own_parts(response.parts))
 
         def read(data: Json) -> ModelResponse:
             response = _response_from_json(data)
@@ -225,7 +226,7 @@ class NativeSession:
         return await ask_model(call, ask, ResponseFormat(write, read, _described))
 
     def _report_piece(self, text: str) -> None:
-        # Without a step id it is shown while it comes and is no part of the record.
+        # Partial text is shown at once, and is not part of the record.
         self._reporter.event(
             "text",
             {"role": "model", "parts": [{"text": text}]},
@@ -234,7 +235,7 @@ class NativeSession:
         )
 
     def _report_failed_attempt(self, request_id: str, failed: FailedAttempt) -> None:
-        # Without a step id it is no part of the record; the turn goes on.
+        # The event has no step id, so it is not part of the record.
         self._reporter.event(
             "error",
             agent=self._agent.name,
@@ -263,7 +264,7 @@ class NativeSession:
             self._agent.name,
             content,
             final=not calls,
-            usage=used(response),
+            usage=usage_data(response),
             grounding=plain_json(response.grounding) if response.grounding else None,
             model_version=response.model_version,
             error_code=response.finish_reason if failed else None,
@@ -271,37 +272,38 @@ class NativeSession:
         )
 
     async def _run_tools(self, calls: Sequence[_Call]) -> list[Json]:
-        """All at once, results in the order of the calls; the first exception ends the others."""
+        """Runs all tools in parallel; returns the results in the order of the calls. The first exception
+        cancels the others."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._run_tool(call)) for call in calls]
         except BaseExceptionGroup as failed:
-            # The user wants the traceback of the tool, not one of a group.
+            # Raised without its group, so that the traceback is the tool's.
             raise failed.exceptions[0] from None
         return [task.result() for task in tasks]
 
     async def _run_tool(self, call: _Call) -> Json:
-        name = call.asked.name or ""
+        name = call.function_call.name or ""
         if name not in self._agent.tools:
             raise ValueError(
                 f"the model called tool {name!r}, which agent {self._agent.name!r} does not have; "
                 f"it has {', '.join(self._agent.tools) or 'no tools'}"
             )
-        args = call.asked.args or {}
+        args = call.function_call.args or {}
         response: Json = await call_tool(
             call,
             name,
             lambda: args,
             call.id,
             partial(self._agent.tools[name].call, args, self._context),
-            ToolForm(held=_ContextState(self._context)),
+            ToolForm(tool_state=_ContextState(self._context)),
             self._steps.seconds,
         )
         return response
 
 
 class _ContextState:
-    """The state of a session as tools change it."""
+    """The state of a session, which tools change."""
 
     def __init__(self, context: ToolContext) -> None:
         self._state = context.state
@@ -321,10 +323,10 @@ def _model_content(parts: Sequence[Part]) -> Json | None:
 
 def _results_content(calls: Sequence[_Call], results: Sequence[Json], ids: Sequence[str | None]) -> Content:
     responses = [
-        FunctionResponse(id=call_id, name=call.asked.name, response=result)
+        FunctionResponse(id=call_id, name=call.function_call.name, response=result)
         for call, result, call_id in zip(calls, results, ids, strict=True)
     ]
-    return Content(role="user", parts=[Part(function_response=one) for one in responses])
+    return Content(role="user", parts=[Part(function_response=response) for response in responses])
 
 
 def _json_request(model: str, request: ModelRequest) -> JsonRequest:
@@ -340,11 +342,11 @@ def _json_request(model: str, request: ModelRequest) -> JsonRequest:
 def _described(response: ModelResponse) -> Described:
     about = {"model_version": response.model_version, "finish_reason": response.finish_reason}
     data = {name: value for name, value in about.items() if value is not None}
-    return Described(_model_content(response.parts), used(response), data)
+    return Described(_model_content(response.parts), usage_data(response), data)
 
 
 def _config(config: GenerateContentConfig | None) -> Json:
-    """What of a config the answer depends on."""
+    """The fields of a config on which the answer depends."""
     if config is None:
         return {}
     data: Json = config.model_dump(mode="json", exclude_none=True, exclude=set(UNASKED_CONFIG))
@@ -375,10 +377,11 @@ def _response_from_json(data: Json) -> ModelResponse:
     )
 
 
-def _lengths(response: ModelResponse, heard: Sequence[str]) -> Json:
-    """In pieces of which length the text came; of an answer that began again, those of the last time."""
+def _lengths(response: ModelResponse, streamed: Sequence[str]) -> Json:
+    """The lengths of the pieces in which the text was streamed; of an answer that restarted, those of its
+    last attempt."""
     text, lengths = _text(response), list[int]()
-    for piece in reversed(heard):
+    for piece in reversed(streamed):
         if not text.endswith(piece):
             return {}
         text = text.removesuffix(piece)
@@ -394,5 +397,5 @@ def _pieces(response: ModelResponse, lengths: Sequence[int]) -> list[str]:
 
 
 def _text(response: ModelResponse) -> str:
-    """What is meant for the user."""
+    """The text for the user, without thoughts."""
     return "".join(part.text for part in response.parts if part.text and not part.thought)

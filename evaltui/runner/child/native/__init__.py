@@ -1,1 +1,1 @@
-"""A small agent of our own on google-genai, for samples, tests and those who need no framework."""
+"""A small agent framework on google-genai, for samples, tests and users without a framework."""

@@ -1,6 +1,6 @@
-"""An agent: a name, a model, an instruction and tools, which are Python functions.
+"""The agent class: a name, a model, an instruction, and Python functions as tools.
 
-They are declared to the model, and called with what it asks for.
+The tools are declared to the model and called with the arguments that it gives.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from ....core.model.events import Json
 from ..threads import in_thread
-from .declarations import declared, types_of
+from .declarations import declaration_of, types_of
 from .models import Model
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """The conversation a tool is called in. `state` is the session's own dict: change it to keep something.
+    """The conversation that a tool is called in. `state` is the session's state: change it to store
+    something.
 
     A tool gets it in the parameter annotated with this class, which is not declared to the model.
     """
@@ -36,10 +37,10 @@ class ToolContext:
 
 
 class Tool:
-    """A function with type annotations, as the model sees it (`declaration`) and as it is called."""
+    """A tool: a function with type annotations, and its declaration for the model."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Raises TypeError where the function is none or its signature cannot be declared."""
+        """Raises TypeError where `function` is no function, or its signature cannot be declared."""
         if not inspect.isroutine(function):
             raise TypeError(f"a tool must be a function or a method, not {function!r}")
         self.name = function.__name__
@@ -55,7 +56,7 @@ class Tool:
         self._signature = inspect.Signature(shown)
         try:
             self._types = types_of(shown)
-            self.declaration = declared(self.name, function.__doc__, shown, self._types)
+            self.declaration = declaration_of(self.name, function.__doc__, shown, self._types)
         except ValueError as error:
             raise TypeError(
                 f"tool {self.name!r} cannot be declared to a model: give each parameter a type that has a "
@@ -63,10 +64,11 @@ class Tool:
             ) from error
 
     async def call(self, args: Json, context: ToolContext) -> Json:
-        """The function's result as a tool response; what is no object becomes `{"result": ...}`.
+        """Calls the function and returns its result as a tool response; a result that is no object becomes
+        `{"result": ...}`.
 
         Raises ValueError where the model's arguments do not fit the signature, TypeError for a result that
-        JSON cannot hold, and whatever the function raises.
+        JSON cannot hold, and any error of the function.
         """
         arguments = self._fit(args) | dict.fromkeys(self._context_names, context)
         if inspect.iscoroutinefunction(self.function):
@@ -101,7 +103,7 @@ Instruction = str | Callable[[ToolContext], str]
 
 
 class Agent:
-    """What answers in a conversation.
+    """An agent: a model with an instruction and tools.
 
     `model` is the name of a Gemini model or a `Model` of your own, such as a `ScriptedModel`. `instruction`
     is the system instruction, or a function that makes it for each request. `tools` are functions, sync or

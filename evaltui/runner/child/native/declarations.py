@@ -1,4 +1,4 @@
-"""What a model is told of a tool: its name, what it is for and what it takes, as google-genai has it."""
+"""The declaration of a tool for a model: name, description and parameters, as google-genai has them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from ....core.model.events import Json
 
 @dataclass(frozen=True)
 class FunctionDeclaration:
-    """A tool as a model sees it."""
+    """The declaration of a tool for a model."""
 
     name: str
     description: str
     parameters_json_schema: Json | None
-    """None where it takes nothing."""
+    """The JSON schema of the parameters; None for a tool without parameters."""
 
     def as_json(self) -> Json:
-        """Without what is None, as google-genai writes it."""
-        declared = {"description": self.description, "name": self.name}
+        """The declaration as JSON, without fields that are None, as google-genai writes it."""
+        fields = {"description": self.description, "name": self.name}
         schema = self.parameters_json_schema
-        return declared if schema is None else declared | {"parameters_json_schema": schema}
+        return fields if schema is None else fields | {"parameters_json_schema": schema}
 
 
 def types_of(parameters: Iterable[inspect.Parameter]) -> dict[str, TypeAdapter[Any]]:
-    """What each parameter takes, by its name. Raises ValueError for what pydantic has no validator for."""
+    """The validator of each parameter, by its name. Raises ValueError for a type without a pydantic
+    validator."""
     types = {}
     for parameter in parameters:
         if parameter.kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
@@ -43,12 +44,12 @@ def types_of(parameters: Iterable[inspect.Parameter]) -> dict[str, TypeAdapter[A
     return types
 
 
-def declared(
+def declaration_of(
     name: str, doc: str | None, parameters: Iterable[inspect.Parameter], types: Mapping[str, TypeAdapter[Any]]
 ) -> FunctionDeclaration:
-    """The declaration of a function; of the parameters, those that have `types` are in it.
+    """The declaration of a function with those `parameters` that are in `types`.
 
-    The schemas are pydantic's, put together as google-genai does (`use_json_schema`). Raises ValueError for a
+    The schemas are pydantic's, combined as google-genai does (`use_json_schema`). Raises ValueError for a
     parameter that has no JSON schema.
     """
     properties, definitions = dict[str, Json](), Json()
@@ -65,7 +66,9 @@ def declared(
         properties[parameter.name] = schema
     whole: Json | None = None
     if properties:
-        required = [one for one, schema in properties.items() if schema and "default" not in schema]
+        required = [
+            parameter for parameter, schema in properties.items() if schema and "default" not in schema
+        ]
         whole = {"type": "object", "properties": properties}
         whole |= {"$defs": definitions} if definitions else {}
         whole |= {"required": required}
@@ -73,7 +76,7 @@ def declared(
 
 
 def _closed(schema: Json) -> Json:
-    """Models take a tuple of fixed length for an open list where it is not said that it ends."""
+    """The schema with the end of a tuple of fixed length stated; else models take it for an open list."""
     fixed = schema.get("type") == "array" and schema.get("prefixItems")
     if fixed and len(schema["prefixItems"]) == schema.get("maxItems"):
         return schema | {"unevaluatedItems": False}

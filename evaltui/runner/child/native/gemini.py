@@ -1,4 +1,4 @@
-"""Gemini as the model of an agent, and as one that is asked a single question."""
+"""Asks Gemini, as the model of an agent or with a single prompt."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from .gemini_errors import (
     NoKeyError,
     advice,
     describe,
-    may_pass,
+    is_transient,
 )
-from .models import ModelRequest, ModelResponse, own_parts, size_of_request, used
+from .models import ModelRequest, ModelResponse, own_parts, size_of_request, usage_data
 
 ATTEMPTS = 5
 FIRST_WAIT = 1.0
@@ -48,10 +48,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """A request that brought no whole response and is sent again, `wait` seconds later.
+    """A request without a complete response that is sent again, after `wait` seconds.
 
-    `number` counts from 1, `seconds` is how long it took, `usage` what it is known to have cost. Where
-    `text_is_void`, pieces of its text had been given out already: the response restarts from its start.
+    `number` counts from 1, `seconds` is its duration, `usage` its tokens, where they are reported. With
+    `text_is_void`, pieces of its text were already passed on: the response restarts from its start.
     """
 
     number: int
@@ -70,13 +70,13 @@ class FailedAttempt:
 class GeminiModel:
     """A model that google-genai reaches, configured by google-genai's own environment variables.
 
-    A request that failed in a way that may pass is sent again, up to `ATTEMPTS` in all: after the time that
-    the service asks for, else after about twice as long each time. google-genai's own retries stay off: they
-    know neither streams that break off nor what the service asks for, and nobody sees them.
+    A request with a transient error is sent again, up to `ATTEMPTS` in all: after the time that the service
+    asks for, else after about twice as long each time. google-genai's own retries stay off: they do not
+    handle broken streams or the service's own delay, and are not reported.
     """
 
     def __init__(self, name: str, setting: str = "the agent's `model`") -> None:
-        """`setting` says where the name is set, for what went wrong with it."""
+        """`setting` says where the name is set, for error messages."""
         self.name = name
         self._setting = setting
 
@@ -99,23 +99,24 @@ class GeminiModel:
         on_failed: Callable[[FailedAttempt], None] | None = None,
         waits: Waits | None = None,
     ) -> ModelResponse:
-        """The whole response; see `Model`. `on_failed` is told of each attempt that another one follows.
-        Each goes through the run's gate; how long that took is added to `waits`.
+        """The complete response; see `Model`. `on_failed` gets each attempt that is followed by another. Each
+        attempt goes through the run's gate; the time that it waits there is added to `waits`.
 
-        Pieces of text that an attempt gave to `on_text` before it failed are void: the next one says it all.
-        Raises ValueError without a key, ModelError where the service cannot be reached or gives no answer.
+        Pieces of text that an attempt gave to `on_text` before it failed are void: the next attempt repeats
+        all. Raises ValueError without a key, ModelError where the service cannot be reached or gives no
+        answer.
         """
         attempt = _Attempt(0)
 
-        async def ask() -> ModelResponse:
-            attempt.began = time.monotonic()
+        async def ask_once() -> ModelResponse:
+            attempt.started = time.monotonic()
             async for chunk in await self._stream(request):
                 attempt.chunks.append(chunk)
                 for text in _texts(chunk):
                     on_text(text)
             if not attempt.chunks:
                 raise NoAnswerError
-            return _whole(attempt.chunks)
+            return _joined(attempt.chunks)
 
         async def attempted() -> ModelResponse:
             nonlocal attempt
@@ -123,21 +124,21 @@ class GeminiModel:
             return await through_gate(
                 self.name,
                 lambda: size_of_request(request),
-                ask,
-                used,
+                ask_once,
+                usage_data,
                 waits or Waits(),
                 may_repeat=lambda: not attempt.chunks,
             )
 
-        def tell(state: RetryCallState) -> None:
+        def report_failure(state: RetryCallState) -> None:
             if on_failed is not None:
                 on_failed(attempt.failed(state))
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(lambda error: self._may_pass(error, attempt)),
+            retry=retry_if_exception(lambda error: self._is_worth_repeating(error, attempt)),
             stop=stop_after_attempt(ATTEMPTS),
             wait=_wait,
-            before_sleep=tell,
+            before_sleep=report_failure,
             reraise=True,
         )
         try:
@@ -151,10 +152,10 @@ class GeminiModel:
             failed.usages = usages_of([_usage(attempt.chunks)])
             raise failed from error
 
-    def _may_pass(self, error: BaseException, attempt: _Attempt) -> bool:
-        # A refusal has been waited for at the gate, if there is one, for as long as that helps.
+    def _is_worth_repeating(self, error: BaseException, attempt: _Attempt) -> bool:
+        # With a gate, the call has already waited there after a refusal, for as long as that helps.
         was_waited_for = gate_for(self.name) and not attempt.chunks and refusal_of(error)
-        return may_pass(error) and not was_waited_for
+        return is_transient(error) and not was_waited_for
 
     async def _stream(self, request: ModelRequest) -> AsyncIterator[types.GenerateContentResponse]:
         return await self._client.aio.models.generate_content_stream(
@@ -167,18 +168,18 @@ class GeminiModel:
         )
 
     async def close(self) -> None:
-        """Let go of the connections, if any were made."""
-        # A client that is closed is of no use any more; the next request makes another.
+        """Closes the connections, if there are any."""
+        # A closed client cannot be used again; the next request makes another one.
         if (client := vars(self).pop("_client", None)) is not None:
             await client.aio.aclose()
 
 
 class _Attempt:
-    """A request under way: what has come of it so far."""
+    """A request in progress, with the chunks of its response so far."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.began = time.monotonic()
+        self.started = time.monotonic()
         self.chunks: list[types.GenerateContentResponse] = []
 
     def failed(self, state: RetryCallState) -> FailedAttempt:
@@ -189,7 +190,7 @@ class _Attempt:
             self.number,
             error,
             wait=state.upcoming_sleep,
-            seconds=time.monotonic() - self.began,
+            seconds=time.monotonic() - self.started,
             text_is_void=any(text for chunk in self.chunks for text in _texts(chunk)),
             usage=_usage(self.chunks),
         )
@@ -208,15 +209,15 @@ def _config(request: ModelRequest) -> types.GenerateContentConfig:
 def _wait(state: RetryCallState) -> float:
     assert state.outcome is not None
     error = state.outcome.exception()
-    asked = asked_wait(error) if error else None
-    if asked is None:
+    requested = asked_wait(error) if error else None
+    if requested is None:
         return wait_exponential_jitter(FIRST_WAIT, LONGEST_WAIT, jitter=FIRST_WAIT)(state)
-    # Many cases may have been told the same: they do not all come back at once.
-    return asked * random.uniform(1.0, 1.2)
+    # Many cases may get the same delay, so it is varied: they do not all return at once.
+    return requested * random.uniform(1.0, 1.2)
 
 
 def _texts(chunk: types.GenerateContentResponse) -> list[str]:
-    """What is meant for the user."""
+    """The texts for the user in a chunk, without thoughts."""
     return [part.text for part in _parts(chunk) if part.text and not part.thought]
 
 
@@ -225,7 +226,7 @@ def _parts(chunk: types.GenerateContentResponse) -> Sequence[types.Part]:
     return (content.parts or []) if content else []
 
 
-def _whole(chunks: Sequence[types.GenerateContentResponse]) -> ModelResponse:
+def _joined(chunks: Sequence[types.GenerateContentResponse]) -> ModelResponse:
     candidates = [chunk.candidates[0] for chunk in chunks if chunk.candidates]
     feedbacks = [chunk.prompt_feedback for chunk in chunks if chunk.prompt_feedback]
     reasons: list[types.FinishReason | types.BlockedReason | None] = [
@@ -248,18 +249,18 @@ def _whole(chunks: Sequence[types.GenerateContentResponse]) -> ModelResponse:
 
 
 def _usage(chunks: Sequence[types.GenerateContentResponse]) -> UsageMetadata | None:
-    """What is known last of each count: a chunk has the counts so far, but not every chunk has them all."""
-    told = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
-    known = {name: count for usage in told for name, count in usage if count is not None}
-    if not told:
+    """The last value of each token count: a chunk has the counts so far, but not every chunk has them all."""
+    reported = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
+    counts = {name: count for usage in reported for name, count in usage if count is not None}
+    if not reported:
         return None
-    last = told[-1].model_copy(update=known)
+    last = reported[-1].model_copy(update=counts)
     return UsageMetadata.model_validate_json(last.model_dump_json(exclude_none=True))
 
 
-def usages_of(told: Iterable[UsageMetadata | None]) -> tuple[Json, ...]:
-    """Those that were told, as JSON data."""
-    return tuple(one.model_dump(mode="json", exclude_none=True) for one in told if one is not None)
+def usages_of(usages: Iterable[UsageMetadata | None]) -> tuple[Json, ...]:
+    """Token counts as JSON; None is left out."""
+    return tuple(usage.model_dump(mode="json", exclude_none=True) for usage in usages if usage is not None)
 
 
 def _last(values: Sequence[Value | None]) -> Value | None:
@@ -267,9 +268,9 @@ def _last(values: Sequence[Value | None]) -> Value | None:
 
 
 def join_texts(parts: Sequence[Part]) -> list[Part]:
-    """The parts of a response as if it had come in one piece.
+    """The parts of a response with adjacent texts joined, as if it had not been streamed.
 
-    A part with a thought signature is left as it came: the model wants it back unchanged.
+    A part with a thought signature is not changed: the model needs it back as it was.
     """
     joined: list[Part] = []
     for part in parts:
@@ -291,17 +292,17 @@ def _is_plain_text(part: Part) -> bool:
     return bool(part.text) and not part.thought_signature
 
 
-_TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
+_COMPLETE = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
 
 async def ask_gemini(
     name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits, setting: str
 ) -> Reply:
-    """See `model_client.ask`. Raises ValueError or ModelError."""
-    # Not JSON any more: bytes are base64 there.
+    """Asks a model once, as `model_client.ask`. Raises ValueError or ModelError."""
+    # From JSON text, since bytes are base64 in JSON only.
     options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
     content = Content(role="user", parts=[Part(text=prompt)])
-    # Another event loop may ask next in a process that is somebody else's.
+    # Without a folder, this is the user's own process, whose next call may come from another event loop.
     model = GeminiModel(name, setting) if agent_folder is None else _model_of(name, agent_folder, setting)
     request = ModelRequest("", [content], (), options)
     failed: list[FailedAttempt] = []
@@ -318,7 +319,7 @@ async def ask_gemini(
 
 @cache
 def _model_of(name: str, agent_folder: Path, setting: str) -> GeminiModel:
-    """One model by name: its connections are used again."""
+    """The model of a name, which is cached, so that its connections are used again."""
     load_env_file(agent_folder)
     return GeminiModel(name, setting)
 
@@ -331,11 +332,11 @@ def _reply_of(name: str, response: ModelResponse, failed: Sequence[FailedAttempt
     text = "".join(part.text for part in response.parts if part.text and not part.thought)
     if text:
         reason = response.finish_reason or ""
-        cut_off = "" if reason in _TO_ITS_END else reason
+        cut_off = "" if reason in _COMPLETE else reason
         return Reply(text, cut_off, (*_usages_of_attempts(failed), *usages_of([response.usage])))
-    said = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
+    reason = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
     error = ModelError(
-        f"model {name!r} responded without text ({said or 'no reason given'}). If it was cut off, "
+        f"model {name!r} responded without text ({reason or 'no reason given'}). If it was cut off, "
         "raise max_output_tokens or lower the thinking budget; if it was refused, use another model"
     )
     error.usages = usages_of([response.usage])

@@ -1,4 +1,4 @@
-"""What went wrong between google-genai and a model: whether it may pass, and what to do about it."""
+"""Describes errors of google-genai: whether they are transient, and what to do about them."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from ....core.model.events import Json
 from ....text.figures import show_duration
 from ...refusals import asked_wait, details_of, is_used_up
 
-# Seconds. Who asks for more is not waited for: the user decides.
+# Seconds. If the service asks for a longer wait, the request fails and the user decides.
 LONGEST_WAIT = 60.0
-# Those that google-genai's own HttpRetryOptions takes as passing.
-_PASSING_CODES = (408, 429, 500, 502, 503, 504)
+# The transient codes of google-genai's own HttpRetryOptions.
+_TRANSIENT_CODES = (408, 429, 500, 502, 503, 504)
 _MOST_OF_A_RESPONSE = 200
 
 
 class ModelError(RuntimeError):
-    """A model that cannot be asked, or gave no answer; the message says what to do."""
+    """A model cannot be asked, or gave no answer; the message says what to do."""
 
     usages: tuple[Json, ...] = ()
-    """Tokens as genai's usage metadata, of each attempt that told them."""
+    """The tokens of each attempt that reported them, as genai's usage metadata."""
 
 
 class NoKeyError(ValueError):
-    """A model that cannot be asked for want of a key or a project; the message says what to set."""
+    """A model cannot be asked without a key or a project; the message says what to set."""
 
     error_kind = ErrorKind.CONFIG
 
 
 class NoAnswerError(Exception):
-    """The service ended its response before it had said anything."""
+    """The service ended its response without any content."""
 
     def __init__(self) -> None:
         super().__init__("the response was empty")
 
 
-def _of_libraries(names: dict[str, tuple[str, ...]]) -> tuple[type[Exception], ...]:
-    """Exceptions of what google-genai works with: which HTTP library that is depends on what is installed."""
+def _loaded_errors(names: dict[str, tuple[str, ...]]) -> tuple[type[Exception], ...]:
+    """The exception classes of those libraries that are loaded: which HTTP library google-genai uses depends
+    on what is installed."""
     return tuple(
         getattr(sys.modules[module], name)
         for module, classes in names.items()
@@ -52,7 +53,7 @@ def _of_libraries(names: dict[str, tuple[str, ...]]) -> tuple[type[Exception], .
     )
 
 
-_CONNECTION_ERRORS = _of_libraries(
+_CONNECTION_ERRORS = _loaded_errors(
     {
         "httpx": ("TransportError",),
         "httpx2": ("TransportError",),
@@ -60,45 +61,45 @@ _CONNECTION_ERRORS = _of_libraries(
         "google.auth.exceptions": ("TransportError",),
     }
 )
-# A wrong address or header stays wrong.
-_LASTING = _of_libraries(
+# Errors of the address or a header are permanent.
+_PERMANENT_ERRORS = _loaded_errors(
     {
         "httpx": ("UnsupportedProtocol", "LocalProtocolError"),
         "httpx2": ("UnsupportedProtocol", "LocalProtocolError"),
         "aiohttp": ("InvalidURL", "NonHttpUrlClientError"),
     }
 )
-_CREDENTIAL_ERRORS = _of_libraries({"google.auth.exceptions": ("GoogleAuthError",)})
-# What is cut off in the middle, or comes from a proxy, is often no JSON.
+_CREDENTIAL_ERRORS = _loaded_errors({"google.auth.exceptions": ("GoogleAuthError",)})
+# A response that is cut off, or comes from a proxy, is often no JSON.
 _UNREADABLE = (UnknownApiResponseError, json.JSONDecodeError, NoAnswerError)
 
 KNOWN_ERRORS: tuple[type[Exception], ...] = (APIError, *_CREDENTIAL_ERRORS, *_CONNECTION_ERRORS, *_UNREADABLE)
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether the same request may well get an answer a little later."""
+def is_transient(error: BaseException) -> bool:
+    """Whether the same request may succeed a little later."""
     if isinstance(error, APIError):
-        asked = asked_wait(error)
-        patient = asked is None or asked <= LONGEST_WAIT
-        return error.code in _PASSING_CODES and patient and not is_used_up(error)
-    return isinstance(error, (*_CONNECTION_ERRORS, *_UNREADABLE)) and not isinstance(error, _LASTING)
+        requested = asked_wait(error)
+        patient = requested is None or requested <= LONGEST_WAIT
+        return error.code in _TRANSIENT_CODES and patient and not is_used_up(error)
+    return isinstance(error, (*_CONNECTION_ERRORS, *_UNREADABLE)) and not isinstance(error, _PERMANENT_ERRORS)
 
 
 def describe(error: Exception) -> str:
-    """What happened, on one line: `503 UNAVAILABLE: The model is overloaded`."""
+    """The error on one line: `503 UNAVAILABLE: The model is overloaded`."""
     if isinstance(error, APIError):
         named = " ".join(str(part) for part in (error.code, error.status) if part)
         return f"{named}: {_one_line(error.message or '')}".rstrip(".: ")
     if isinstance(error, UnknownApiResponseError | json.JSONDecodeError):
-        came = str(error).rpartition("Raw response: ")[2]
-        return f"the response is not JSON, or was cut off: {_one_line(came)}"
-    # aiohttp names the object that keeps its certificates.
-    said = re.sub(r" ssl:(<.*?>|default)", "", str(error))
-    return f"{type(error).__name__}: {_one_line(said)}".rstrip(".: ")
+        body = str(error).rpartition("Raw response: ")[2]
+        return f"the response is not JSON, or was cut off: {_one_line(body)}"
+    # aiohttp adds the object of its certificates.
+    message = re.sub(r" ssl:(<.*?>|default)", "", str(error))
+    return f"{type(error).__name__}: {_one_line(message)}".rstrip(".: ")
 
 
 def advice(error: Exception, model: str, setting: str, *, vertexai: bool) -> str:
-    """Tells how to mend it, in a sentence; `setting` says where the name of the model is set."""
+    """Advice on an error, in sentences; `setting` says where the name of the model is set."""
     if isinstance(error, _CREDENTIAL_ERRORS) and not isinstance(error, _CONNECTION_ERRORS):
         return f"{_CREDENTIALS} To use an API key instead, leave GOOGLE_GENAI_USE_VERTEXAI unset."
     if not isinstance(error, APIError):
@@ -119,10 +120,10 @@ def advice(error: Exception, model: str, setting: str, *, vertexai: bool) -> str
     if error.code == 429:
         if is_used_up(error):
             return "The daily quota is used up: use another model, raise the quota, or wait until tomorrow."
-        if (asked := asked_wait(error)) and asked > LONGEST_WAIT:
-            return f"Wait {show_duration(round(asked))}, or raise the quota."
+        if (requested := asked_wait(error)) and requested > LONGEST_WAIT:
+            return f"Wait {show_duration(round(requested))}, or raise the quota."
         return "Wait a while, run fewer cases at once (`--parallel 1`), or raise the quota of the project."
-    if error.code in _PASSING_CODES:
+    if error.code in _TRANSIENT_CODES:
         return "The service is overloaded or out of order: try again later, or with another model."
     return f"The service refused the request: check {setting} and its configuration."
 
@@ -141,8 +142,8 @@ _CREDENTIALS = (
 def _own_address() -> str:
     # google-genai takes the first one for Vertex AI too, where only the environment asks for that.
     names = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL")
-    given = " and ".join(f"{name}={os.environ[name]}" for name in names if os.environ.get(name))
-    return f", and whether {given} is right" if given else ""
+    settings = " and ".join(f"{name}={os.environ[name]}" for name in names if os.environ.get(name))
+    return f", and whether {settings} is right" if settings else ""
 
 
 def _one_line(text: str) -> str:

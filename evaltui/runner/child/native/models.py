@@ -1,4 +1,4 @@
-"""What a model is to an agent."""
+"""The interface between an agent and its model: request, response and `Model`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """`contents` is the whole conversation, the newest content last. `config` is everything else that the
-    model is to mind; what stands beside it goes before what it says."""
+    """A request to a model.
+
+    `contents` is the whole conversation, the newest content last. `config` holds all other settings; the
+    fields beside it win over its fields.
+    """
 
     system_instruction: str
     contents: Sequence[Content]
@@ -30,7 +33,10 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class ModelResponse:
-    """`finish_reason` is a name of genai's FinishReason or, where the prompt was refused, BlockedReason."""
+    """A response of a model.
+
+    `finish_reason` is a name of genai's FinishReason or, where the prompt was refused, BlockedReason.
+    """
 
     parts: Sequence[Part] = ()
     usage: UsageMetadata | None = None
@@ -41,19 +47,19 @@ class ModelResponse:
 
 
 class Model(Protocol):
-    """Anything that answers requests. `name` is shown to users."""
+    """A model that answers requests. `name` is shown to users."""
 
     @property
     def name(self) -> str: ...
 
     async def generate(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelResponse:
-        """The whole response, whose parts may be google-genai's, too. Pieces of its text may be given to
+        """The complete response, whose parts may also be google-genai's. Pieces of its text may be passed to
         `on_text` as they arrive."""
         ...
 
 
 def own_parts(parts: Iterable[BaseModel]) -> list[Part]:
-    """The parts of a response, of which any may be google-genai's."""
+    """The parts of a response as evaltui's own `Part`; some may be google-genai's."""
     return [
         part if isinstance(part, Part) else Part.model_validate_json(part.model_dump_json(exclude_none=True))
         for part in parts
@@ -61,11 +67,11 @@ def own_parts(parts: Iterable[BaseModel]) -> list[Part]:
 
 
 def size_of_request(request: ModelRequest) -> int:
-    """In characters."""
-    contents = [one.model_dump(exclude_none=True) for one in request.contents]
-    return len(request.system_instruction) + size_of([*contents, *(one.as_json() for one in request.tools)])
+    """The size of a request in characters."""
+    contents = [content.model_dump(exclude_none=True) for content in request.contents]
+    return len(request.system_instruction) + size_of([*contents, *(tool.as_json() for tool in request.tools)])
 
 
-def used(response: ModelResponse) -> Json | None:
-    """The tokens of a response as JSON; None where they are not known."""
+def usage_data(response: ModelResponse) -> Json | None:
+    """The token counts of a response as JSON; None where they are unknown."""
     return response.usage.model_dump(mode="json", exclude_none=True) if response.usage else None

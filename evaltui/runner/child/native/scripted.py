@@ -1,4 +1,4 @@
-"""A stand-in for a model that answers by rules: no network, no cost, the same answer each time."""
+"""A scripted model, which answers by rules: no network, no cost, the same answer each time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .models import ModelRequest, ModelResponse
 
 @dataclass(frozen=True)
 class Situation:
-    """What a rule answers to.
+    """The input of a rule.
 
-    `message` is the user's last message, `results` the tool responses that came since the last answer, in the
-    order of their calls. `situation[1]` and `situation["name"]` are groups of the rule's `user` pattern.
+    `message` is the user's last message, `results` the tool responses since the last answer, in the order of
+    their calls. `situation[1]` and `situation["name"]` are groups of the rule's `user` pattern.
     """
 
     message: str
@@ -39,12 +39,12 @@ Calls = ScriptedCall | list[ScriptedCall]
 
 @dataclass(frozen=True)
 class Rule:
-    """When to say what.
+    """A rule of a scripted model: a condition and an answer.
 
-    `user` is a regular expression searched for in the user's last message. With `after_tool` the rule
-    applies when the last tool result is of that tool, else when the user has just spoken. The answer is
-    `reply`, a text, or `call`, `(tool name, arguments)` or a list of these to be called at once; either may
-    be a function of the `Situation`.
+    `user` is a regular expression that is searched in the user's last message. With `after_tool` the rule
+    applies when the last tool result is of that tool, else when the last message is the user's. The answer is
+    `reply`, a text, or `call`, `(tool name, arguments)` or a list of these for parallel calls; either may be
+    a function of the `Situation`.
     """
 
     user: str | None = None
@@ -65,7 +65,7 @@ class Rule:
         return ", ".join(f"{key}={value!r}" for key, value in when if value is not None)
 
     def applies(self, message: str, results: Sequence[FunctionResponse]) -> Situation | None:
-        """The situation, if this is a rule for it."""
+        """The situation, if the rule applies; else None."""
         if self.after_tool != (results[-1].name if results else None):
             return None
         match = re.search(self.user, message) if self.user is not None else None
@@ -77,21 +77,21 @@ class Rule:
         if self.reply is not None:
             text = self.reply(situation) if callable(self.reply) else self.reply
             return [Part(text=text)]
-        made = (self.call(situation) if callable(self.call) else self.call) or []
+        calls = (self.call(situation) if callable(self.call) else self.call) or []
         return [
             Part(function_call=FunctionCall(name=name, args=dict(args)))
-            for name, args in (made if isinstance(made, list) else [made])
+            for name, args in (calls if isinstance(calls, list) else [calls])
         ]
 
 
-# Of those that a message says.
+# Rules that an error message lists, at most.
 _MOST_RULES = 5
-# Of a message that no rule applies to, characters.
-_MOST_HEARD = 80
+# Characters of a user's message in an error message, at most.
+_MOST_CHARACTERS = 80
 
 
 class ScriptedModel:
-    """Answers with the first rule that applies, and refuses to guess when none does."""
+    """A model that answers with the first rule that applies; an error where none does."""
 
     name = "scripted model, offline"
 
@@ -106,15 +106,16 @@ class ScriptedModel:
             situation = rule.applies(message, results)
             if situation is not None:
                 return ModelResponse(rule.answer(situation), model_version="scripted", finish_reason="STOP")
-        heard = f"the user's message {cut(message, _MOST_HEARD)!r}"
+        input_text = f"the user's message {cut(message, _MOST_CHARACTERS)!r}"
         if results:
-            heard = f"a result of tool {results[-1].name!r} after {heard}"
+            tool = results[-1].name
+            input_text = f"a result of tool {tool!r} after {input_text}"
         rules = [f"  {rule}" for rule in self.rules if bool(rule.after_tool) is bool(results)] or ["  none"]
         more = [f"  and {show_number(len(rules) - _MOST_RULES)} more"] if len(rules) > _MOST_RULES else []
         listed = "\n".join([*rules[:_MOST_RULES], *more])
         what = "results of tools" if results else "messages"
         raise LookupError(
-            f"no rule of the scripted model applies to {heard}. It knows these {what} only:\n{listed}"
+            f"no rule of the scripted model applies to {input_text}. It knows these {what} only:\n{listed}"
         )
 
 
@@ -124,5 +125,5 @@ def _last_results(contents: Sequence[Content]) -> list[FunctionResponse]:
 
 
 def _last_message(contents: Sequence[Content]) -> str:
-    said = (answer_text(content.parts) for content in reversed(contents) if content.role == "user")
-    return next((text for text in said if text), "")
+    texts = (answer_text(content.parts) for content in reversed(contents) if content.role == "user")
+    return next((text for text in texts if text), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -251,12 +251,12 @@ def _worded(problem: Problem) -> Problem:
     """A problem of an argument that is not there, as it is said at the call."""
     if not problem.path:
         return problem
-    return Problem(problem.severity, (), f"{problem.path[0]}: {problem.message}")
+    return replace(problem, path=(), message=f"{problem.path[0]}: {problem.message}")
 
 
 def _inside(problem: Problem) -> Problem:
     """A problem of an argument, at its place in it."""
-    return Problem(problem.severity, problem.path[1:], problem.message)
+    return replace(problem, path=problem.path[1:])
 
 
 # Responses of tools, and texts before the answer

@@ -1,4 +1,4 @@
-"""Drives a google-adk agent. Source of all that is said of ADK: version 2.13."""
+"""Runs a google-adk agent. All facts on ADK here are of version 2.13."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 def agent_from_yaml(path: Path) -> BaseNode:
     """The agent of a `root_agent.yaml`.
 
-    Raises AgentLoadError where ADK's own loader refuses it, and what the modules it names raise.
+    Raises AgentLoadError where ADK's own loader refuses it, and any error of the modules that it names.
     """
-    # Only these agents need YAML, which takes a while to import.
+    # Only these agents need YAML, which is slow to import.
     from google.adk.agents.config_agent_utils import from_config
 
     try:
@@ -70,27 +70,27 @@ def agent_from_yaml(path: Path) -> BaseNode:
 
 
 class AdkAdapter:
-    """`found` is an `App`, an agent, or a node that ADK's Runner takes as its root.
+    """The adapter for an `App`, an agent, or a node that ADK's Runner accepts as its root.
 
     `agent_name` runs the agent of that name below the root as the root, within the same App. Raises
-    AgentLoadError for anything else, and for a name that no agent has.
+    AgentLoadError for another object, and for an unknown name.
     """
 
     input = AgentInput()
 
-    def __init__(self, found: object, agent_name: str | None = None) -> None:
-        root = found.root_agent if isinstance(found, App) else found
+    def __init__(self, agent: object, agent_name: str | None = None) -> None:
+        root = agent.root_agent if isinstance(agent, App) else agent
         if not isinstance(root, BaseNode):
             raise AgentLoadError(
                 f"the agent is a {type(root).__name__}; google-adk runs an App, an agent or a workflow node"
             )
         self._root = root if agent_name is None else find_agent(root, agent_name)
-        app = found if isinstance(found, App) else App(name=DEFAULT_APP_NAME, root_agent=root)
+        app = agent if isinstance(agent, App) else App(name=DEFAULT_APP_NAME, root_agent=root)
         self._app = app.model_copy(update={"root_agent": self._root})
         self._agents = {self._root.name, *(agent.name for agent in agents_below(self._root))}
         self._toolsets = Toolsets()
         watch_calls()
-        look_for_no_remote_agents()
+        skip_import_of_remote_agents()
 
     async def open(self) -> AgentInfo:
         notes = await self._toolsets.open(self._root)
@@ -107,14 +107,16 @@ class AdkAdapter:
         )
 
     def _functions(self) -> dict[str, Any]:
-        """Of the tools of all agents, those of the root last: they count where a name is there twice."""
+        """The functions of all agents' tools by name; of equal names the root's counts."""
         agents = [*agents_below(self._root), self._root]
-        return {name: one for agent in agents for name, one in self._toolsets.functions(agent).items()}
+        return {
+            name: function for agent in agents for name, function in self._toolsets.functions(agent).items()
+        }
 
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AdkSession:
-        # Services of its own: not even state of the app or the user reaches another case.
+        # Services of its own, so that not even state of the app or the user reaches another case.
         runner = Runner(
             app=self._app,
             app_name=spec.app_name or None,
@@ -140,7 +142,7 @@ class AdkAdapter:
 
 
 class AdkSession:
-    """One conversation, with a runner and a session service of its own."""
+    """One conversation, with its own runner and session service."""
 
     def __init__(self, runner: Runner, session: Session, reporter: Reporter) -> None:
         self._runner = runner
@@ -149,8 +151,8 @@ class AdkSession:
         self._reporter = reporter
 
     async def send(self, content: Json) -> None:
-        """Raises what the agent raises, and TypeError for a content that cannot be written as JSON."""
-        # Bytes are base64 in JSON only, hence the detour.
+        """Runs a turn. Raises what the agent raises, and TypeError for a content that JSON cannot hold."""
+        # From JSON text, since bytes are base64 in JSON only.
         message = types.Content.model_validate_json(json.dumps(content))
         await self._require_nodes(message)
         events = self._runner.run_async(
@@ -161,9 +163,9 @@ class AdkSession:
                 report(self._reporter, event)
 
     async def _require_nodes(self, message: types.Content) -> None:
-        """Raises ValueError for a response that a workflow would begin again for.
+        """Raises ValueError for a response after which a workflow would start again.
 
-        It goes on by what it noted of its nodes, which the turns of a case do not have.
+        A workflow continues from its own notes on its nodes, which expected turns do not have.
         """
         ids = {part.function_response.id for part in message.parts or [] if part.function_response}
         if not ids or isinstance(self._runner.agent, BaseAgent):
@@ -179,12 +181,12 @@ class AdkSession:
                 )
 
     async def state(self) -> Json:
-        """Raises TypeError with the path of a value that cannot be written as JSON."""
+        """The session state. Raises TypeError with the path of a value that JSON cannot hold."""
         session = await self._sessions.get_session(
             app_name=self._app_name,
             user_id=self._user_id,
             session_id=self._id,
-            # Its events would be copied.
+            # Without events, which would be copied.
             config=GetSessionConfig(num_recent_events=0),
         )
         return state_json(session.state) if session else {}
@@ -195,28 +197,28 @@ class AdkSession:
         )
 
 
-# What OpenTelemetry's own interface stands in with until somebody sets a provider.
-_STAND_INS = ("opentelemetry.trace", "opentelemetry.metrics", "opentelemetry._logs")
+# Modules of OpenTelemetry's placeholder providers, which are used until a provider is set.
+_PLACEHOLDERS = ("opentelemetry.trace", "opentelemetry.metrics", "opentelemetry._logs")
 
 
 def _run_config() -> RunConfig:
-    """ADK's own, but for what nobody is told.
+    """ADK's own run config, with less telemetry where no provider receives it.
 
-    ADK writes every request and response out for OpenTelemetry, an eighth of the time that a turn takes by
-    itself, and then asks whether anybody listens. The older of its two conventions does without.
+    ADK writes every request and response for OpenTelemetry, which takes an eighth of a turn's time, and only
+    then looks for a receiver. The older of its two conventions skips that.
     """
     providers = trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider()
     # ADK 2.0 has neither the setting nor the newer convention.
     if "telemetry" in RunConfig.model_fields and all(
-        type(one).__module__.startswith(_STAND_INS) for one in providers
+        type(provider).__module__.startswith(_PLACEHOLDERS) for provider in providers
     ):
-        return RunConfig(telemetry=_brief())
+        return RunConfig(telemetry=_short_telemetry())
     return RunConfig()
 
 
 @functools.cache
-def _brief() -> TelemetryConfig | None:
-    """None for an ADK that has but one of them: it is to drop the older one some day."""
+def _short_telemetry() -> TelemetryConfig | None:
+    """The config of the shorter convention; None for an ADK that has only one convention."""
     from google.adk.telemetry import TelemetryConfig
 
     try:
@@ -226,41 +228,41 @@ def _brief() -> TelemetryConfig | None:
 
 
 _REMOTE_AGENTS = "google.adk.agents.remote_a2a_agent"
-# What that has its class from.
-_THEIR_HOME = "google.adk.a2a.agent._remote_a2a_agent"
-# Where ADK 2.13 asks whether a node is a remote agent, in every turn.
-_ASKS = "google.adk.workflow.utils._workflow_graph_utils"
+# The module that defines its class.
+_REMOTE_AGENT_CLASS = "google.adk.a2a.agent._remote_a2a_agent"
+# The module in which ADK 2.13 checks in every turn whether a node is a remote agent.
+_NODE_CHECK = "google.adk.workflow.utils._workflow_graph_utils"
 
 
-class _NotLoaded(MetaPathFinder):
-    """Asked only as long as the module of remote agents is not loaded."""
+class _RemoteAgentsBlocker(MetaPathFinder):
+    """An import finder that fails the import of remote agents, as long as their module is not loaded."""
 
     def __init__(self, *, is_installed: bool) -> None:
         self._is_installed = is_installed
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        if fullname != _REMOTE_AGENTS or (self._is_installed and not _is_vain()):
+        if fullname != _REMOTE_AGENTS or (self._is_installed and not _is_needless_import()):
             return
-        # What importing it without the a2a SDK ends with, without the way there.
+        # The error of this import without the a2a SDK, without the time that it takes.
         raise ModuleNotFoundError("No module named 'a2a'", name="a2a")
 
 
-def _is_vain() -> bool:
-    """Whether ADK imports the class to compare agents with it, and none can be of it."""
-    if _THEIR_HOME in sys.modules:
+def _is_needless_import() -> bool:
+    """Whether ADK imports the class only to check agents against it, when no agent can be of the class."""
+    if _REMOTE_AGENT_CLASS in sys.modules:
         return False
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("importlib."):
         frame = frame.f_back
-    return frame.f_globals.get("__name__") == _ASKS
+    return frame.f_globals.get("__name__") == _NODE_CHECK
 
 
 @functools.cache
-def look_for_no_remote_agents() -> None:
-    """Have ADK not import its remote agents only to see that an agent is none of them.
+def skip_import_of_remote_agents() -> None:
+    """Keeps ADK from importing its remote agents only to check that an agent is not remote.
 
-    ADK 2.13 does in every turn (`build_node`). With the a2a SDK, that takes the first turn a fifth of a
-    second: no agent can be of a class that nobody has loaded. Without it, Python does not remember that the
-    import failed, which takes a quarter of the time of a turn.
+    ADK 2.13 does so in every turn (`build_node`). With the a2a SDK, that takes a fifth of a second in the
+    first turn, although no agent can be of a class that is not loaded. Without the SDK, Python does not
+    remember that the import failed, which takes a quarter of a turn's time.
     """
-    sys.meta_path.insert(0, _NotLoaded(is_installed=find_spec("a2a") is not None))
+    sys.meta_path.insert(0, _RemoteAgentsBlocker(is_installed=find_spec("a2a") is not None))

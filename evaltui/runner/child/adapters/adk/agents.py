@@ -1,4 +1,4 @@
-"""What an ADK agent is made of: the agents below it, their toolsets, and how it describes itself."""
+"""The parts of an ADK agent: its sub-agents, its toolsets and its description."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..changes import AppliedChanges, VariantError, field_of, with_field
 
 
 def find_agent(root: BaseNode, name: str) -> BaseNode:
-    """The agent of that name at or below `root`, the first one in depth-first order.
+    """The agent of that name at or below `root`, the first in depth-first order.
 
-    Raises AgentLoadError with the name that was probably meant, else all names.
+    Raises AgentLoadError with the most similar name, else all names.
     """
     agents = {agent.name: agent for agent in reversed([root, *agents_below(root)])}
     if name in agents:
@@ -36,14 +36,14 @@ def find_agent(root: BaseNode, name: str) -> BaseNode:
 
 
 def agents_below(root: BaseNode) -> list[BaseAgent]:
-    """The agents that `root` may hand the conversation to, at any depth."""
+    """The agents to which `root` may transfer the conversation, at any depth."""
     return [node for node in _walk(root, _parts) if isinstance(node, BaseAgent) and node is not root]
 
 
 def _llm_agents(root: BaseNode) -> list[LlmAgent]:
-    """The agents with a model at or below `root`, in depth-first order, those that are tools too."""
-    found: list[LlmAgent] = [node for node in _walk(root, _parts_and_tools) if isinstance(node, LlmAgent)]
-    return found
+    """The agents with a model at or below `root`, in depth-first order, also in agent tools."""
+    agents: list[LlmAgent] = [node for node in _walk(root, _parts_and_tools) if isinstance(node, LlmAgent)]
+    return agents
 
 
 def _walk(root: BaseNode, parts: Callable[[BaseNode], list[BaseNode]]) -> Iterator[BaseNode]:
@@ -75,7 +75,7 @@ def _agents_in_tool(tool: object) -> list[BaseNode]:
 
 
 def model_name(root: BaseNode) -> str:
-    """The model of an LlmAgent as text; it may be that of an agent above. "" where there is none."""
+    """The name of an agent's model, which may be inherited from a parent agent; "" where there is none."""
     agent: BaseAgent | None = root if isinstance(root, BaseAgent) else None
     while agent is not None:
         if isinstance(agent, LlmAgent) and agent.model:
@@ -89,11 +89,11 @@ class Toolsets:
 
     def __init__(self) -> None:
         self._tools: dict[int, list[BaseTool]] = {}
-        # Each with the `close` that it had in the place of its class's.
+        # Each with its own `close`, where the object has one in place of its class's.
         self._opened: list[tuple[BaseToolset, Any]] = []
 
     async def open(self, root: BaseNode) -> list[str]:
-        """Open every toolset at or below `root`, in agents that are tools too; returns what went wrong."""
+        """Opens every toolset at or below `root`, also in agent tools. Returns the errors as sentences."""
         wrong: list[str] = []
         for node in _walk(root, _parts_and_tools):
             for toolset in _tools(node):
@@ -111,7 +111,7 @@ class Toolsets:
         try:
             self._tools[id(toolset)] = await toolset.get_tools_with_prefix()
         except Exception as error:
-            # The agent runs without these tools, as it does in ADK, and its cases show it.
+            # The agent runs without these tools, as in ADK, and its cases show the effect.
             return [
                 f"{name} of agent {agent} could not be opened: {type(error).__name__}: {message_of(error)}"
             ]
@@ -125,7 +125,7 @@ class Toolsets:
         return tuple(_describe(tool) for union in _tools(agent) for tool in self._resolve(union))
 
     def functions(self, agent: BaseNode) -> dict[str, Any]:
-        """The functions of an agent's tools, by the tools' names; of other tools there are none."""
+        """The functions of an agent's function tools, by the tools' names."""
         unions = [union for union in _tools(agent) if not isinstance(union, BaseToolset)]
         tools = [tool for union in unions for tool in self._resolve(union)]
         return {tool.name: tool.func for tool in tools if isinstance(tool, FunctionTool)}
@@ -138,10 +138,10 @@ class Toolsets:
         return [FunctionTool(func=union)]
 
     async def close(self) -> None:
-        """An error while closing is written to stderr: the results are in by then."""
+        """Closes the toolsets. An error is written to stderr only, since the results are complete by then."""
         while self._opened:
             toolset, own_close = self._opened.pop()
-            # An agent object is used further by whoever made it.
+            # The creator of an agent object may go on using it.
             vars(toolset).pop("close", None)
             if own_close is not None:
                 vars(toolset)["close"] = own_close
@@ -163,13 +163,13 @@ def _parameters(tool: BaseTool) -> Json | None:
             return plain_json(declaration.parameters.json_schema)
         return declaration.parameters_json_schema if declaration else None
     except Exception:
-        # A tool that cannot be declared is still listed by its name; the first turn says what is wrong.
+        # A tool that cannot be declared is still listed by its name; the error is shown in the first turn.
         return None
 
 
-def change_agents(found: Any, changes: Sequence[Change], applied: AppliedChanges) -> None:
-    """Changes the LLM agents of a tree, those of agent tools too. Raises VariantError."""
-    root: Any = found.root_agent if isinstance(found, App) else found
+def change_agents(agent: Any, changes: Sequence[Change], applied: AppliedChanges) -> None:
+    """Applies the changes to the LLM agents of a tree, also in agent tools. Raises VariantError."""
+    root: Any = agent.root_agent if isinstance(agent, App) else agent
     agents = _llm_agents(root)
     if not agents:
         raise VariantError(f"{changes[0].key}: {root.name} has no LLM agent")
@@ -177,40 +177,40 @@ def change_agents(found: Any, changes: Sequence[Change], applied: AppliedChanges
         match change.kind:
             case "model":
                 _check_model(change, agents)
-                for agent in _meant(change, agents):
-                    _set_model(agent, str(change.value), applied)
+                for llm_agent in _agents_named(change, agents):
+                    _set_model(llm_agent, str(change.value), applied)
             case "config":
-                for agent in agents:
-                    _set_field(agent, change, applied)
+                for llm_agent in agents:
+                    _set_field(llm_agent, change, applied)
             case _:
-                _set_instruction(_one(root, change, agents), str(change.value), applied)
+                _set_instruction(_instructed_agent(root, change, agents), str(change.value), applied)
 
 
-def _meant(change: Change, agents: Sequence[LlmAgent]) -> list[LlmAgent]:
-    """The agents of the name that a change has, all without one. Raises VariantError."""
+def _agents_named(change: Change, agents: Sequence[LlmAgent]) -> list[LlmAgent]:
+    """The agents of the name in a change; all agents without a name. Raises VariantError."""
     if not change.name:
         return list(agents)
-    if found := [agent for agent in agents if agent.name == change.name]:
-        return found
+    if matches := [agent for agent in agents if agent.name == change.name]:
+        return matches
     names = list(dict.fromkeys(agent.name for agent in agents))
     hint = did_you_mean(change.name, names) or f". LLM agents: {', '.join(names)}"
     raise VariantError(f"{change.key}: no LLM agent {change.name!r}{hint}")
 
 
-def _one(root: Any, change: Change, agents: Sequence[LlmAgent]) -> LlmAgent:
-    """The agent whose instruction is meant. Raises VariantError where it has to be named."""
-    first, *others = found = _meant(change, agents)
+def _instructed_agent(root: Any, change: Change, agents: Sequence[LlmAgent]) -> LlmAgent:
+    """The agent whose instruction is changed. Raises VariantError where the change must name one."""
+    first, *others = matches = _agents_named(change, agents)
     if change.name or not others or root is first:
         return first
-    names = ", ".join(agent.name for agent in found)
+    names = ", ".join(agent.name for agent in matches)
     raise VariantError(
         f"{root.name} has no instruction. Name the agent: instruction.AGENT=FILE. Known: {names}"
     )
 
 
 def _check_model(change: Change, agents: Sequence[LlmAgent]) -> None:
-    """Raises VariantError for a model that google-adk does not know."""
-    if all(isinstance(agent.model, BaseLlm) for agent in _meant(change, agents)):
+    """Checks the model of a change. Raises VariantError for a model that google-adk does not know."""
+    if all(isinstance(agent.model, BaseLlm) for agent in _agents_named(change, agents)):
         return
     try:
         LLMRegistry.resolve(str(change.value))
@@ -223,7 +223,7 @@ def _set_model(agent: LlmAgent, name: str, applied: AppliedChanges) -> None:
     before = agent.model
     is_new = applied.set(f"{agent.name}.model", model_name(agent) or None, name)
     if is_new and isinstance(before, BaseLlm):
-        # LiteLlm and others hold more than a name: keys, addresses, retries.
+        # LiteLlm and other models have more than a name: keys, addresses, retries.
         agent.model = before.model_copy(update={"model": name})
     else:
         agent.model = before if isinstance(before, BaseLlm) else name
@@ -231,7 +231,7 @@ def _set_model(agent: LlmAgent, name: str, applied: AppliedChanges) -> None:
 
 def _set_field(agent: LlmAgent, change: Change, applied: AppliedChanges) -> None:
     config = with_field(agent.generate_content_config, change.name, change.value)
-    before, after = (field_of(one, change.name) for one in (agent.generate_content_config, config))
+    before, after = (field_of(side, change.name) for side in (agent.generate_content_config, config))
     if applied.set(f"{agent.name}.{change.key}", before, after):
         try:
             agent.generate_content_config = LlmAgent.validate_generate_content_config(config)

@@ -1,9 +1,9 @@
-"""Calls that an agent of google-adk makes, seen at the classes of models and tools.
+"""Wraps the classes of models and tools of google-adk, to see the calls of an agent.
 
-`generate_content_async` is wrapped on each class of model, not through callbacks: there, the agent's own
-callbacks have already had their say, and models that tools call directly are seen too. Live connections
-(`connect`) are not. A tool may run an agent of its own (`AgentTool`, or a tool that builds a `Runner`). The
-events of such a run reach nobody but the tool, so `Runner.run_async` is wrapped to report them as they pass.
+`generate_content_async` is wrapped on each class of model instead of using callbacks: so the agent's own
+callbacks have already run, and models that tools call directly are seen too. Live connections (`connect`) are
+not. A tool may run an agent of its own (`AgentTool`, or a tool that builds a `Runner`). The events of such a
+run reach only the tool, so `Runner.run_async` is wrapped to report them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _spent: WeakKeyDictionary[Reporter, dict[str, float]] = WeakKeyDictionary()
 
 @functools.cache
 def watch_calls() -> None:
-    """From now on, models, tools and runs inside of tools are seen, those of classes defined later, too."""
+    """Wraps models, tools and runs, also of classes that are defined later."""
     wrap_methods(BaseLlm, {"generate_content_async": _watched_model})
     wrap_methods(BaseTool, {"run_async": _watched_tool})
     runner: Any = Runner
@@ -59,7 +59,7 @@ def watch_calls() -> None:
 
 
 def report(reporter: Reporter, event: Event) -> None:
-    """Hand one ADK event on. Raises TypeError for a content that cannot be written as JSON."""
+    """Reports an ADK event. Raises TypeError for a content that JSON cannot hold."""
     if event.author != "user" or event.get_function_responses():
         reporter.step(step_of(event), _spent.get(reporter))
 
@@ -82,7 +82,7 @@ async def _reporting(events: AsyncGenerator[Event, None], reporter: Reporter) ->
             try:
                 report(reporter, event)
             except TypeError as error:
-                # Inside a tool such a value harms nobody, so it must not end the user's run.
+                # Inside a tool such a value does no harm, so it must not end the run.
                 reporter.event("error", agent=event.author, data={"message": str(error)})
             yield event
 
@@ -107,7 +107,7 @@ def _watched_model(generate: _Generate) -> _Generate:
 
 
 def _request(name: str, request: LlmRequest, streamed: bool) -> JsonRequest:
-    # In its headers, there may be keys.
+    # The headers may contain keys.
     config: Json = request.config.model_dump(
         mode="json", exclude_none=True, exclude=set(UNASKED_CONFIG), fallback=_text_of, warnings=False
     )
@@ -121,7 +121,7 @@ def _request(name: str, request: LlmRequest, streamed: bool) -> JsonRequest:
 
 
 def _written(model: BaseModel) -> Json:
-    """A genai model as JSON data, whatever users have put into it."""
+    """A genai model as JSON, also with values of users that JSON cannot hold."""
     data: Json = model.model_dump(mode="json", exclude_none=True, fallback=_text_of, warnings=False)
     return data
 
@@ -133,7 +133,7 @@ def _text_of(value: Any) -> Any:
 
 
 def _declarations(tools: list[Any]) -> list[Any]:
-    """Function declarations one by one; tools of the model itself, such as its search, as they are."""
+    """Function declarations one by one; built-in tools of the model, such as its search, as they are."""
     declared: list[Any] = []
     for tool in tools:
         functions = tool.get("function_declarations") if isinstance(tool, dict) else None
@@ -142,7 +142,7 @@ def _declarations(tools: list[Any]) -> list[Any]:
 
 
 def _response_to_json(response: LlmResponse) -> Json:
-    # Field by field: bytes are written as the outermost model has it, and only genai's are written as base64.
+    # Field by field: the outermost model decides how bytes are written, and only genai's models use base64.
     return {
         name: _written(value)
         if isinstance(value, BaseModel)
@@ -153,7 +153,7 @@ def _response_to_json(response: LlmResponse) -> Json:
 
 
 def _response_from_json(data: Json) -> LlmResponse:
-    """Raises pydantic's error for fields of another version of ADK."""
+    """Reads a response. Raises pydantic's error for fields of another version of ADK."""
     return LlmResponse(**{name: _field(name, value) for name, value in data.items()})
 
 
@@ -181,11 +181,11 @@ def _described(response: LlmResponse) -> Described:
 
 
 _FORMAT = ResponseFormat(_response_to_json, _response_from_json, _described)
-# What a tool asks of ADK itself. Requests for credentials are none of it: there are keys in them.
+# Actions that a tool requests of ADK. Requests for credentials are left out: they contain keys.
 _ACTIONS = ("skip_summarization", "transfer_to_agent", "transfer_reason", "escalate")
 
-# Parts of the agent that look like tools: they hand over to other agents, whose own calls are recorded, or
-# work on the session alone. They run in a replay, unless the config names one.
+# Tools that are parts of the agent: they transfer to other agents, whose own calls are recorded, or change
+# only the session. They run in a replay, unless the config names one.
 _PARTS_OF_AGENTS = {
     "google.adk.agents.llm.task._finish_task_tool",
     "google.adk.tools._request_input_tool",
@@ -235,7 +235,7 @@ def _is_part_of_agent(tool: BaseTool) -> bool:
 
 
 class _Delta:
-    """The changes of state of one call."""
+    """The changes of state that one call makes."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -249,8 +249,8 @@ class _Delta:
 
 def _outcome(actions: Any, *, result: Any = None, error: Exception | None = None) -> ToolOutcome:
     requested = {name: getattr(actions, name, None) for name in _ACTIONS}
-    given = {name: value for name, value in requested.items() if value is not None}
-    return ToolOutcome(result, error, actions=given)
+    actions_set = {name: value for name, value in requested.items() if value is not None}
+    return ToolOutcome(result, error, actions=actions_set)
 
 
 def _recorded(actions: Any, recorded: ToolCall) -> Any:

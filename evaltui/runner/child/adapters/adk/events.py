@@ -1,4 +1,4 @@
-"""ADK's events as steps and back, and what users keep in session state as JSON."""
+"""Converts ADK's events to steps and back, and session state to JSON."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from .past import past_events
 
 
 def step_of(event: Event) -> Step:
-    """Raises TypeError, naming the tool or agent, for a content that cannot be written as JSON."""
+    """The step of an event. Raises TypeError, naming the tool or agent, for a content that JSON cannot
+    hold."""
     return Step(
-        # What an agent with a task of its own returns, ADK hands to the agent that set it in the user's name.
+        # ADK passes the result of an agent with a task of its own to the calling agent in the user's name.
         author=event.node_info.name if event.author == "user" else event.author,
         content=_content(event),
         final=event.is_final_response(),
@@ -43,14 +44,14 @@ def step_of(event: Event) -> Step:
 
 
 def state_json(state: Json) -> Json:
-    """The session state without the keys that ADK keeps for itself.
+    """The session state without ADK's internal keys.
 
-    Raises TypeError with the path of a value that cannot be written as JSON.
+    Raises TypeError with the path of a value that JSON cannot hold.
     """
     own = {key: value for key, value in state.items() if not is_internal(key)}
-    found = _unwritable(own)
-    if found is not None:
-        path, value = found
+    unwritable = _unwritable(own)
+    if unwritable is not None:
+        path, value = unwritable
         raise TypeError(
             f"the session state cannot be written as JSON: {format_path(path)} is a {type(value).__name__}"
         )
@@ -67,31 +68,31 @@ def _written(delta: Json) -> Json | None:
 
 
 def _plain(value: Any) -> Any:
-    # An agent may pass objects of its own from tool to tool: that is no error until they are asked for.
-    return to_jsonable_python(value, bytes_mode="base64", fallback=lambda one: f"<{type(one).__name__}>")
+    # An agent may pass objects of its own from tool to tool: an error only where they must be JSON.
+    return to_jsonable_python(value, bytes_mode="base64", fallback=lambda value: f"<{type(value).__name__}>")
 
 
 _ACTIONS = set(FRAMEWORK_ACTIONS)
 
 
 def _framework(event: Event) -> Json | None:
-    """What ADK needs to go on from an event: who of several agents may see it, state that is ADK's own, and
-    of a workflow the node and where it goes."""
-    kept: Json = {}
+    """The fields of an event that ADK needs to continue from it: which agents may see it, ADK's internal
+    state, and the node and its actions in a workflow."""
+    fields: Json = {}
     internal = {key: value for key, value in event.actions.state_delta.items() if key.startswith("_adk")}
     if internal:
-        kept["state"] = _written(internal)
+        fields["state"] = _written(internal)
     if event.isolation_scope:
-        kept["isolation_scope"] = event.isolation_scope
-    # The path of an agent that is the root says nothing, and every event has it.
+        fields["isolation_scope"] = event.isolation_scope
+    # Every event has a path; that of a root agent is not needed.
     if "/" in event.node_info.path:
-        kept["node_info"] = event.node_info.model_dump(mode="json", exclude_defaults=True)
+        fields["node_info"] = event.node_info.model_dump(mode="json", exclude_defaults=True)
     actions = event.actions.model_dump(
         include=set(FRAMEWORK_ACTIONS), exclude_defaults=True, exclude_none=True
     )
     if actions := {name: value for name, value in actions.items() if value not in ({}, [])}:
-        kept["actions"] = _plain(actions)
-    return kept or None
+        fields["actions"] = _plain(actions)
+    return fields or None
 
 
 def _content(event: Event) -> Json | None:
@@ -100,14 +101,14 @@ def _content(event: Event) -> Json | None:
     try:
         return plain_json(event.content)
     except ValueError as error:
-        raise TypeError(_what_is_unwritable(event.author, event.content) or str(error)) from error
+        raise TypeError(_unwritable_message(event.author, event.content) or str(error)) from error
 
 
-def _what_is_unwritable(author: str, content: types.Content) -> str | None:
+def _unwritable_message(author: str, content: types.Content) -> str | None:
     for part in content.parts or []:
         for what, value in _foreign_values(author, part):
-            if found := _unwritable(value):
-                return f"{what} a {type(found[1]).__name__}, which cannot be written as JSON"
+            if unwritable := _unwritable(value):
+                return f"{what} a {type(unwritable[1]).__name__}, which cannot be written as JSON"
     return None
 
 
@@ -121,16 +122,16 @@ def _foreign_values(author: str, part: types.Part) -> Iterator[tuple[str, object
 def _unwritable(
     value: Any, path: JsonPath = (), inside: frozenset[int] = frozenset()
 ) -> tuple[JsonPath, Any] | None:
-    """The innermost value that cannot be written as JSON, with where it is."""
+    """The path and the innermost value that cannot be written as JSON."""
     try:
         to_jsonable_python(value, bytes_mode="base64")
     except ValueError:
         for key, child in _children(value):
-            found = None
+            inner = None
             if id(child) not in inside:
-                found = _unwritable(child, (*path, key), inside | {id(value)})
-            if found is not None:
-                return found
+                inner = _unwritable(child, (*path, key), inside | {id(value)})
+            if inner is not None:
+                return inner
         return path, value
     return None
 
@@ -143,8 +144,8 @@ def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 def events_of(past: Sequence[Step], root: str, agents: Collection[str]) -> Iterator[Event]:
-    """Events in order, as `past_events`. Raises pydantic's ValidationError for a content that genai does not
-    know."""
+    """The events of a past in order, see `past_events`. Raises pydantic's ValidationError for a content that
+    genai does not accept."""
     for data in past_events(past, root, agents):
         # From JSON, since bytes are base64 in JSON only.
         yield Event.model_validate_json(json.dumps(data))

@@ -1,4 +1,4 @@
-"""A past as the events of ADK, without ADK: a server of its takes them as well."""
+"""Converts a past to the events of ADK, without ADK: its servers accept them too."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from .....core.conversation.waiting import CONFIRMATION
 from .....core.model.events import Json, Step, is_made_id
 from ..base import call_of, content_of
 
-# What ADK 2.13 itself begins the ids with that it gives to calls, and takes away before a model sees them.
+# The prefix of ids that ADK 2.13 gives to calls, and removes before a request to a model.
 _UNSENT_ID = "adk-"
-_OF_THE_CALLER = ("invocation_id", "branch", "isolation_scope")
+_CALLER_FIELDS = ("invocation_id", "branch", "isolation_scope")
 
 
 def past_events(past: Sequence[Step], root: str, agents: Collection[str]) -> Iterator[Json]:
-    """ADK's events as JSON, in order. Where a case names an author that is none of `agents`, it is `root`."""
+    """ADK's events as JSON, in order. An author that is not among `agents` becomes `root`."""
     callers: dict[str, Json] = {}
-    asked = _confirmations(past)
+    confirmations = _confirmations(past)
     for turn, steps in groupby(past, key=lambda step: step.turn):
         group = list(steps)
         invocation_id = next((step.invocation_id for step in group if step.invocation_id), f"past-{turn}")
-        # A user who answers an agent with a task of its own is heard by that agent alone.
-        heard_by = next((_of_framework(step) for step in group if step.author != "user"), {})
+        # A user's answer to an agent with a task of its own is only for that agent.
+        addressee = next((_of_framework(step) for step in group if step.author != "user"), {})
         for step in group:
             data = _event(step, invocation_id)
             if step.author == "user":
-                data["isolation_scope"] = heard_by.get("isolation_scope")
-                # A response belongs where its call was made.
-                data |= next((callers[one] for one in _call_ids(step) if one in callers), {})
+                data["isolation_scope"] = addressee.get("isolation_scope")
+                # A response has the place of its call.
+                data |= next((callers[call_id] for call_id in _call_ids(step) if call_id in callers), {})
             elif not step.invocation_id and step.author not in agents:
                 data["author"] = root
-            for one in _call_ids(step) if step.author != "user" else ():
-                callers[one] = {name: data[name] for name in _OF_THE_CALLER if data[name] is not None}
+            for call_id in _call_ids(step) if step.author != "user" else ():
+                callers[call_id] = {name: data[name] for name in _CALLER_FIELDS if data[name] is not None}
             if not _of_framework(step).get("actions"):
                 # A turn of a case does not say that its tool asked for a confirmation.
-                requested = {one: asked[one] for one in _call_ids(step) if one in asked}
+                requested = {id_: confirmations[id_] for id_ in _call_ids(step) if id_ in confirmations}
                 data["actions"]["requested_tool_confirmations"] = requested
             yield {name: value for name, value in data.items() if value is not None}
 
@@ -53,7 +53,7 @@ def _event(step: Step, invocation_id: str) -> Json:
         "usage_metadata": step.usage,
         "grounding_metadata": step.grounding,
         "model_version": step.model_version,
-        "long_running_tool_ids": [_unsent(one) for one in step.long_running] or None,
+        "long_running_tool_ids": [_unsent(call_id) for call_id in step.long_running] or None,
         "error_code": step.error_code,
         "error_message": step.error_message,
         "isolation_scope": framework.get("isolation_scope"),
@@ -64,19 +64,19 @@ def _event(step: Step, invocation_id: str) -> Json:
 
 
 def _confirmations(past: Sequence[Step]) -> dict[str, Json]:
-    """What was asked about each call that is to be confirmed, by the id of that call."""
-    asked: dict[str, Json] = {}
+    """The confirmation requested for each call, by the id of the call."""
+    confirmations: dict[str, Json] = {}
     for step in past:
         for part in step.parts:
             call = part.get("function_call") or {}
             original = (call.get("args") or {}).get("originalFunctionCall")
             if call.get("name") == CONFIRMATION and isinstance(original, dict):
-                asked[str(original.get("id"))] = {"hint": ""}
-    return asked
+                confirmations[str(original.get("id"))] = {"hint": ""}
+    return confirmations
 
 
 def _call_ids(step: Step) -> list[str]:
-    """The ids that the calls and results of a step have in its event."""
+    """The ids of the calls and results of a step in its event."""
     return [_unsent(call_id) for part in step.parts if (call_id := call_of(part).get("id"))]
 
 

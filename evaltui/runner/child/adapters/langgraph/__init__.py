@@ -1,1 +1,1 @@
-"""The way in for graphs of LangGraph."""
+"""The adapter for graphs of LangGraph."""

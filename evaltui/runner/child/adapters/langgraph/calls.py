@@ -1,8 +1,8 @@
-"""What LangChain's chat models are asked and its tools are called with, seen at their classes.
+"""Wraps LangChain's classes of chat models and tools, to see the calls of a graph.
 
-Of chat models, `_generate`, `_stream` and their asynchronous forms are wrapped, which every class of them
-defines and every call of one comes to; of tools, `run` and `arun`. So calls are seen however a node makes
-them. Completion models (`BaseLLM`) and models that are asked without LangChain are not.
+Of chat models, `_generate`, `_stream` and their asynchronous forms are wrapped: every class defines them and
+every call uses them. Of tools, `run` and `arun` are wrapped. So calls are seen however a node makes them.
+Completion models (`BaseLLM`) and models that are called without LangChain are not seen.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ..calls import (
     ResponseFormat,
     ToolForm,
     ask_model,
-    asking,
     call_tool,
     declaration,
     response_of,
     result_of,
+    running_request,
     wrap_methods,
 )
 from .messages import (
@@ -54,43 +54,43 @@ Result = TypeVar("Result")
 
 @dataclass
 class Calls:
-    """The calls of one turn."""
+    """The tool calls of one turn."""
 
     on_result: Callable[[Any], None]
-    """Gets the message of each tool as soon as there is one."""
+    """Called with the message of each tool as soon as it returns."""
     seconds: dict[str, float]
-    """How long each took, by its id, until its result is reported."""
+    """The duration of each call by its id, until its result is reported."""
     inside: dict[str, str] = field(default_factory=dict)
-    """The id of the call that a task of the graph makes, by its place in the graph (`checkpoint_ns`)."""
+    """The id of the running call by its place in the graph (`checkpoint_ns`)."""
     transfers: dict[str, str] = field(default_factory=dict)
-    """To which node a call hands the conversation, by its id."""
+    """The node to which a call transfers the conversation, by the call's id."""
 
 
 current_calls: ContextVar[Calls | None] = ContextVar("evaltui_langgraph_calls", default=None)
 
 
 def agent_of(places: list[str], message: Any = None) -> str:
-    """Who works at a place in a graph, the nodes from the outermost in: the agent that a message names, else
+    """The author at a place in a graph (nodes from the outermost in): the agent that a message names, else
     the node that is a graph of its own, else the node."""
     name = getattr(message, "name", None) if getattr(message, "type", "") == "ai" else None
     return name or (places[-2] if len(places) > 1 else places[-1] if places else "")
 
 
 def places_of(checkpoint_ns: str) -> list[str]:
-    """The nodes of a place in a graph, such as `researcher:1f0…|agent:2c9…`."""
+    """The names of the nodes in a place, such as `researcher:1f0…|agent:2c9…`."""
     return [part.partition(":")[0] for part in checkpoint_ns.split("|") if part]
 
 
 @functools.cache
 def watch_calls() -> None:
-    """From now on, models and tools are seen in every turn; those of classes defined later included."""
+    """Wraps models and tools, also of classes that are defined later."""
     wrappers = {
         "_generate": _watched_generate,
         "_agenerate": _watched_agenerate,
         "_stream": _watched_stream,
         "_astream": _watched_astream,
     }
-    # What the class itself streams with tells whether a model can stream at all.
+    # LangChain tells by these methods of the class itself whether a model can stream.
     wrap_methods(BaseChatModel, wrappers, only_below=("_stream", "_astream"))
     wrap_methods(BaseTool, {"run": _watched_run, "arun": _watched_arun})
 
@@ -99,7 +99,7 @@ def _watched_agenerate(generate: Callable[..., Awaitable[Any]]) -> Any:
     @functools.wraps(generate)
     async def watched(self: Any, messages: Any, *args: Any, **kwargs: Any) -> Any:
         ask = functools.partial(generate, self, messages, *args, **kwargs)
-        return await ask() if _is_unseen() else await _asked(self, messages, kwargs, ask)
+        return await ask() if _is_unseen() else await _ask(self, messages, kwargs, ask)
 
     return watched
 
@@ -112,7 +112,7 @@ def _watched_generate(generate: Callable[..., Any]) -> Any:
 
         if _is_unseen():
             return generate(self, messages, *args, **kwargs)
-        return _at_once(_asked(self, messages, kwargs, ask))
+        return _run_sync(_ask(self, messages, kwargs, ask))
 
     return watched
 
@@ -126,10 +126,10 @@ def _watched_astream(stream: Callable[..., AsyncIterator[Any]]) -> Any:
             return
 
         async def ask() -> Any:
-            return _whole([chunk async for chunk in stream(self, messages, *args, **kwargs)])
+            return _joined([chunk async for chunk in stream(self, messages, *args, **kwargs)])
 
-        # In one piece, as in a replay.
-        yield _chunk(await _asked(self, messages, kwargs, ask))
+        # In one chunk, as in a replay.
+        yield _chunk(await _ask(self, messages, kwargs, ask))
 
     return watched
 
@@ -138,22 +138,22 @@ def _watched_stream(stream: Callable[..., Iterator[Any]]) -> Any:
     @functools.wraps(stream)
     def watched(self: Any, messages: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         async def ask() -> Any:
-            return _whole(list(stream(self, messages, *args, **kwargs)))
+            return _joined(list(stream(self, messages, *args, **kwargs)))
 
         if _is_unseen():
             yield from stream(self, messages, *args, **kwargs)
         else:
-            yield _chunk(_at_once(_asked(self, messages, kwargs, ask)))
+            yield _chunk(_run_sync(_ask(self, messages, kwargs, ask)))
 
     return watched
 
 
 def _is_unseen() -> bool:
-    return current_calls.get() is None or asking.get() is not None
+    return current_calls.get() is None or running_request.get() is not None
 
 
-def _at_once(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that waits for nothing."""
+def _run_sync(work: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a coroutine that never waits, and returns its result."""
     try:
         with blocking():
             work.send(None)
@@ -164,28 +164,28 @@ def _at_once(work: Coroutine[Any, Any, Result]) -> Result:
     raise RuntimeError("a synchronous call waited")
 
 
-# What only a piece of a message has.
-_OF_PIECES = ("type", "tool_call_chunks", "chunk_position")
+# Fields that only a chunk of a message has.
+_CHUNK_FIELDS = ("type", "tool_call_chunks", "chunk_position")
 
 
-def _whole(chunks: list[Any]) -> Any:
-    """The result that pieces add up to."""
+def _joined(chunks: list[Any]) -> Any:
+    """The result that the chunks add up to."""
     if not chunks:
         raise ValueError("the model streamed no response")
     whole = functools.reduce(lambda left, right: left + right, chunks)
-    fields = {name: value for name, value in whole.message if name not in _OF_PIECES}
+    fields = {name: value for name, value in whole.message if name not in _CHUNK_FIELDS}
     message = message_from_json({**fields, "type": "ai"})
     return ChatResult(generations=[ChatGeneration(message=message, generation_info=whole.generation_info)])
 
 
 def _chunk(result: Any) -> Any:
     generation = result.generations[0]
-    fields = {name: value for name, value in generation.message if name not in _OF_PIECES}
+    fields = {name: value for name, value in generation.message if name not in _CHUNK_FIELDS}
     message = AIMessageChunk(**fields, chunk_position="last")
     return ChatGenerationChunk(message=message, generation_info=generation.generation_info)
 
 
-async def _asked(model: Any, messages: Any, kwargs: Json, ask: Callable[[], Awaitable[Any]]) -> Any:
+async def _ask(model: Any, messages: Any, kwargs: Json, ask: Callable[[], Awaitable[Any]]) -> Any:
     metadata = ensure_config().get("metadata") or {}
     name, settings = _settings(model, kwargs)
     call = ModelCall(
@@ -198,15 +198,15 @@ async def _asked(model: Any, messages: Any, kwargs: Json, ask: Callable[[], Awai
 
 
 def _settings(model: Any, kwargs: Json) -> tuple[str, Json]:
-    """The name of a model, and what else it is set to."""
+    """The name of a model, and its settings."""
     try:
-        found = model._get_ls_params(stop=kwargs.get("stop"))
+        params = model._get_ls_params(stop=kwargs.get("stop"))
     except Exception:
-        # A class of the user's own may have none of what is looked for.
-        found = {}
+        # A class of the user's own may lack all of this.
+        params = {}
     names = ("ls_temperature", "ls_max_tokens")
-    settings = {name.removeprefix("ls_"): found[name] for name in names if found.get(name) is not None}
-    return found.get("ls_model_name") or model._llm_type, settings
+    settings = {name.removeprefix("ls_"): params[name] for name in names if params.get(name) is not None}
+    return params.get("ls_model_name") or model._llm_type, settings
 
 
 def _request(name: str, messages: Any, settings: Json, kwargs: Json) -> JsonRequest:
@@ -225,7 +225,7 @@ def _request(name: str, messages: Any, settings: Json, kwargs: Json) -> JsonRequ
 
 
 def _declared(tool: Any) -> Json:
-    """A tool as it was given to the model, of any provider."""
+    """The declaration of a tool for a model of any provider."""
     plain: Json = to_jsonable_python(tool, fallback=str)
     inner = plain.get("function")
     function: Json = inner if isinstance(inner, dict) else plain
@@ -249,15 +249,15 @@ def _result_from_json(data: Json) -> Any:
 _FORMAT: ResponseFormat[Any] = ResponseFormat(_result_to_json, _result_from_json, described)
 
 
-class _CalledAnywayError(Exception):
-    """A recorded call is one that works on the graph itself, and is made."""
+class _NotReplayableError(Exception):
+    """A recorded call changes the graph itself, so it is made and not replayed."""
 
 
 def _watched_arun(run: Callable[..., Awaitable[Any]]) -> Any:
     @functools.wraps(run)
     async def watched(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         make = functools.partial(run, self, tool_input, *args, **kwargs)
-        return await _called(self, tool_input, kwargs.get("tool_call_id"), make)
+        return await _call_tool(self, tool_input, kwargs.get("tool_call_id"), make)
 
     return watched
 
@@ -268,12 +268,14 @@ def _watched_run(run: Callable[..., Any]) -> Any:
         async def make() -> Any:
             return run(self, tool_input, *args, **kwargs)
 
-        return _at_once(_called(self, tool_input, kwargs.get("tool_call_id"), make))
+        return _run_sync(_call_tool(self, tool_input, kwargs.get("tool_call_id"), make))
 
     return watched
 
 
-async def _called(tool: Any, tool_input: Any, call_id: str | None, make: Callable[[], Awaitable[Any]]) -> Any:
+async def _call_tool(
+    tool: Any, tool_input: Any, call_id: str | None, make: Callable[[], Awaitable[Any]]
+) -> Any:
     calls = current_calls.get()
     if calls is None:
         return await make()
@@ -289,7 +291,7 @@ async def _called(tool: Any, tool_input: Any, call_id: str | None, make: Callabl
             ToolForm(_outcome, functools.partial(_recorded, tool.name, call_id)),
             calls.seconds,
         )
-    except _CalledAnywayError:
+    except _NotReplayableError:
         result = await make()
     if isinstance(result, Command) and isinstance(result.goto, str) and result.goto and call_id:
         calls.transfers[call_id] = result.goto
@@ -299,22 +301,22 @@ async def _called(tool: Any, tool_input: Any, call_id: str | None, make: Callabl
 
 
 def _args(tool: Any, tool_input: Any) -> Json:
-    """The arguments that the model knows of: the graph's state and the like are given to a tool as well."""
-    given = tool_input if isinstance(tool_input, dict) else {"input": tool_input}
+    """The arguments that the model gave, without the graph's state and other values that tools also get."""
+    arguments = tool_input if isinstance(tool_input, dict) else {"input": tool_input}
     try:
-        known = tool.tool_call_schema
-        names = known["properties"] if isinstance(known, dict) else known.model_fields
+        schema = tool.tool_call_schema
+        names = schema["properties"] if isinstance(schema, dict) else schema.model_fields
     except Exception:
         # A class of the user's own may have none.
-        names = given
-    plain: Json = to_jsonable_python({key: given[key] for key in given if key in names}, fallback=str)
+        names = arguments
+    plain: Json = to_jsonable_python({key: arguments[key] for key in arguments if key in names}, fallback=str)
     return plain
 
 
 def _outcome(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
     if isinstance(error, GraphInterrupt):
-        asked = error.args[0][-1].value if error.args and error.args[0] else None
-        return ToolOutcome(actions={"interrupt": to_jsonable_python(asked, fallback=str)})
+        request = error.args[0][-1].value if error.args and error.args[0] else None
+        return ToolOutcome(actions={"interrupt": to_jsonable_python(request, fallback=str)})
     if error is not None:
         return ToolOutcome(error=error)
     if isinstance(result, Command):
@@ -323,28 +325,28 @@ def _outcome(*, result: Any = None, error: Exception | None = None) -> ToolOutco
         return ToolOutcome(result=response_of(result))
     response = response_of_content(result.content)
     message = message_to_json(result)
-    # How it was written, where that is not how it would be written again.
-    kept = {"content": message["content"]} if content_of_response(response) != result.content else {}
-    kept |= {name: message[name] for name in ("artifact", "additional_kwargs") if name in message}
+    # The original text, where writing the response again would give another.
+    actions = {"content": message["content"]} if content_of_response(response) != result.content else {}
+    actions |= {name: message[name] for name in ("artifact", "additional_kwargs") if name in message}
     if result.status != "success":
-        kept["status"] = result.status
-    return ToolOutcome(result=response, actions=kept)
+        actions["status"] = result.status
+    return ToolOutcome(result=response, actions=actions)
 
 
 def _recorded(name: str, call_id: str | None, recorded: ToolCall) -> Any:
-    kept = recorded.actions
-    if kept.get("command"):
-        raise _CalledAnywayError
-    while "interrupt" in kept and recorded.error is None:
-        # Ends where no response is there any more, as it did when it was recorded.
-        interrupt(kept["interrupt"])
+    actions = recorded.actions
+    if actions.get("command"):
+        raise _NotReplayableError
+    while "interrupt" in actions and recorded.error is None:
+        # The last one has no response yet and raises, as it did when it was recorded.
+        interrupt(actions["interrupt"])
     if call_id is None:
         return result_of(recorded.result)
     return ToolMessage(
-        **{"content": content_of_response(recorded.result), **kept}, name=name, tool_call_id=call_id
+        **{"content": content_of_response(recorded.result), **actions}, name=name, tool_call_id=call_id
     )
 
 
 def dumped(value: Any) -> str:
-    """What a graph asks a person, as a text."""
+    """The request of a graph to a person, as a text."""
     return value if isinstance(value, str) else json.dumps(to_jsonable_python(value, fallback=str))

@@ -1,4 +1,4 @@
-"""LangChain's messages, of which the states of LangGraph's graphs are made, as genai contents, and back."""
+"""Converts LangChain's messages, which LangGraph's states hold, to genai contents and back."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MESSAGE: TypeAdapter[Any] = TypeAdapter(AnyMessage)
 
 
 def content_of_message(message: Any) -> Json | None:
-    """The content of a message; None for a system message, and for one that says nothing."""
+    """The content of a message; None for a system message and an empty message."""
     if message.type == "tool":
         return {"role": "user", "parts": [result_part(message)]}
     if message.type in ("ai", "AIMessageChunk"):
-        parts = [*_said(message), *_calls(message)]
+        parts = [*_text_parts(message), *_calls(message)]
         return {"role": "model", "parts": parts} if parts else None
     if message.type in ("system", "remove"):
         return None
-    parts = list(_said(message))
+    parts = list(_text_parts(message))
     return {"role": "user", "parts": parts} if parts else None
 
 
@@ -35,7 +35,7 @@ def instruction_of(messages: Sequence[Any]) -> str:
     return "\n\n".join(message.text for message in messages if message.type == "system")
 
 
-def _said(message: Any) -> Iterator[Json]:
+def _text_parts(message: Any) -> Iterator[Json]:
     for block in message.content_blocks:
         kind = block.get("type")
         if kind == "text" and block.get("text"):
@@ -58,7 +58,7 @@ def _calls(message: Any) -> Iterator[Json]:
 
 
 def result_part(message: Any) -> Json:
-    """What a tool returned, as a function response; what went wrong is its `error`."""
+    """The result of a tool as a function response; a failure is its `error`."""
     response = response_of_content(message.content)
     if message.status == "error":
         response = {"error": response.get("result", response)}
@@ -67,7 +67,7 @@ def result_part(message: Any) -> Json:
 
 
 def response_of_content(content: Any) -> Json:
-    """The content of a tool's message as a response: an object that is written as JSON is that object."""
+    """The content of a tool's message as a response; a text that is a JSON object becomes that object."""
     if isinstance(content, str) and content[:1] in ("{", "["):
         try:
             return response_of(json.loads(content))
@@ -77,56 +77,57 @@ def response_of_content(content: Any) -> Json:
 
 
 def content_of_response(response: Any) -> str:
-    """The other way round, as LangChain writes it; `response_of_content` of it is the same again."""
+    """A response as the content of a tool's message, as LangChain writes it; the reverse of
+    `response_of_content`."""
     result = result_of(response)
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
 def described(result: Any) -> Described:
-    """A `ChatResult` as its event has it."""
+    """The description of a `ChatResult` for its event."""
     generation = result.generations[0]
     message = generation.message
-    # LangChain adds the one to the other later.
+    # LangChain merges the two later.
     metadata = (generation.generation_info or {}) | message.response_metadata
     usage, content = message.usage_metadata or {}, content_of_message(message)
-    known = {
+    details = {
         "model_version": metadata.get("model_name") or metadata.get("model"),
         "finish_reason": metadata.get("finish_reason") or metadata.get("stop_reason"),
     }
     if content is None and (refusal := message.additional_kwargs.get("refusal")):
-        known |= {"finish_reason": "refusal", "error_message": str(refusal)}
+        details |= {"finish_reason": "refusal", "error_message": str(refusal)}
     return Described(
         content,
         usage_of_message(usage),
-        {name: value for name, value in known.items() if value},
+        {name: value for name, value in details.items() if value},
     )
 
 
 def usage_of_message(usage: Any) -> Json | None:
     """LangChain's usage metadata as genai's."""
-    given = usage or {}
+    counts = usage or {}
     return usage_of(
-        prompt=given.get("input_tokens") or 0,
-        output=given.get("output_tokens") or 0,
-        cached=(given.get("input_token_details") or {}).get("cache_read") or 0,
-        thoughts=(given.get("output_token_details") or {}).get("reasoning") or 0,
+        prompt=counts.get("input_tokens") or 0,
+        output=counts.get("output_tokens") or 0,
+        cached=(counts.get("input_token_details") or {}).get("cache_read") or 0,
+        thoughts=(counts.get("output_token_details") or {}).get("reasoning") or 0,
     )
 
 
 def message_to_json(message: Any) -> Json:
     data: Json = message.model_dump(mode="json", exclude_none=True)
-    # Random, and no model is sent it.
+    # The id is random, and is not sent to models.
     data.pop("id", None)
     return {key: value for key, value in data.items() if value not in ({}, [])}
 
 
 def message_from_json(data: Json) -> Any:
-    """Raises pydantic's error for a message of another version."""
+    """Reads a message. Raises pydantic's error for a message of another version."""
     return _MESSAGE.validate_python(data)
 
 
 def message_of(content: Json) -> Any:
-    """What a user says, as a message; None where it only responds to calls."""
+    """A user's content as a message; None where it only responds to calls."""
     parts = [part for part in content.get("parts") or [] if "function_response" not in part]
     if len(parts) == 1 and "text" in parts[0]:
         return HumanMessage(parts[0]["text"])
@@ -147,8 +148,8 @@ def _block(part: Json) -> Any:
 
 
 def messages_of(past: Sequence[Step]) -> list[Any]:
-    """The messages of a conversation that begins at the end of `past`, without thoughts and requests to a
-    person; models refuse calls without results, so that these are left out."""
+    """The messages of `past`, to continue from, without thoughts and requests to a person. Calls without
+    results are left out, since models refuse them."""
     messages: list[Any] = []
     for step, parts in paired_parts(past):
         if content := content_of(step):
@@ -179,6 +180,8 @@ def _past_messages(role: str, parts: Sequence[Json]) -> Iterator[Any]:
     elif others:
         text = "".join(part["text"] for part in others if part.get("text"))
         calls = [part["function_call"] for part in others if "function_call" in part]
-        tool_calls = [{"name": one["name"], "args": one.get("args") or {}, "id": one["id"]} for one in calls]
+        tool_calls = [
+            {"name": call["name"], "args": call.get("args") or {}, "id": call["id"]} for call in calls
+        ]
         if text or tool_calls:
             yield AIMessage(text, tool_calls=tool_calls)

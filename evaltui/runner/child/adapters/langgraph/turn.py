@@ -1,4 +1,4 @@
-"""What a graph tells of one turn, as steps: each message that a node adds, and how the state changes."""
+"""Reports one turn of a graph as steps: each message that a node adds, and the changes of state."""
 
 from __future__ import annotations
 
@@ -20,90 +20,92 @@ _STRUCTURED = "structured_response"
 
 
 def state_json(values: Any) -> Json:
-    """What of a graph's state JSON can hold, without its messages."""
+    """The values of a graph's state that JSON can hold, without its messages."""
     items = values.items() if isinstance(values, dict) else vars(values).items()
-    return jsonable((name, one) for name, one in items if name != MESSAGES and not name.startswith("__"))
+    return jsonable((name, value) for name, value in items if name != MESSAGES and not name.startswith("__"))
 
 
 @dataclass
-class Told:
-    """What was told of a conversation so far."""
+class ReportedSoFar:
+    """The state and the messages of a conversation that are already reported."""
 
     state: Json
-    """That of the graph after its last step."""
+    """The state of the graph after its last step."""
     seen: dict[int, Any] = field(default_factory=dict)
-    """The messages that are no news, by what tells objects apart: a graph hands the same ones on and on."""
+    """The messages that are reported or ignored, by `id()`: a graph passes the same objects on and on."""
     callers: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The agent that made a call, and its branch, by the call's id."""
 
 
 class Turn:
-    """One message to the graph called `name`, and what came of it so far. `before` is the state that it
-    began with, `steps` report that of `told`."""
+    """A turn of the graph called `name`, with what is reported of it. `before` is the state at its start;
+    `steps` report the state in `reported`."""
 
-    def __init__(self, steps: Steps, name: str, before: Json, told: Told) -> None:
+    def __init__(self, steps: Steps, name: str, before: Json, reported: ReportedSoFar) -> None:
         self.calls = Calls(self._on_result, steps.seconds)
         self._steps = steps
         self._structured = before.get(_STRUCTURED)
-        self._told = told
-        self._seen, self._callers = told.seen, told.callers
-        # Who has spoken last.
+        self._reported = reported
+        self._seen, self._callers = reported.seen, reported.callers
+        # The agent of the last message.
         self._speaker = name
-        self._said = ""
+        self._last_text = ""
         self._answer: Any = None
         self._is_input = False
-        # The nodes, from the outermost in, that added what is no message yet.
+        # The nodes, from the outermost in, of the last update with values that are no messages yet.
         self._adder: list[str] = []
         self.ignore(before.get(MESSAGES) or [])
 
     def ignore(self, messages: Sequence[Any]) -> None:
-        """These are no news."""
+        """Marks messages as reported."""
         self._seen.update((id(message), message) for message in messages)
 
-    def begin(self, given: Any) -> None:
-        """What the graph is given: where that is an input, its first state repeats it."""
-        if isinstance(given, dict):
+    def start(self, graph_input: Any) -> None:
+        """Starts the turn. The first state of the graph repeats an input, so its messages are ignored."""
+        if isinstance(graph_input, dict):
             self._is_input = True
-            self.ignore(given[MESSAGES])
+            self.ignore(graph_input[MESSAGES])
 
     def on_update(self, place: Sequence[str], chunk: Json) -> None:
-        """What a node did; `place` are the nodes around it, such as `("researcher:1f0…",)`."""
+        """Reports the update of a node; `place` are the nodes around it, such as `("researcher:1f0…",)`."""
         for node, update in chunk.items():
             if node.startswith("__"):
                 continue
-            nodes = [*(one.partition(":")[0] for one in place), node]
+            nodes = [*(outer.partition(":")[0] for outer in place), node]
             for part in update if isinstance(update, list) else [update]:
                 if isinstance(part, dict) and part.get(MESSAGES):
                     self._on_messages(part[MESSAGES], nodes, self._call_around(place))
 
     def _call_around(self, place: Sequence[str]) -> str | None:
-        """The id of the call that runs the graph at a place, if a tool does."""
+        """The id of the tool call that runs the graph at a place; None where no tool does."""
         heads = ("|".join(place[:length]) for length in range(1, len(place) + 1))
-        return next((self.calls.inside[one] for one in heads if one in self.calls.inside), None)
+        return next((self.calls.inside[head] for head in heads if head in self.calls.inside), None)
 
     def _on_messages(self, messages: Any, nodes: list[str], call: str | None) -> None:
-        given = messages if isinstance(messages, list) else [messages]
-        if not all(isinstance(one, BaseMessage) for one in given):
-            # The graph makes messages of what else a node may give: its state has them then.
+        added = messages if isinstance(messages, list) else [messages]
+        if not all(isinstance(message, BaseMessage) for message in added):
+            # The graph converts other values to messages, which are then in its state.
             self._adder = nodes
             return
-        self._report_news(given, nodes, call)
+        self._report_new(added, nodes, call)
 
-    def _report_news(self, messages: Sequence[Any], nodes: list[str], call: str | None) -> None:
-        known = {one.id for one in self._seen.values() if getattr(one, "id", None)}
-        news = [
-            one for one in messages if id(one) not in self._seen and getattr(one, "id", None) not in known
+    def _report_new(self, messages: Sequence[Any], nodes: list[str], call: str | None) -> None:
+        seen_ids = {message.id for message in self._seen.values() if getattr(message, "id", None)}
+        new = [
+            message
+            for message in messages
+            if id(message) not in self._seen and getattr(message, "id", None) not in seen_ids
         ]
-        self.ignore(news)
+        self.ignore(new)
         token = nested_in.set(call or nested_in.get())
         try:
-            for message in convert_to_messages(news):
+            for message in convert_to_messages(new):
                 self._report(message, nodes)
         finally:
             nested_in.reset(token)
 
     def _on_result(self, message: Any) -> None:
-        """What a tool has just returned: the next request to a model may come before a node tells of it."""
+        """Reports the result of a tool at once: the next model request may come before the node's update."""
         if message.tool_call_id in self._callers:
             self.ignore([message])
             self._report(message, [])
@@ -117,12 +119,12 @@ class Turn:
             agent, branch = self._callers.get(message.tool_call_id, (agent, branch))
             transfer = self.calls.transfers.pop(message.tool_call_id, None)
         else:
-            # What a node says in the name of the user is its own.
+            # A node may add a message in the user's name; its author is the node.
             content = content | {"role": "model"}
             calls = [part["function_call"] for part in content["parts"] if "function_call" in part]
             self._callers.update((call["id"], (agent, branch)) for call in calls)
             if nested_in.get() is None:
-                self._speaker, self._said = agent, message.text
+                self._speaker, self._last_text = agent, message.text
         self._steps.report(
             agent,
             content,
@@ -133,26 +135,26 @@ class Turn:
         )
 
     def on_values(self, values: Any) -> None:
-        """The state of the graph after a step of its own."""
-        self._told.state = state_json(values)
+        """Handles the state of the graph after a step."""
+        self._reported.state = state_json(values)
         self._steps.report_late_changes(self._speaker)
         if isinstance(values, dict):
             messages = values.get(MESSAGES) or []
             if self._is_input:
                 self.ignore(messages)
-            # Added in a way that no update tells of.
-            self._report_news(messages, self._adder or [self._speaker], None)
+            # Messages that are in no update.
+            self._report_new(messages, self._adder or [self._speaker], None)
             self._is_input, self._adder = False, []
             self._answer = values.get(_STRUCTURED)
 
     def end(self) -> None:
-        """Report a structured response that no message has."""
+        """Ends the turn: reports a structured response that is in no message."""
         is_new = self._answer != self._structured
-        if is_new and (returned := output_fields(self._answer, self._said)) is not None:
+        if is_new and (returned := output_fields(self._answer, self._last_text)) is not None:
             self._steps.report(self._speaker, **returned)
 
     def report_requests(self, parts: Sequence[Json]) -> None:
-        """Report what the graph asks a person."""
+        """Reports the requests of the graph to a person."""
         ids = tuple(part["function_call"]["id"] for part in parts)
         content = {"role": "model", "parts": list(parts)}
         self._steps.report(self._speaker, content, final=True, long_running=ids)

@@ -1,4 +1,4 @@
-"""Drives an agent of the OpenAI Agents SDK. Source of all that is said of it: version 0.24."""
+"""Runs an agent of the OpenAI Agents SDK. All facts on the SDK here are of version 0.24."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ from .runs import ConversationLog, RunWatch, agent_in, current_log, report_error
 
 
 class OpenAIAgentsAdapter:
-    """The way in for an `agents.Agent`; `agent_name` begins with the agent of that name below it.
+    """The adapter for an `agents.Agent`; `agent_name` starts with the agent of that name below it.
 
-    Raises AgentLoadError where there is none.
+    Raises AgentLoadError where there is no such agent.
     """
 
     input = AgentInput("an OpenAI agent", session=(), parts=TEXTS_AND_FILES)
 
     def __init__(self, agent: Agent[Any], agent_name: str | None = None) -> None:
-        self._agents = {one.name: one for one in (*reversed(_agents_below(agent)), agent)}
+        self._agents = {member.name: member for member in (*reversed(_agents_below(agent)), agent)}
         if agent_name is not None and agent_name not in self._agents:
-            known = ", ".join(sorted(self._agents))
-            raise AgentLoadError(f"--agent {agent_name}: no such agent; there are {known}")
+            names = ", ".join(sorted(self._agents))
+            raise AgentLoadError(f"--agent {agent_name}: no such agent; there are {names}")
         self._root = agent if agent_name is None else self._agents[agent_name]
         functions = _functions_of([self._root, *self._agents.values()])
         self._places = source_places(functions)
         self._context_type = _context_type(agent, functions.values())
-        for one in self._agents.values():
-            for tool in one.tools:
+        for member in self._agents.values():
+            for tool in member.tools:
                 watch_tool(tool)
         self._servers: Any = None
-        # Of all conversations, so that they share connections.
+        # One provider for all conversations, so that they share connections.
         self._provider = RecordedProvider()
         self._config = RunConfig(model_provider=self._provider, tool_error_formatter=report_error)
         watch_models()
         watch_runs()
-        self._traces = _TracesKeptHere()
+        self._traces = _TraceExportOff()
 
     async def open(self) -> AgentInfo:
-        """Connects the MCP servers that are not, as long as the host lives."""
+        """Connects MCP servers that are not connected yet, until `close`, and describes the agent."""
         notes = await self._connect()
         declared = [*_describe_tools(self._root), *await self._tools_of_servers(notes)]
         model = self._root.model
@@ -75,14 +75,14 @@ class OpenAIAgentsAdapter:
             framework="openai-agents",
             model=model_name(get_default_model() if model is None else model),
             tools=tuple(declared),
-            sub_agents=tuple(one.name for one in _agents_below(self._root)),
+            sub_agents=tuple(below.name for below in _agents_below(self._root)),
             notes=tuple(notes),
             places=self._places,
         )
 
     async def _connect(self) -> list[str]:
-        """What could not be connected, a sentence each: runs that need such a server fail."""
-        servers = [server for one in self._agents.values() for server in one.mcp_servers]
+        """Connects the MCP servers. Returns a sentence on each that failed: runs that need it fail."""
+        servers = [server for agent in self._agents.values() for server in agent.mcp_servers]
         waiting = [server for server in servers if getattr(server, "session", None) is None]
         if not waiting:
             return []
@@ -91,7 +91,10 @@ class OpenAIAgentsAdapter:
         self._servers = MCPServerManager(waiting)
         await self._servers.__aenter__()
         errors = self._servers.errors.items()
-        return [f"MCP server {one.name} could not be connected: {message_of(error)}" for one, error in errors]
+        return [
+            f"MCP server {server.name} could not be connected: {message_of(error)}"
+            for server, error in errors
+        ]
 
     async def _tools_of_servers(self, notes: list[str]) -> list[ToolInfo]:
         if not self._root.mcp_servers or notes:
@@ -99,7 +102,7 @@ class OpenAIAgentsAdapter:
         try:
             tools = await self._root.get_mcp_tools(RunContextWrapper(None))
         except Exception as error:
-            # Each run asks for them again, and its case shows it.
+            # Each run requests them again, and its case shows the error.
             notes.append(f"tools of MCP servers are not known: {type(error).__name__}: {message_of(error)}")
             return []
         return [_tool_info(tool) for tool in tools]
@@ -107,7 +110,8 @@ class OpenAIAgentsAdapter:
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
-        """Raises AgentLoadError where the session state makes no context for the agent."""
+        """Opens a session. Raises AgentLoadError where no context for the agent can be created from the
+        session state."""
         context = Deps(self._context_type, state_after(spec.state, past), "context")
         return OpenAIAgentsSession(self._root, self._agents, self._config, context, reporter, past)
 
@@ -118,27 +122,29 @@ class OpenAIAgentsAdapter:
         self._traces.end()
 
 
-class _TracesKeptHere:
-    """Traces of evaluated conversations do not go to OpenAI; what the user's own processors do with them
-    stays as it is. After `end`, those of other conversations of this process do again."""
+class _TraceExportOff:
+    """Keeps traces of evaluated conversations from OpenAI; the user's own trace processors still get them.
 
-    _at_once = 0
+    After `end`, traces of other conversations of this process are sent again.
+    """
+
+    _active = 0
 
     def __init__(self) -> None:
-        type(self)._at_once += 1
+        type(self)._active += 1
         exporter: Any = default_exporter()
         exporter.export = lambda items: None
 
     def end(self) -> None:
-        type(self)._at_once -= 1
-        if not self._at_once:
-            # Those that wait to be sent are of evaluated conversations.
+        type(self)._active -= 1
+        if not self._active:
+            # Traces that wait to be sent are of evaluated conversations.
             default_processor().force_flush()
             vars(default_exporter()).pop("export", None)
 
 
 class OpenAIAgentsSession:
-    """One conversation: its history, the agent that has the next turn, and the calls that wait."""
+    """One conversation: its history, the agent of the next turn, and the calls that wait."""
 
     def __init__(
         self,
@@ -158,24 +164,25 @@ class OpenAIAgentsSession:
         self._agent = transfers[-1] if transfers else root
         self._state: RunState[Any] | None = None
         self._requested = {call_of(part).get("id") for step in past for part in step.parts}
-        # What a run that waited was written down as, in the past that this conversation continues from.
-        self._stored = next((kept for step in reversed(past) if (kept := _stored_state(step))), None)
+        # The stored state of a run that waits, in the past that this conversation continues from.
+        self._stored = next((stored for step in reversed(past) if (stored := _stored_state(step))), None)
 
     async def send(self, content: Json) -> None:
-        """Raises what the agent raises; but for the state, the turn is then forgotten."""
+        """Runs a turn. Raises what the agent raises; the history is then unchanged, but changes of state
+        stay."""
         with self._logged():
-            given = await self._input(content)
+            run_input = await self._input(content)
             watch = RunWatch(self._log, is_root=True)
             self._log.ended_with_text = False
             try:
                 result = await Runner.run(
-                    self._agent, given, context=self._context.value, hooks=watch, run_config=self._config
+                    self._agent, run_input, context=self._context.value, hooks=watch, run_config=self._config
                 )
             except asyncio.CancelledError:
                 # The SDK has cancelled the calls that are running, but does not wait for them.
                 await asyncio.sleep(0)
                 raise
-            watch.report_outputs(one.raw_item for one in result.new_items)
+            watch.report_outputs(item.raw_item for item in result.new_items)
             self._agent = result.last_agent
             self._history = result.to_input_list()
             self._state, self._stored = result.to_state() if result.interruptions else None, None
@@ -195,8 +202,10 @@ class OpenAIAgentsSession:
             current_log.reset(token)
 
     async def _input(self, content: Json) -> Any:
-        """What the next run gets: the history and a message, or the run that waits with its decisions."""
-        responses = [one for part in content.get("parts") or [] if (one := part.get("function_response"))]
+        """The input of the next run: the history and a message, or the waiting run with its decisions."""
+        responses = [
+            response for part in content.get("parts") or [] if (response := part.get("function_response"))
+        ]
         if not responses:
             return [*with_results(self._history), input_message(content)]
         state = self._state
@@ -208,7 +217,7 @@ class OpenAIAgentsSession:
                 "or after another message without it. Run the case and continue from its result, or send "
                 "its turns again"
             )
-        waiting = {_request_id(one): one for one in state.get_interruptions()}
+        waiting = {_request_id(item): item for item in state.get_interruptions()}
         for response in responses:
             if (item := waiting.get(str(response.get("id")))) is not None:
                 _decide(state, item, response.get("response") or {})
@@ -219,25 +228,25 @@ class OpenAIAgentsSession:
         if result.interruptions:
             self._report_requests(result.interruptions)
         elif not self._log.ended_with_text and (returned := output_fields(result.final_output)) is not None:
-            # The result of a tool may be the response, unseen by a model.
+            # The result of a tool may be the final response, without a further model call.
             self._log.report(agent, **returned)
         self._log.steps.report_late_changes(agent)
 
     def _report_requests(self, waiting: Sequence[Any]) -> None:
-        """Calls that wait for an approval are requests for a confirmation, as in ADK.
+        """Reports calls that wait for an approval as requests for a confirmation, as in ADK.
 
-        Those of earlier turns that still wait are not requested again.
+        Calls of earlier turns that still wait are not requested again.
         """
         assert self._state is not None
-        new = [one for one in waiting if _request_id(one) not in self._requested]
-        parts = [{"function_call": _request(one, self._log)} for one in new]
+        new = [item for item in waiting if _request_id(item) not in self._requested]
+        parts = [{"function_call": _request(item, self._log)} for item in new]
         ids = tuple(map(_request_id, new))
         self._requested.update(ids)
         self._log.report(
             waiting[0].agent.name,
             {"role": "model", "parts": parts} if parts else None,
             long_running=ids,
-            framework=_written(self._state),
+            framework=_state_data(self._state),
         )
 
 
@@ -251,7 +260,8 @@ def _request(item: Any, log: ConversationLog) -> Json:
 
 
 def _decide(state: RunState[Any], item: Any, response: Json) -> None:
-    """A rejection may have a reason for the model, `{"confirmed": false, "payload": "too expensive"}`."""
+    """Approves or rejects a call. A rejection may have a reason for the model: `{"confirmed": false,
+    "payload": "too expensive"}`."""
     if response.get("confirmed") is True:
         state.approve(item)
         return
@@ -260,8 +270,8 @@ def _decide(state: RunState[Any], item: Any, response: Json) -> None:
     state.reject(item, rejection_message=None if reason is None else shown)
 
 
-def _written(state: RunState[Any]) -> Json | None:
-    """What another session goes on from; None where the SDK cannot write the run: this one still can."""
+def _state_data(state: RunState[Any]) -> Json | None:
+    """The state of a run, for another session to continue from; None where the SDK cannot write it."""
     try:
         return {"run_state": state.to_json(context_serializer=lambda _: {})}
     except Exception:
@@ -274,13 +284,13 @@ def _stored_state(step: Step) -> Json | None:
 
 
 def _functions_of(agents: Iterable[Any]) -> dict[str, Any]:
-    """The functions that tools are made of, by the tools' names; of two of one name the first agent's."""
-    found: dict[str, Any] = {}
+    """The functions of tools by the tools' names; for equal names that of the first agent."""
+    functions: dict[str, Any] = {}
     for agent in agents:
         for tool in agent.tools:
             if (function := getattr(tool, "__wrapped__", None)) is not None:
-                found.setdefault(tool.name, function)
-    return found
+                functions.setdefault(tool.name, function)
+    return functions
 
 
 def _tool_info(tool: Any) -> ToolInfo:
@@ -289,60 +299,61 @@ def _tool_info(tool: Any) -> ToolInfo:
 
 
 def _describe_tools(agent: Any) -> list[ToolInfo]:
-    """The tools and hand-offs of an agent and of those that may take over from it, as they are declared to
-    models; of two of one name the first."""
-    found: dict[str, ToolInfo] = {}
-    for one in (agent, *_reached(agent, lambda above: map(_target, above.handoffs))):
-        for info in (*map(_tool_info, one.tools), *map(_handoff_info, one.handoffs)):
-            found.setdefault(info.name, info)
-    return list(found.values())
+    """The tools and hand-offs of an agent and of agents that may take over from it, as models see them; for
+    equal names the first."""
+    infos: dict[str, ToolInfo] = {}
+    for member in (agent, *_reached(agent, lambda above: map(_target, above.handoffs))):
+        for info in (*map(_tool_info, member.tools), *map(_handoff_info, member.handoffs)):
+            infos.setdefault(info.name, info)
+    return list(infos.values())
 
 
-def _handoff_info(one: Any) -> ToolInfo:
-    made = one if isinstance(one, Handoff) else handoff(one)
-    return ToolInfo(made.tool_name, made.tool_description, made.input_json_schema)
+def _handoff_info(target: Any) -> ToolInfo:
+    declared = target if isinstance(target, Handoff) else handoff(target)
+    return ToolInfo(declared.tool_name, declared.tool_description, declared.input_json_schema)
 
 
 def _agents_below(agent: Any) -> list[Any]:
-    """The agents that an agent hands over to and those that are its tools, each once, and theirs."""
+    """The agents below an agent: those it hands over to, those that are its tools, and theirs, each once."""
     return _reached(agent, lambda above: (*map(_target, above.handoffs), *map(agent_in, above.tools)))
 
 
 def _reached(agent: Any, next_to: Callable[[Any], Iterable[Any]]) -> list[Any]:
-    found: list[Any] = []
+    reached: list[Any] = []
     waiting = [agent]
     while waiting:
-        for one in next_to(waiting.pop(0)):
-            if one is not None and one is not agent and all(one is not other for other in found):
-                found.append(one)
-                waiting.append(one)
-    return found
+        for neighbour in next_to(waiting.pop(0)):
+            is_new = neighbour is not agent and all(neighbour is not other for other in reached)
+            if neighbour is not None and is_new:
+                reached.append(neighbour)
+                waiting.append(neighbour)
+    return reached
 
 
-def _target(one: Any) -> Any:
-    """The agent of a hand-off, None where nobody holds it any more."""
-    if not isinstance(one, Handoff):
-        return one
-    held = getattr(one, "_agent_ref", None)
-    return None if held is None else held()
+def _target(hand_off: Any) -> Any:
+    """The agent of a hand-off; None where it does not exist any more."""
+    if not isinstance(hand_off, Handoff):
+        return hand_off
+    reference = getattr(hand_off, "_agent_ref", None)
+    return None if reference is None else reference()
 
 
 def _context_type(agent: Any, functions: Iterable[Any]) -> Any:
-    """The T of `Agent[T](…)`, else that of the `RunContextWrapper[T]` which a tool takes; dict where neither
-    names a class."""
+    """The class of the context: T of `Agent[T](…)`, else of a tool's `RunContextWrapper[T]`; dict where
+    neither names a class."""
     declared = get_args(getattr(agent, "__orig_class__", None))
-    for kind in (*declared, *(kind for function in functions for kind in _taken(function))):
+    for kind in (*declared, *(kind for function in functions for kind in _context_classes(function))):
         if isinstance(get_origin(kind) or kind, type) and kind is not object:
             return kind
     return dict
 
 
-def _taken(function: Any) -> list[Any]:
+def _context_classes(function: Any) -> list[Any]:
     first = next(iter(inspect.signature(function).parameters), None)
     try:
         hints = get_type_hints(function)
     except Exception:
-        # Names that are imported for type checkers only.
+        # The hints name types that are imported for type checkers only.
         return []
     hint = hints.get(first) if first else None
     return list(get_args(hint)) if get_origin(hint) in (RunContextWrapper, ToolContext) else []

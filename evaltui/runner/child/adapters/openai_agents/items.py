@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API, which the Agents SDK works with, as genai contents and back."""
+"""Converts items of OpenAI's Responses API, which the Agents SDK uses, to genai contents and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .....core.model.events import Json, Step
 from ..base import call_of
 from ..calls import response_of
 
-# Fields of a call that a service of OpenAI made by itself: what came of it stands in the call, too.
+# Fields with the result in a call that OpenAI's service executes itself.
 _RESULT_FIELDS = ("output", "outputs", "result", "results", "error", "status")
 
 
@@ -27,7 +27,7 @@ def item_json(item: Any) -> Json:
 
 @dataclass(frozen=True)
 class Group:
-    """Parts that belong together: what a model said and called, or the results of calls."""
+    """Parts of one content: a model's texts and calls, or the results of calls."""
 
     parts: list[Json]
     are_results: bool = False
@@ -38,19 +38,19 @@ class Group:
 
 
 def groups_of(items: Sequence[Json]) -> list[Group]:
-    """What the output of a model holds, in order."""
+    """The output of a model as groups, in order."""
     groups: list[Group] = []
-    said: list[Json] = []
+    parts: list[Json] = []
     for item in items:
-        said += _said(item)
+        parts += _model_parts(item)
         if (result := _own_result(item)) is not None:
-            groups += [Group(said), Group([result], are_results=True)]
-            said = []
-    return [*groups, Group(said)] if said or not groups else groups
+            groups += [Group(parts), Group([result], are_results=True)]
+            parts = []
+    return [*groups, Group(parts)] if parts or not groups else groups
 
 
 def contents_of(items: str | Sequence[Any]) -> list[Json]:
-    """Input of a model as genai contents."""
+    """The input of a model as genai contents."""
     if isinstance(items, str):
         return [{"role": "user", "parts": [{"text": items}]}]
     contents: list[Json] = []
@@ -68,23 +68,23 @@ def _is_message(item: Json) -> bool:
     return str(item.get("type", "message")) == "message"
 
 
-def _said(item: Json) -> list[Json]:
-    """The parts of an item that a model made."""
+def _model_parts(item: Json) -> list[Json]:
+    """The parts of an item of a model's output."""
     if _is_message(item):
         return list(_message_parts(item))
     kind = str(item["type"])
     if kind == "reasoning":
         texts = [*(item.get("summary") or ()), *(item.get("content") or ())]
-        return [{"text": one["text"], "thought": True} for one in texts if one.get("text")]
+        return [{"text": text["text"], "thought": True} for text in texts if text.get("text")]
     if kind in ("function_call", "mcp_call"):
         return [_call(item, str(item.get("name")), arguments_of(item.get("arguments")))]
     if kind == "custom_tool_call":
         return [_call(item, str(item.get("name")), {"input": item.get("input")})]
     if kind.endswith("_call"):
-        unsaid = ("type", "id", "call_id", *_RESULT_FIELDS)
-        args = {name: value for name, value in item.items() if name not in unsaid}
+        other_fields = ("type", "id", "call_id", *_RESULT_FIELDS)
+        args = {name: value for name, value in item.items() if name not in other_fields}
         return [_call(item, tool_of(item), args)]
-    # What genai has no part for, as the tools that a server of MCP lists, is shown and never scored.
+    # Items without a genai part, such as the tool list of an MCP server, are shown but never scored.
     return [{"text": json.dumps(item, ensure_ascii=False), "thought": True}]
 
 
@@ -99,7 +99,8 @@ def _message_parts(item: Json) -> Iterator[Json]:
 
 
 def arguments_of(arguments: Any) -> Json:
-    """The arguments of a call, which a model writes as JSON; what is no object is `{"arguments": …}`."""
+    """The arguments of a call, which models write as JSON; a value that is no object becomes `{"arguments":
+    …}`."""
     try:
         read = json.loads(arguments or "{}") if isinstance(arguments, str | None) else arguments
     except ValueError:
@@ -112,8 +113,7 @@ def call_id_of(item: Json) -> str:
 
 
 def tool_of(item: Json) -> str:
-    """The name of the tool that an item is a call of, or the result of one; where the item does not tell,
-    the kind of the tool."""
+    """The name of the tool of a call or a result; the kind of the tool where the item has no name."""
     kind = str(item.get("type")).removesuffix("_output").removesuffix("_call")
     return str(item.get("name") or kind)
 
@@ -123,7 +123,7 @@ def _call(item: Json, name: str, args: Json) -> Json:
 
 
 def _own_result(item: Json) -> Json | None:
-    """The result that stands in a call, of a tool that OpenAI runs; None for anything else."""
+    """The result in a call that OpenAI's service executes; None for another item."""
     kind = str(item.get("type", "message"))
     if not kind.endswith("_call") or kind == "function_call" or "call_id" in item:
         return None
@@ -137,14 +137,14 @@ def is_output(item: Json) -> bool:
 
 
 def result_part(item: Json, name: str) -> Json:
-    """The result of a call of the tool `name`."""
+    """The result of a call of the tool `name`, as a function response."""
     others = {key: value for key, value in item.items() if key not in ("type", "id", "call_id", "status")}
     response = response_of(others["output"] if others.keys() == {"output"} else others)
     return {"function_response": {"id": call_id_of(item), "name": name, "response": response}}
 
 
 def input_message(content: Json) -> Json:
-    """A message of the user, of texts, images and files."""
+    """A user's message with texts, images and files, as an item."""
     parts = [part for part in content.get("parts") or [] if part]
     if all(part.keys() == {"text"} for part in parts):
         return {"role": "user", "content": "\n".join(part["text"] for part in parts)}
@@ -170,12 +170,12 @@ def _input_part(part: Json) -> Json:
 
 
 def past_items(past: Sequence[Step]) -> list[Json]:
-    """The history that a conversation continues from. Calls without results and results without calls are
-    left out, since a model refuses them."""
+    """The history of `past`, to continue from, without calls that have no result and results that have no
+    call, which models refuse."""
     items: list[Json] = []
     for step in past:
-        if kept := (step.framework or {}).get("items"):
-            items += kept
+        if own_items := (step.framework or {}).get("items"):
+            items += own_items
         elif step.author == "user":
             if any("function_response" not in part for part in step.parts):
                 items.append(input_message(step.content or {}))
@@ -202,18 +202,18 @@ def _past_item(part: Json) -> Json | None:
 
 
 def output_text(response: Json) -> str:
-    """A function response as the SDK shows the result to a model."""
-    given = response.get("response")
-    return str(given["result"] if isinstance(given, dict) and given.keys() == {"result"} else given)
+    """A function response as the text that the SDK sends to a model."""
+    value = response.get("response")
+    return str(value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value)
 
 
 def with_results(items: Sequence[Json]) -> list[Json]:
-    """Items without the calls that have no result, and without results that have no call."""
+    """Items without calls that have no result, and without results that have no call."""
     calls = {item["call_id"] for item in items if "call_id" in item and not is_output(item)}
     outputs = {item["call_id"] for item in items if is_output(item)}
     return [item for item in items if "call_id" not in item or item["call_id"] in calls & outputs]
 
 
 def is_plain(items: Sequence[Json]) -> bool:
-    """Whether items can be made again from the parts that they are shown as."""
+    """Whether the items can be restored from their genai parts."""
     return all(_is_message(item) or item["type"] == "function_call" for item in items)

@@ -1,7 +1,7 @@
-"""Every request to a model and its response, seen at the SDK's own `Model` interface.
+"""Wraps the SDK's `Model` interface, to see every model request and its response.
 
 `get_response` and `stream_response` are wrapped on each class of model: agents that are tools, guardrails
-that ask an agent, and runs inside of tools go through them, too.
+with an agent, and runs inside of tools use them too.
 """
 
 from __future__ import annotations
@@ -36,43 +36,51 @@ from .items import arguments_of, call_id_of, contents_of, groups_of, item_json, 
 
 _OUTPUT: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
 _USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
-# How a request is sent, not what is asked; in headers there may be keys.
-_UNASKED = ("extra_headers", "extra_query", "metadata", "preserve_raw_usage", "retry", "store", "timeout")
+# Settings of how a request is sent; headers may contain keys.
+_TRANSPORT_SETTINGS = (
+    "extra_headers",
+    "extra_query",
+    "metadata",
+    "preserve_raw_usage",
+    "retry",
+    "store",
+    "timeout",
+)
 
 
 class Run(Protocol):
-    """A run of agents, of which one at a time asks its model."""
+    """A run of agents, one of which is running at a time."""
 
     agent: str
-    """The name of that agent."""
+    """The name of the running agent."""
 
 
 # The run that the current task works for.
-asking_run: ContextVar[Run | None] = ContextVar("evaltui_agents_run", default=None)
+current_run: ContextVar[Run | None] = ContextVar("evaltui_agents_run", default=None)
 
 
 @functools.cache
 def watch_models() -> None:
-    """From now on, what any model is asked and answers is reported; classes defined later included."""
+    """Wraps models, also of classes that are defined later."""
     wrap_methods(Model, {"get_response": _watched, "stream_response": _watched_stream})
 
 
 def _watched(get_response: Callable[..., Awaitable[ModelResponse]]) -> Callable[..., Any]:
     @functools.wraps(get_response)
     async def watched(self: Model, *args: Any, **kwargs: Any) -> ModelResponse:
-        asked = _arguments(Model.get_response, self, *args, **kwargs)
+        arguments = _arguments(Model.get_response, self, *args, **kwargs)
         ask = functools.partial(get_response, self, *args, **kwargs)
-        if is_same_request(self, asked.get("input")):
+        if is_same_request(self, arguments.get("input")):
             return await ask()
-        return await ask_model(_call(self, asked), ask, _FORM)
+        return await ask_model(_call(self, arguments), ask, _FORM)
 
     return watched
 
 
-def _call(model: Model, asked: dict[str, Any]) -> ModelCall:
-    run, name = asking_run.get(), model_name(model)
-    request = functools.partial(_json_request, name, asked)
-    return ModelCall(name, run.agent if run else "", request, (model, asked.get("input")))
+def _call(model: Model, arguments: dict[str, Any]) -> ModelCall:
+    run, name = current_run.get(), model_name(model)
+    request = functools.partial(_json_request, name, arguments)
+    return ModelCall(name, run.agent if run else "", request, (model, arguments.get("input")))
 
 
 class _UnfinishedStreamError(Exception):
@@ -82,12 +90,12 @@ class _UnfinishedStreamError(Exception):
 def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
     @functools.wraps(stream_response)
     async def watched(self: Model, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        asked = _arguments(Model.stream_response, self, *args, **kwargs)
-        if is_same_request(self, asked.get("input")):
+        arguments = _arguments(Model.stream_response, self, *args, **kwargs)
+        if is_same_request(self, arguments.get("input")):
             async for event in stream_response(self, *args, **kwargs):
                 yield event
             return
-        # A stream is passed on when it has ended: the last event alone has the whole response.
+        # The events are passed on after the stream has ended: only the last one has the complete response.
         events: list[Any] = []
 
         async def ask() -> ModelResponse:
@@ -95,10 +103,10 @@ def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Calla
             return _streamed(events)
 
         try:
-            response = await ask_model(_call(self, asked), ask, _FORM)
+            response = await ask_model(_call(self, arguments), ask, _FORM)
             events = events or [_completed(model_name(self), response)]
         except _UnfinishedStreamError:
-            # Who reads the stream knows what its last event means.
+            # The reader of the stream handles its last event.
             pass
         for event in events:
             yield event
@@ -107,7 +115,7 @@ def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Calla
 
 
 def _arguments(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Arguments by name; `{}` where a model has others than the SDK's interface: nobody can tell them."""
+    """The arguments by name; `{}` where a model's method has other parameters than the SDK's interface."""
     try:
         return inspect.signature(method).bind_partial(*args, **kwargs).arguments
     except TypeError:
@@ -115,30 +123,32 @@ def _arguments(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[st
 
 
 def model_name(model: object) -> str:
-    """The name that a model goes by at its provider, else that of its class."""
+    """The name of a model at its provider, else of its class."""
     name = model if isinstance(model, str) else getattr(model, "model", None)
     return name if isinstance(name, str) and name else type(model).__name__
 
 
-def _json_request(model: str, asked: dict[str, Any]) -> JsonRequest:
-    settings = to_jsonable_python(asked["model_settings"], fallback=str)
-    # The SDK makes this one up for each run.
-    extra = {key: one for key, one in (settings.get("extra_args") or {}).items() if key != "prompt_cache_key"}
-    schema = asked["output_schema"]
+def _json_request(model: str, arguments: dict[str, Any]) -> JsonRequest:
+    settings = to_jsonable_python(arguments["model_settings"], fallback=str)
+    # The SDK generates this argument for each run.
+    extra = {
+        key: value for key, value in (settings.get("extra_args") or {}).items() if key != "prompt_cache_key"
+    }
+    schema = arguments["output_schema"]
     config = {
-        **{name: value for name, value in settings.items() if name not in _UNASKED},
+        **{name: value for name, value in settings.items() if name not in _TRANSPORT_SETTINGS},
         "extra_args": extra or None,
         "response_json_schema": None if schema is None or schema.is_plain_text() else schema.json_schema(),
-        "previous_response_id": asked.get("previous_response_id"),
-        "conversation_id": asked.get("conversation_id"),
-        "prompt": to_jsonable_python(asked.get("prompt"), fallback=str),
+        "previous_response_id": arguments.get("previous_response_id"),
+        "conversation_id": arguments.get("conversation_id"),
+        "prompt": to_jsonable_python(arguments.get("prompt"), fallback=str),
     }
     return JsonRequest(
         model=model,
-        instruction=asked["system_instructions"] or "",
-        tools=[_declaration(tool) for tool in (*asked["tools"], *asked["handoffs"])],
+        instruction=arguments["system_instructions"] or "",
+        tools=[_declaration(tool) for tool in (*arguments["tools"], *arguments["handoffs"])],
         config={name: value for name, value in config.items() if value is not None},
-        contents=contents_of(asked["input"]),
+        contents=contents_of(arguments["input"]),
     )
 
 
@@ -151,7 +161,7 @@ def _declaration(tool: Any) -> Json:
 
 
 def _streamed(events: list[Any]) -> ModelResponse:
-    """Raises _UnfinishedStreamError."""
+    """The response of a stream. Raises _UnfinishedStreamError where it has none."""
     last = next((event for event in reversed(events) if isinstance(event, ResponseCompletedEvent)), None)
     if last is None:
         raise _UnfinishedStreamError("the model's stream ended without a completed response")
@@ -169,7 +179,7 @@ def _streamed_usage(response: Response) -> Usage:
 
 
 def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
-    """The only event of a stream that is replayed."""
+    """The only event of a replayed stream."""
     usage = response.usage
     names = ("input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
     counted = {name: getattr(usage, name) for name in names}
@@ -190,7 +200,7 @@ def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
 
 
 class _Provider:
-    """Finds models by name as the SDK does; in a replay none is made, so that none needs a key."""
+    """Finds models by name as the SDK does; a replay creates none, so it needs no key."""
 
     def get_model(self, model_name: str | None) -> Any:
         recorder = current_call_recorder.get()
@@ -199,16 +209,16 @@ class _Provider:
         name = model_name or get_default_model()
         for prefix in ("openai/", "litellm/", "any-llm/"):
             name = name.removeprefix(prefix)
-        made = _RecordedModel()
-        made.model = name
-        return made
+        model = _RecordedModel()
+        model.model = name
+        return model
 
 
 async def _refuse(self: object, *args: Any, **kwargs: Any) -> ModelResponse:
     raise NotRecordedError("a model of a replay was asked")
 
 
-# The SDK takes its own classes alone; their bases are not known where it is not installed.
+# The SDK accepts only subclasses of its own; created by `type`, since the SDK may not be installed for mypy.
 RecordedProvider: Any = type("RecordedProvider", (_Provider, MultiProvider), {})
 _RecordedModel: Any = type("_RecordedModel", (Model,), {"get_response": _refuse, "stream_response": _refuse})
 
@@ -216,7 +226,7 @@ _RecordedModel: Any = type("_RecordedModel", (Model,), {"get_response": _refuse,
 def _write(response: ModelResponse) -> Json:
     items = [item_json(item) for item in response.output]
     return {
-        # The recorder numbers the ids of calls in it, and items have theirs from here when they are read.
+        # The recorder numbers the ids of the calls in it; when read, the items get their ids from it.
         "content": {"role": "model", "parts": [_call_part(item) for item in items if "call_id" in item]},
         "output": [item | {"call_id": ""} if "call_id" in item else item for item in items],
         "usage": _USAGE.dump_python(response.usage, mode="json"),

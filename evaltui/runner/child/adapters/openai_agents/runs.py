@@ -1,4 +1,4 @@
-"""Runs of the Agents SDK, reported through its own hooks: those of agents that are tools, too.
+"""Reports runs of the Agents SDK through its hooks, also of agents that are tools.
 
 Each call of a function tool goes through the call recorder.
 """
@@ -25,11 +25,11 @@ from ..base import Reporter, Steps, call_of, current_reporter, nested_in
 from ..calls import ToolForm, call_tool, response_of, result_of
 from ..deps import Deps
 from .items import Group, arguments_of, groups_of, is_output, is_plain, item_json, result_part
-from .models import asking_run, output_of, tokens_of
+from .models import current_run, output_of, tokens_of
 
 
 class OpenCall(NamedTuple):
-    """A call without a result yet."""
+    """A call without a result."""
 
     event_id: str
     tool: str
@@ -37,19 +37,19 @@ class OpenCall(NamedTuple):
 
 
 class ConversationLog:
-    """Reports the steps of one conversation, each with the changes of the state since the step before.
+    """Reports the steps of one conversation, each with the changes of state since the step before.
 
-    `context` is that of all its runs. A call is known by its model's id within the call that it is nested in;
-    its event has an id that no other has.
+    `context` is shared by all its runs. The model's id of a call is unique within the call around it only;
+    the event of the call has a unique id.
     """
 
     def __init__(self, reporter: Reporter, context: Deps, past: Sequence[Step]) -> None:
         self.context = context
         self.steps = Steps(reporter, past, context.state)
         self.recorded: dict[str, tuple[Any, Json]] = {}
-        """By the ids of events of calls that were stubbed: what the SDK got, and the response that it is."""
+        """The SDK's value and the recorded response of stubbed calls, by the ids of their events."""
         self.ended_with_text = False
-        """Whether the last that the conversation's own agents did was to say something."""
+        """Whether the last step of the conversation's own agents is a text."""
         self._event_ids: set[str] = set()
         self._open: dict[tuple[str | None, str], OpenCall] = {}
         self._results: dict[tuple[str | None, str], Json] = {}
@@ -66,20 +66,20 @@ class ConversationLog:
             self._open.pop((None, call_id), None)
 
     def report(self, agent: str, content: Json | None, *, final: bool = False, **more: Any) -> None:
-        """See `Steps`."""
+        """Reports a step, see `Steps.report`."""
         self.steps.report(agent, content, final=final, **more)
         if nested_in.get() is None:
             self.ended_with_text = final and any("text" in part for part in (content or {}).get("parts", ()))
 
     def add_result(self, call_id: str, response: Json) -> None:
-        """Keeps the result of a call for `report_results`, the first one that there is."""
+        """Stores the result of a call for `report_results`; a second result of a call is ignored."""
         key = nested_in.get(), call_id
         if key in self._open:
-            given, recorded = self.recorded.pop(self._open[key].event_id, (None, response))
-            self._results.setdefault(key, recorded if response == response_of(given) else response)
+            sdk_value, recorded = self.recorded.pop(self._open[key].event_id, (None, response))
+            self._results.setdefault(key, recorded if response == response_of(sdk_value) else response)
 
     def report_results(self) -> None:
-        """Reports the results that are there, in the order of their calls whichever was done first."""
+        """Reports the stored results, in the order of their calls."""
         done = [key for key in self._open if key[0] == nested_in.get() and key in self._results]
         if done:
             calls = [self._open.pop(key) for key in done]
@@ -90,7 +90,7 @@ class ConversationLog:
             self.report(calls[0].agent, Group(parts, are_results=True).content)
 
     def with_event_id(self, part: Json, agent: str) -> Json:
-        """A part with the id of its event for that of its model; a call is open from then on."""
+        """A part with the id of its event in place of the model's id; a call is then open."""
         if call := part.get("function_call"):
             opened = OpenCall(self._new_id(call["id"]), call["name"], agent)
             self._open[nested_in.get(), call["id"]] = opened
@@ -101,7 +101,7 @@ class ConversationLog:
         return part
 
     def event_id(self, call_id: str) -> str:
-        """The id of the event of a call, within the call that the current task works for."""
+        """The id of a call's event, within the call that the current task works for."""
         call = self._open.get((nested_in.get(), call_id))
         return call_id if call is None else call.event_id
 
@@ -116,15 +116,15 @@ class ConversationLog:
         return free
 
 
-# That of the conversation that the current task works for.
+# The log of the conversation that the current task works for.
 current_log: ContextVar[ConversationLog | None] = ContextVar("evaltui_agents_log", default=None)
 
 
 class _RunWatch:
-    """Reports one run. `inner` are the hooks of who began it, which are called as well.
+    """Reports one run. `inner` are hooks of the run's caller, which are called as well.
 
-    A run that neither is the conversation's own (`is_root`) nor is part of a tool call, such as that of a
-    guardrail, is no part of the conversation: only what its models are asked is reported.
+    A run that is neither the conversation's own (`is_root`) nor part of a tool call, such as that of a
+    guardrail, is not part of the conversation: only its model requests are reported.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class _RunWatch:
         self._inner = inner or RunHooksBase()
         self._reports = is_root or nested_in.get() is not None
         self.agent = ""
-        """The name of the agent that works."""
+        """The name of the agent that is running."""
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
         self.agent = agent.name
@@ -159,7 +159,7 @@ class _RunWatch:
         await self._inner.on_llm_end(context, agent, response)
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
-        # Those of MCP servers are made anew for each request.
+        # Tools of MCP servers are created again for each request.
         watch_tool(tool)
         await self._inner.on_tool_start(context, agent, tool)
 
@@ -186,8 +186,8 @@ class _RunWatch:
             first = {}
 
     def report_outputs(self, items: Iterable[Any]) -> None:
-        """Reports the results that are there and those among items that are not known yet: of hand-offs, of
-        calls that a person rejected, and of tools that the SDK's hooks do not tell the call of."""
+        """Reports the stored results and new ones among items: of hand-offs, of calls that a person rejected,
+        and of tools for which the SDK's hooks have no call."""
         if self._reports:
             for item in filter(is_output, map(item_json, items)):
                 result = result_part(item, "")["function_response"]
@@ -195,13 +195,13 @@ class _RunWatch:
             self._log.report_results()
 
 
-# The SDK takes nothing else for hooks.
+# The SDK accepts only subclasses of its own class as hooks.
 RunWatch: Any = type("RunWatch", (_RunWatch, RunHooksBase), {})
 
 
 @functools.cache
 def watch_runs() -> None:
-    """From now on, the runs that tools and guardrails begin are reported, too."""
+    """Wraps the runner, so that runs of tools and guardrails are reported too."""
     runner: Any = AgentRunner
     run, run_streamed = runner.run, runner.run_streamed
 
@@ -216,7 +216,7 @@ def watch_runs() -> None:
 
     @functools.wraps(run_streamed)
     def watched_stream(self: Any, starting_agent: Any, input: Any, **options: Any) -> Any:
-        # The task that it starts has the context of now.
+        # The task that it starts copies the current context.
         with _watching(options) as watched_options:
             return run_streamed(self, starting_agent, input, **watched_options)
 
@@ -230,25 +230,25 @@ def _watching(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield options
         return
     watch = hooks if isinstance(hooks, RunWatch) else RunWatch(log, hooks, is_root=False)
-    token = asking_run.set(watch)
+    token = current_run.set(watch)
     try:
         yield options | {"hooks": watch}
     finally:
-        asking_run.reset(token)
+        current_run.reset(token)
 
 
 _Invoke = Callable[..., Awaitable[Any]]
 
-# What the SDK shows of a result to a model, where that is not the text of what is recorded.
+# The key of the text that the SDK sends to a model, where the recorded result would give another text.
 _SHOWN = "shown"
 _WATCHED = "__evaltui_watched__"
 
 
 def watch_tool(tool: object) -> None:
-    """From now on, calls of the tool go through their task's call recorder.
+    """Wraps a tool, so that its calls go through the call recorder of their task.
 
-    Where the SDK calls an object of its own that wraps the function, the class of that object is watched: the
-    SDK looks at the object, and its kind, when it decides on approvals.
+    Where the SDK calls an object of its own that wraps the function, the class of that object is wrapped: the
+    SDK reads the object and its class when it decides on approvals.
     """
     if not isinstance(tool, FunctionTool):
         return
@@ -261,9 +261,9 @@ def watch_tool(tool: object) -> None:
         tool.on_invoke_tool = _watched(invoke, lambda args: args)
 
 
-def _watched(invoke: _Invoke, given: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> _Invoke:
+def _watched(invoke: _Invoke, call_args: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> _Invoke:
     async def watched(*args: Any) -> Any:
-        context, arguments = given(args)
+        context, arguments = call_args(args)
         log = current_log.get()
         if log is None or not isinstance(context, ToolContext):
             return await invoke(*args)
@@ -311,29 +311,29 @@ def _outcome(
 def _tool_of(context: ToolContext[Any]) -> FunctionTool | None:
     tools = () if context.agent is None else context.agent.tools
     return next(
-        (one for one in tools if isinstance(one, FunctionTool) and one.name == context.tool_name), None
+        (tool for tool in tools if isinstance(tool, FunctionTool) and tool.name == context.tool_name), None
     )
 
 
 def _shown(context: ToolContext[Any], result: Any) -> Json:
-    """The text of a result that a model sees, where that is not the one of what is recorded."""
+    """The text of a result that a model gets, where the recorded result would give another text."""
     if context.tool_call is None:
         return {}
     of_result, of_recorded = (
-        ItemHelpers.tool_call_output_item(context.tool_call, one)["output"]
-        for one in (result, result_of(response_of(result)))
+        ItemHelpers.tool_call_output_item(context.tool_call, value)["output"]
+        for value in (result, result_of(response_of(result)))
     )
     return {_SHOWN: of_result} if isinstance(of_result, str) and of_result != of_recorded else {}
 
 
 def _read(log: ConversationLog, event_id: str, recorded: ToolCall) -> Any:
-    given = recorded.actions.get(_SHOWN, result_of(recorded.result))
-    log.recorded[event_id] = given, recorded.result
-    return given
+    value = recorded.actions.get(_SHOWN, result_of(recorded.result))
+    log.recorded[event_id] = value, recorded.result
+    return value
 
 
 def report_error(args: ToolErrorFormatterArgs[Any]) -> None:
-    """The SDK's own hook for what a tool raised: the model is told as little as without it."""
+    """A hook of the SDK for errors of tools: reports the error; the model gets the SDK's default text."""
     reporter = current_reporter.get()
     if reporter is not None and args.error is not None:
         agent = getattr(getattr(args.run_context, "agent", None), "name", "")
@@ -341,5 +341,5 @@ def report_error(args: ToolErrorFormatterArgs[Any]) -> None:
 
 
 def agent_in(tool: object) -> Any:
-    """The agent that a tool is made of, None for any other tool."""
+    """The agent that a tool runs; None for any other tool."""
     return getattr(tool, "_agent_instance", None)

@@ -1,4 +1,4 @@
-"""Drives an agent of Pydantic AI. Tested with versions 1.107 and 2.68."""
+"""Runs an agent of Pydantic AI. Tested with versions 1.107 and 2.68."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _LONGEST_ARGS = 200
 
 
 class PydanticAIAdapter:
-    """The way in for agents of `pydantic_ai.Agent` and those that wrap one.
+    """The adapter for agents of `pydantic_ai.Agent` and agents that wrap one.
 
-    Raises AgentLoadError for anything else of Pydantic AI.
+    Raises AgentLoadError for another object of Pydantic AI.
     """
 
     input = AgentInput("a Pydantic AI agent", session=(), parts=TEXTS_AND_FILES)
@@ -57,13 +57,13 @@ class PydanticAIAdapter:
     async def open(self) -> AgentInfo:
         notes = []
         try:
-            # Connections of its toolsets, which stay open as long as the host.
+            # Opens the connections of its toolsets, which stay open as long as the host.
             await self._agent.__aenter__()
             self._is_open = True
         except Exception as error:
-            # Each run tries again, and its cases show it.
+            # Each run tries again, and its cases show the error.
             notes.append(f"toolsets could not be opened: {type(error).__name__}: {message_of(error)}")
-        tools = {name: tool for one in self._agent.toolsets for name, tool in _tools(one)}
+        tools = {name: tool for toolset in self._agent.toolsets for name, tool in _tools(toolset)}
         return AgentInfo(
             name=self._agent.name or "agent",
             framework="pydantic-ai",
@@ -91,7 +91,7 @@ def _model_name(model: Any) -> str:
 
 
 def _tools(toolset: Any) -> Iterator[tuple[str, Any]]:
-    """The tools that are known without asking a server, by the names that models know."""
+    """The tools that are known without a request to a server, by the names that models use."""
     if (wrapped := getattr(toolset, "wrapped", None)) is not None:
         prefix, names = getattr(toolset, "prefix", None), getattr(toolset, "name_map", None) or {}
         renamed = {old: new for new, old in names.items()}
@@ -116,27 +116,27 @@ class PydanticAISession:
 
     def __init__(self, agent: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
         self._agent = agent
-        # Without `deps_type`, which is `object` from version 2 on, the agent takes none.
+        # Without `deps_type` (`object` from version 2 on) the agent has no dependencies.
         kind = type(None) if agent.deps_type is object else agent.deps_type
         self._deps = Deps(kind, state_after(spec.state, past))
         self._history = messages_of(past)
         self._steps = Steps(reporter, past, self._deps.state)
         self._results_reported: set[tuple[str, Any]] = set()
-        self._waiting, self._answers = _asked_in(past)
+        self._waiting, self._answers = _open_requests(past)
 
     async def send(self, content: Json) -> None:
-        """Raises what the agent raises, and ValueError for a further response to a call; but for the state,
-        the turn is then forgotten."""
+        """Runs a turn. Raises what the agent raises, and ValueError for a second response to a call; the
+        history is then unchanged, but changes of state stay."""
         waiting = dict(self._waiting)
         answers = copy.deepcopy(self._answers)
         for response in responses_in(content):
-            asked = waiting.pop(str(response.get("id")), None)
-            if asked is None:
+            request = waiting.pop(str(response.get("id")), None)
+            if request is None:
                 raise ValueError(f"a call of {response.get('name')} takes one response, and has it")
-            _answer(answers, asked, response.get("response") or {})
+            _answer(answers, request, response.get("response") or {})
         prompt = prompt_of(content)
         if waiting and prompt is None:
-            # The agent goes on when each of them has its response; until then, the others are asked again.
+            # The agent continues when each request has its response; until then, open ones are made again.
             self._waiting, self._answers = waiting, answers
             self._report_requests(waiting)
             return
@@ -158,43 +158,43 @@ class PydanticAISession:
         self._history = result.all_messages()
         self._results_reported = turn.reported_results
 
-    def _end(self, turn: Turn, result: Any) -> dict[str, _Asked]:
-        """Report the answer; returns what waits for a person."""
+    def _end(self, turn: Turn, result: Any) -> dict[str, _Request]:
+        """Reports the answer. Returns the requests that wait for a person."""
         name = self._agent.name or "agent"
         run = turn.root
         assert run is not None
         run.report_results(result.new_messages())
         if isinstance(result.output, DeferredToolRequests):
-            return self._ask(turn, result.output)
-        # A file is no text.
+            return self._request_responses(turn, result.output)
+        # A file is not shown as text.
         value = None if hasattr(result.output, "media_type") else result.output
-        if (returned := output_fields(value, run.said or "")) is not None:
+        if (returned := output_fields(value, run.last_text or "")) is not None:
             self._steps.report(name, usage=run.usage, **returned)
         else:
             self._steps.report_late_changes(name)
         return {}
 
-    def _ask(self, turn: Turn, requests: Any) -> dict[str, _Asked]:
-        waiting: dict[str, _Asked] = {}
+    def _request_responses(self, turn: Turn, requests: Any) -> dict[str, _Request]:
+        waiting: dict[str, _Request] = {}
         for call in requests.approvals:
             original = {"id": call.tool_call_id, "name": call.tool_name, "args": call.args_as_dict()}
             request_id = f"confirm-{call.tool_call_id}"
             request = confirmation(request_id, original)
-            waiting[request_id] = _Asked("approvals", call.tool_call_id, request)
+            waiting[request_id] = _Request("approvals", call.tool_call_id, request)
         for call in requests.calls:
             if call.tool_call_id in turn.long_running:
-                waiting[call.tool_call_id] = _Asked("calls", call.tool_call_id)
+                waiting[call.tool_call_id] = _Request("calls", call.tool_call_id)
                 continue
             shown = show_value(call.args_as_dict(), _LONGEST_ARGS)
             args: Json = {"message": f"Result of {call.tool_name} {shown}", "callId": call.tool_call_id}
             request_id = f"result-{call.tool_call_id}"
             request = {"id": request_id, "name": INPUT, "args": args}
-            waiting[request_id] = _Asked("calls", call.tool_call_id, request)
+            waiting[request_id] = _Request("calls", call.tool_call_id, request)
         self._report_requests(waiting)
         return waiting
 
-    def _report_requests(self, waiting: Mapping[str, _Asked]) -> None:
-        parts: list[Json] = [{"function_call": one.request} for one in waiting.values() if one.request]
+    def _report_requests(self, waiting: Mapping[str, _Request]) -> None:
+        parts: list[Json] = [{"function_call": request.call} for request in waiting.values() if request.call]
         if parts:
             self._steps.report(
                 self._agent.name or "agent",
@@ -209,19 +209,19 @@ class PydanticAISession:
     async def close(self) -> None: ...
 
 
-class _Asked(NamedTuple):
-    """What is asked of a person: an approval or the result of a call."""
+class _Request(NamedTuple):
+    """A request to a person: for the approval or the result of a call."""
 
     kind: Literal["approvals", "calls"]
     call_id: str
-    request: Json | None = None
-    """The call that asks; None where it is the call itself."""
+    call: Json | None = None
+    """The function call of the request; None where it is the waiting call itself."""
 
 
-def _asked_in(past: Sequence[Step]) -> tuple[dict[str, _Asked], Any]:
-    """What waits at the end of `past`, by the id that a response has, and the responses that are there."""
-    waiting: dict[str, _Asked] = {}
-    responses: list[tuple[_Asked, Json]] = []
+def _open_requests(past: Sequence[Step]) -> tuple[dict[str, _Request], Any]:
+    """The open requests at the end of `past`, by the id of their responses, and the responses so far."""
+    waiting: dict[str, _Request] = {}
+    responses: list[tuple[_Request, Json]] = []
     ended: set[str] = set()
     for step in past:
         for part in step.parts:
@@ -229,28 +229,28 @@ def _asked_in(past: Sequence[Step]) -> tuple[dict[str, _Asked], Any]:
             call_id, args = call.get("id") or "", call.get("args") or {}
             if "function_response" in part:
                 ended.add(call_id)
-                if (asked := waiting.pop(call_id, None)) is not None and asked.request:
-                    responses.append((asked, call.get("response") or {}))
+                if (request := waiting.pop(call_id, None)) is not None and request.call:
+                    responses.append((request, call.get("response") or {}))
             elif call.get("name") == CONFIRMATION:
                 original = args.get("originalFunctionCall") or {}
-                waiting[call_id] = _Asked("approvals", original.get("id") or "", call)
+                waiting[call_id] = _Request("approvals", original.get("id") or "", call)
             elif call.get("name") == INPUT:
-                waiting[call_id] = _Asked("calls", args.get("callId") or "", call)
+                waiting[call_id] = _Request("calls", args.get("callId") or "", call)
             elif call_id in step.long_running:
-                waiting[call_id] = _Asked("calls", call_id)
+                waiting[call_id] = _Request("calls", call_id)
     answers = DeferredToolResults()
-    for asked, response in responses:
-        if asked.call_id not in ended:
-            _answer(answers, asked, response)
+    for request, response in responses:
+        if request.call_id not in ended:
+            _answer(answers, request, response)
     return waiting, answers
 
 
-def _answer(answers: Any, asked: _Asked, response: Json) -> None:
-    if asked.kind == "calls":
-        answers.calls[asked.call_id] = result_of(response)
+def _answer(answers: Any, request: _Request, response: Json) -> None:
+    if request.kind == "calls":
+        answers.calls[request.call_id] = result_of(response)
     elif response.get("confirmed"):
         args = response.get("payload")
         approved = ToolApproved(override_args=args if isinstance(args, dict) else None)
-        answers.approvals[asked.call_id] = approved
+        answers.approvals[request.call_id] = approved
     else:
-        answers.approvals[asked.call_id] = ToolDenied()
+        answers.approvals[request.call_id] = ToolDenied()

@@ -1,4 +1,4 @@
-"""Pydantic AI's messages as genai contents, and back."""
+"""Converts Pydantic AI's messages to genai contents and back."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ from ..base import call_of, content_of
 from ..calls import Described, response_of, result_of, usage_of
 
 _URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
-# What differs each time and no model is sent.
+# Fields that differ in each run and are not sent to models.
 _VOLATILE = ("timestamp", "run_id", "conversation_id")
 
 
 def contents_of(messages: Iterable[Any]) -> list[Json]:
-    """Contents of messages; what is an instruction is left out, see `instruction_of`."""
+    """The contents of messages, without instructions, see `instruction_of`."""
     contents: list[Json] = []
     for message in messages:
         response = message.kind == "response"
         parts = [
-            one for part in message.parts for one in (_model_part(part) if response else _request_part(part))
+            content_part
+            for part in message.parts
+            for content_part in (_model_part(part) if response else _request_part(part))
         ]
         if parts:
             contents.append({"role": "model" if response else "user", "parts": parts})
@@ -55,12 +57,12 @@ def instruction_of(messages: Sequence[Any]) -> str:
         for part in message.parts
         if part.part_kind == "system-prompt"
     ]
-    asked = (one.instructions for one in reversed(messages) if one.kind == "request")
-    return "\n\n".join(filter(None, [*prompts, next(asked, None)]))
+    instructions = (message.instructions for message in reversed(messages) if message.kind == "request")
+    return "\n\n".join(filter(None, [*prompts, next(instructions, None)]))
 
 
 def is_result(part: Any) -> bool:
-    """Whether a part of a request is what a tool returned, or why its call is to be made again."""
+    """Whether a part of a request is the result of a tool, or the reason to call it again."""
     return part.part_kind == "tool-return" or (
         part.part_kind == "retry-prompt" and part.tool_name is not None
     )
@@ -82,14 +84,14 @@ def _text(content: Any) -> str:
 
 
 def result_part(part: Any) -> Json:
-    """What a tool returned, as a function response; what went wrong is its `error`."""
+    """The result of a tool as a function response; a failure is its `error`."""
     failed = part.part_kind == "retry-prompt" or getattr(part, "outcome", "success") != "success"
     response = {"error": _text(part.content)} if failed else response_of(part.content)
     return {"function_response": {"id": part.tool_call_id, "name": part.tool_name, "response": response}}
 
 
 def user_parts(content: Any) -> Iterator[Json]:
-    """What a user says, as parts of a content."""
+    """The user's prompt as parts of a content."""
     if isinstance(content, str):
         yield {"text": content}
         return
@@ -132,10 +134,13 @@ def _model_part(part: Any) -> Iterator[Json]:
 
 
 def described(response: Any) -> Described:
-    """A response as its event has it."""
+    """The description of a response for its event."""
     usage, (content, *_) = response.usage, [*contents_of([response]), None]
     details = usage.details or {}
-    known = {"model_version": response.model_name, "finish_reason": getattr(response, "finish_reason", None)}
+    metadata = {
+        "model_version": response.model_name,
+        "finish_reason": getattr(response, "finish_reason", None),
+    }
     return Described(
         content,
         usage_of(
@@ -144,12 +149,12 @@ def described(response: Any) -> Described:
             cached=usage.cache_read_tokens or 0,
             thoughts=details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0,
         ),
-        {name: value for name, value in known.items() if value is not None},
+        {name: value for name, value in metadata.items() if value is not None},
     )
 
 
 def response_to_json(response: Any) -> Json:
-    """A response as it is recorded; the ids of its calls are apart, where the recorder numbers them."""
+    """A response for a recording; the ids of its calls are separate, where the recorder numbers them."""
     (data,) = ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True)
     for name in _VOLATILE:
         data.pop(name, None)
@@ -162,7 +167,7 @@ def response_to_json(response: Any) -> Json:
 
 
 def response_from_json(data: Json) -> Any:
-    """Raises pydantic's error for a response of another version of Pydantic AI."""
+    """Reads a response. Raises pydantic's error for a response of another version of Pydantic AI."""
     message: Json = json.loads(json.dumps(data["message"]))
     ids = iter(part["function_call"]["id"] for part in data.get("content", {}).get("parts", ()))
     for part in message["parts"]:
@@ -174,7 +179,7 @@ def response_from_json(data: Json) -> Any:
 
 
 def prompt_of(content: Json) -> str | list[Any] | None:
-    """A user's message as Pydantic AI takes it; None where it only responds to calls."""
+    """A user's message as a prompt of Pydantic AI; None where it only responds to calls."""
     items = user_items(content.get("parts") or [])
     if len(items) == 1 and isinstance(items[0], str):
         return items[0]
@@ -182,7 +187,7 @@ def prompt_of(content: Json) -> str | list[Any] | None:
 
 
 def user_items(parts: Iterable[Json]) -> list[Any]:
-    """The other way round of `user_parts`."""
+    """The parts of a content as a user's prompt; the reverse of `user_parts`."""
     return [item for part in parts if (item := _prompt_item(part)) is not None]
 
 
@@ -198,13 +203,13 @@ def _prompt_item(part: Json) -> Any:
 
 
 def messages_of(past: Sequence[Step]) -> list[Any]:
-    """The history of a conversation that begins at the end of `past`.
+    """The history of `past`, to continue from.
 
-    Requests to a person are no part of it, nor are thoughts; calls without results only where they wait.
+    Requests to a person and thoughts are left out, and calls without results unless they wait.
     """
-    made = {_place(step, part) for step in past for part in step.parts if "function_call" in part}
+    calls = {_place(step, part) for step in past for part in step.parts if "function_call" in part}
     ended = {_place(step, part) for step in past for part in step.parts if "function_response" in part}
-    waits = {call_id for step in past for call_id in (*step.long_running, *_asked_about(step))}
+    waits = {call_id for step in past for call_id in (*step.long_running, *_calls_in_requests(step))}
     messages: list[Any] = []
     for step in past:
         content = content_of(step)
@@ -213,8 +218,8 @@ def messages_of(past: Sequence[Step]) -> list[Any]:
         parts = []
         for part in step.parts:
             call, place = call_of(part), _place(step, part)
-            kept = place in made and (place in ended or call.get("id") in waits)
-            if (not call or (kept and call.get("name") not in REQUESTS)) and not part.get("thought"):
+            is_sent = place in calls and (place in ended or call.get("id") in waits)
+            if (not call or (is_sent and call.get("name") not in REQUESTS)) and not part.get("thought"):
                 parts.append(part)
         messages += _past_messages(content["role"], parts)
     return messages
@@ -224,8 +229,8 @@ def _place(step: Step, part: Json) -> tuple[int | None, str | None]:
     return step.turn, call_of(part).get("id")
 
 
-def _asked_about(step: Step) -> Iterator[str | None]:
-    """The ids of the calls that its requests to a person are about."""
+def _calls_in_requests(step: Step) -> Iterator[str | None]:
+    """The ids of the calls that a step's requests to a person are about."""
     for part in step.parts:
         args = call_of(part).get("args") or {}
         yield args.get("callId") or (args.get("originalFunctionCall") or {}).get("id")
@@ -250,12 +255,12 @@ def _past_messages(role: str, parts: Sequence[Json]) -> Iterator[Any]:
         if prompt is not None:
             yield ModelRequest(parts=[UserPromptPart(content=prompt)])
     elif others:
-        said = [one for part in others if (one := _said(part)) is not None]
-        if said:
-            yield ModelResponse(parts=said)
+        shown = [shown_part for part in others if (shown_part := _past_part(part)) is not None]
+        if shown:
+            yield ModelResponse(parts=shown)
 
 
-def _said(part: Json) -> Any:
+def _past_part(part: Json) -> Any:
     if call := part.get("function_call"):
         return ToolCallPart(tool_name=call["name"], args=call.get("args") or {}, tool_call_id=call["id"])
     return TextPart(content=part["text"]) if part.get("text") else None

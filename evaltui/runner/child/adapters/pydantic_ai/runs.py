@@ -1,8 +1,8 @@
-"""What runs of Pydantic AI's agents ask models, call and say, seen at models, toolsets and runs themselves.
+"""Wraps Pydantic AI's agents, models and toolsets, to see the calls of runs.
 
 `Agent.iter` (which every other way to run an agent uses), `request` and `request_stream` of each class of
-model, and `call_tool` of each class of toolset are wrapped, so that agents that tools run are seen, too, and
-no agent is asked to stream or to run in another way than it does elsewhere.
+model, and `call_tool` of each class of toolset are wrapped. So agents that tools run are seen too, and no
+agent is forced to stream or to run in another way than elsewhere.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ..calls import (
     ResponseFormat,
     ToolForm,
     ask_model,
-    asking,
     call_tool,
     declaration,
     response_of,
     result_of,
+    running_request,
     wrap_methods,
 )
 from ..deps import Deps
@@ -54,21 +54,21 @@ _FORMAT: ResponseFormat[Any] = ResponseFormat(response_to_json, response_from_js
 
 @dataclass
 class Turn:
-    """One message to the agent, and what came of it so far."""
+    """A turn of the agent, with what is reported of it."""
 
     steps: Steps
     deps: Deps
     reported_results: set[tuple[str, Any]]
-    """Of the whole conversation, since a request repeats those of earlier ones."""
+    """Keys of the results reported in the whole conversation: a request repeats those of earlier requests."""
     root: Run | None = None
-    """The run of the agent itself, once it has begun."""
+    """The run of the agent itself; None before it starts."""
     long_running: set[str] = field(default_factory=set)
     """The ids of calls whose results come from outside."""
 
 
 @dataclass
 class Run:
-    """A run of an agent: that of the agent itself, or one within it, such as a tool's."""
+    """A run of an agent: of the agent itself, or of one inside it, such as a tool's."""
 
     agent: str
     turn: Turn
@@ -76,18 +76,18 @@ class Run:
     output_tools: set[str] = field(default_factory=set)
     """The names of tools that a model calls to give a structured answer."""
     usage: Json | None = None
-    """Of the last response, if it had no step of its own."""
-    said: str | None = None
+    """The token counts of the last response, if it had no step of its own."""
+    last_text: str | None = None
     """The text of the last response; None where it called an output tool."""
 
     @property
     def is_shown(self) -> bool:
-        # An agent that is asked for anything else than a tool, such as a summary of the history, has no place
-        # in the conversation; its model requests are reported.
+        # A run outside of a tool, such as a summary of the history, is not part of the conversation; only its
+        # model requests are reported.
         return self.is_root or nested_in.get() is not None
 
     def report_results(self, messages: Sequence[Any]) -> None:
-        """Report what was returned since the last response."""
+        """Reports the results of tools since the last response."""
         results: list[Json] = []
         for part in _since_response(messages):
             key = getattr(part, "tool_call_id", ""), getattr(part, "timestamp", None)
@@ -100,13 +100,13 @@ class Run:
             self.turn.steps.report(self.agent, {"role": "user", "parts": results})
 
     def report_response(self, response: Any, external: set[str]) -> None:
-        """Report what a model said and called, but for calls that are its structured answer."""
+        """Reports a model's response, without calls that are its structured answer."""
         calls = [part for part in response.parts if part.part_kind == "tool-call"]
         own = [part for part in calls if part.tool_name not in self.output_tools]
         parts = [part for part in response.parts if part not in calls or part in own]
         shown = described(replace(response, parts=parts))
         texts = [part.content for part in parts if part.part_kind == "text"]
-        self.said = None if len(own) < len(calls) else "".join(texts)
+        self.last_text = None if len(own) < len(calls) else "".join(texts)
         self.usage = None if shown.content else shown.usage
         if shown.content and self.is_shown:
             waiting = tuple(part.tool_call_id for part in own if part.tool_name in external)
@@ -131,13 +131,13 @@ def _since_response(messages: Sequence[Any]) -> list[Any]:
 
 
 current_turn: ContextVar[Turn | None] = ContextVar("evaltui_pydantic_ai_turn", default=None)
-# The innermost run that the current task works for; of a turn, the first one is that of the agent itself.
+# The innermost run that the current task works for; the first one in a turn is the agent's own.
 current_run: ContextVar[Run | None] = ContextVar("evaltui_pydantic_ai_run", default=None)
 
 
 @functools.cache
 def watch_agents() -> None:
-    """From now on, what agents do in a turn is reported and recorded; classes defined later included."""
+    """Wraps agents, models and toolsets, also of classes that are defined later."""
     agent: Any = Agent
     agent.iter = _watched_iter(Agent.iter)
     wrap_methods(Model, {"request": _watched_request, "request_stream": _watched_stream})
@@ -148,18 +148,18 @@ def _watched_iter(iterate: Callable[..., Any]) -> Any:
     @functools.wraps(iterate)
     @asynccontextmanager
     async def watched(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        turn, outer, request = current_turn.get(), current_run.get(), asking.get()
+        turn, outer, request = current_turn.get(), current_run.get(), running_request.get()
         if turn is not None:
             run = Run(self.name or "agent", turn, is_root=outer is None)
             turn.root = turn.root or run
             current_run.set(run)
-            asking.set(None)
+            running_request.set(None)
         try:
             async with iterate(self, *args, **kwargs) as running:
                 yield running
         finally:
             current_run.set(outer)
-            asking.set(request)
+            running_request.set(request)
 
     return watched
 
@@ -167,9 +167,9 @@ def _watched_iter(iterate: Callable[..., Any]) -> Any:
 def _watched_request(request: Callable[..., Awaitable[Any]]) -> Any:
     @functools.wraps(request)
     async def watched(self: Any, messages: Any, settings: Any, parameters: Any) -> Any:
-        if current_turn.get() is None or asking.get():
+        if current_turn.get() is None or running_request.get():
             return await request(self, messages, settings, parameters)
-        return await _asked(self, messages, settings, parameters, request)
+        return await _ask(self, messages, settings, parameters, request)
 
     return watched
 
@@ -180,7 +180,7 @@ def _watched_stream(stream: Callable[..., Any]) -> Any:
     async def watched(
         self: Any, messages: Any, settings: Any, parameters: Any, *more: Any, **named: Any
     ) -> AsyncIterator[Any]:
-        if current_turn.get() is None or asking.get():
+        if current_turn.get() is None or running_request.get():
             async with stream(self, messages, settings, parameters, *more, **named) as streamed:
                 yield streamed
             return
@@ -191,26 +191,26 @@ def _watched_stream(stream: Callable[..., Any]) -> Any:
                     pass
                 return streamed.get()
 
-        # Whoever listens gets it in one piece, as in a replay.
-        response = await _asked(self, messages, settings, parameters, whole)
-        yield _whole(response, parameters)
+        # In one piece, as in a replay.
+        response = await _ask(self, messages, settings, parameters, whole)
+        yield _completed_stream(response, parameters)
 
     return watched
 
 
-def _whole(response: Any, parameters: Any) -> Any:
-    """A stream of a response that is there already."""
+def _completed_stream(response: Any, parameters: Any) -> Any:
+    """A stream of a response that is complete."""
     try:
         from pydantic_ai.models import CompletedStreamedResponse
     except ImportError:
-        # Version 1, in which those who listen get no pieces of it.
+        # Version 1, in which the stream has no events.
         from pydantic_ai.models.wrapper import CompletedStreamedResponse
 
         return CompletedStreamedResponse(parameters, response)
     return CompletedStreamedResponse(response, model_request_parameters=parameters, replay_events=True)
 
 
-async def _asked(
+async def _ask(
     model: Any, messages: Any, settings: Any, parameters: Any, ask: Callable[..., Awaitable[Any]]
 ) -> Any:
     run = current_run.get()
@@ -235,14 +235,14 @@ async def _asked(
 
 def _request(model: Any, messages: Any, settings: Any, parameters: Any) -> JsonRequest:
     tools = [*parameters.function_tools, *parameters.output_tools]
-    asked = {"settings": dict(settings or {}), "output_mode": parameters.output_mode}
-    # Their name is not the same in all versions, and asking for the older one warns.
+    request_config = {"settings": dict(settings or {}), "output_mode": parameters.output_mode}
+    # The name differs between versions, and the older one warns when it is read.
     name = "native_tools" if hasattr(parameters, "native_tools") else "builtin_tools"
     native = getattr(parameters, name, None)
     if parameters.output_object is not None:
-        asked["output_schema"] = parameters.output_object.json_schema
+        request_config["output_schema"] = parameters.output_object.json_schema
     if native:
-        asked["native_tools"] = native
+        request_config["native_tools"] = native
     return JsonRequest(
         model=model.model_name,
         instruction=instruction_of(messages),
@@ -250,7 +250,7 @@ def _request(model: Any, messages: Any, settings: Any, parameters: Any) -> JsonR
         contents=contents_of(messages),
         config={
             key: value
-            for key, value in to_jsonable_python(asked, fallback=str).items()
+            for key, value in to_jsonable_python(request_config, fallback=str).items()
             if value and value != "text"
         },
     )
@@ -263,7 +263,7 @@ def _watched_call(call: Callable[..., Awaitable[Any]]) -> Any:
         if run is None or tool.tool_def.kind == "output":
             return await make()
         return await call_tool(
-            # A toolset hands a call on to those that it is made of.
+            # A combined toolset passes a call on to its parts.
             (id(ctx.messages), ctx.tool_call_id),
             name,
             functools.partial(_args, tool_args, ctx),
@@ -277,7 +277,7 @@ def _watched_call(call: Callable[..., Awaitable[Any]]) -> Any:
 
 
 def _args(tool_args: Any, ctx: Any) -> Json:
-    """The arguments as the model gave them; a person who approves a call may give others."""
+    """The arguments that the model gave; a person who approves a call may change them."""
     if not ctx.tool_call_approved:
         for part in reversed(ctx.messages[-1].parts if ctx.messages else ()):
             if part.part_kind == "tool-call" and part.tool_call_id == ctx.tool_call_id:

@@ -1,4 +1,4 @@
-"""Drives an A2A agent by its card, with the official SDK, which speaks its versions 0.3 and 1.0."""
+"""Runs an A2A agent by its card, with the official SDK, which supports the versions 0.3 and 1.0."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from google.protobuf.message import Message
 
 from .....core.model.events import Json, Step
 from ..base import TEXTS_AND_FILES, AgentInfo, AgentInput, AgentLoadError, Reporter, SessionSpec, step_numbers
-from .a2a_steps import FAILED, Heard, TurnSteps, a2a_part
+from .a2a_steps import FAILED, Received, TurnSteps, a2a_part
 from .requests import (
     UNRECORDED,
     CancelledError,
@@ -32,31 +32,31 @@ from .requests import (
     RemoteError,
     Server,
     UnreachableError,
-    again,
     excerpt,
-    explained,
-    given_headers,
     http_client,
     is_loopback,
-    may_pass,
+    is_rate_limited,
+    is_transient,
+    remote_error,
+    request_headers,
     status_error,
-    was_refused,
+    with_retries,
 )
 
-# Seconds. How long a turn takes is the business of its case.
-_PATIENCE = httpx.Timeout(None, connect=10.0, pool=None)
+# Seconds. The time-out of a turn is set by its case.
+_TIMEOUTS = httpx.Timeout(None, connect=10.0, pool=None)
 _ANSWERING = 60.0
 _CANCELLING = 1.0
 _NOTE = "A2A sends no session state, tools or model requests; tool calls are sent by google-adk agents only"
-_FIRST_LOOK, _LONGEST_LOOK = 0.1, 2.0
+_FIRST_POLL, _LONGEST_POLL = 0.1, 2.0
 
 
 class TaskFailedError(RemoteError):
-    """The agent gave up a task, or refused it; the message is its own."""
+    """The agent gave up or refused a task; the message is its own."""
 
 
 class A2AAdapter:
-    """The agent whose card is at `url`, or below it. Nothing is asked before `open`."""
+    """The adapter for the agent whose card is at `url`, or below it. It sends no request before `open`."""
 
     input = AgentInput("an A2A agent", state=False, session=(), parts=TEXTS_AND_FILES)
 
@@ -67,12 +67,12 @@ class A2AAdapter:
         self._agent: _Agent | None = None
 
     async def open(self) -> AgentInfo:
-        """Raises AgentLoadError where there is no card that can be used, RemoteError for a server that does
-        not answer."""
+        """Reads the agent's card. Raises AgentLoadError where there is none that can be used, RemoteError for
+        a server that does not respond."""
         card = await _find_card(self._url, self._headers)
         url = card.supported_interfaces[0].url
-        self._http = http_client(url, given_headers(self._headers))
-        self._http.timeout = _PATIENCE
+        self._http = http_client(url, request_headers(self._headers))
+        self._http.timeout = _TIMEOUTS
         config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=[*_BINDINGS])
         variables = tuple(variable for _, variable in self._headers)
         self._agent = _Agent(card.name, ClientFactory(config).create(card), f"POST {url}", variables)
@@ -81,10 +81,11 @@ class A2AAdapter:
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> A2ASession:
-        """Raises ValueError for a past that is none of this agent's conversations as far as they are now."""
+        """Opens a session. Raises ValueError for a past that is not the current end of a conversation of this
+        agent."""
         assert self._agent is not None
-        place, heard = self._agent.place_after(past)
-        return A2ASession(self._agent, reporter, place, heard, past)
+        position, received = self._agent.position_after(past)
+        return A2ASession(self._agent, reporter, position, received, past)
 
     async def close(self) -> None:
         if self._http is not None:
@@ -92,87 +93,89 @@ class A2AAdapter:
 
 
 class _Agent:
-    """An agent and the conversations with it. `where` is what is asked, `variables` hold credentials."""
+    """An agent and the positions of the conversations with it. `where` names the request for errors,
+    `variables` hold credentials."""
 
     def __init__(self, name: str, client: Client, where: str, variables: Sequence[str]) -> None:
         self.name = name
         self.where = where
         self._client = client
         self._variables = variables
-        self._conversations: dict[str, tuple[int, str, Heard]] = {}
+        self._conversations: dict[str, tuple[int, str, Received]] = {}
 
-    def goes_on(self, context_id: str, turns: int, waiting_task: str, heard: Heard) -> None:
-        """A conversation has so many finished turns; the next message is for `waiting_task`, "" for none."""
+    def set_position(self, context_id: str, turns: int, waiting_task: str, received: Received) -> None:
+        """Stores that a conversation has so many finished turns, and the task of the next message, "" for
+        none."""
         if context_id:
-            self._conversations[context_id] = turns, waiting_task, heard
+            self._conversations[context_id] = turns, waiting_task, received
 
-    def forget(self, context_id: str) -> None:
-        """What was said in a conversation is not known any more: a message may have been heard or not."""
+    def forget_position(self, context_id: str) -> None:
+        """Forgets the position of a conversation: the agent may or may not have received the last message."""
         self._conversations.pop(context_id, None)
 
-    def place_after(self, past: Sequence[Step]) -> tuple[Json, Heard]:
-        """What the agent goes on by at the end of `past`, {} in a new conversation, and what it sent there.
+    def position_after(self, past: Sequence[Step]) -> tuple[Json, Received]:
+        """The position at the end of `past`, {} in a new conversation, and the content received there.
 
-        Raises ValueError where the agent knows of other turns than those of `past`.
+        Raises ValueError where the agent's conversation has other turns than `past`.
         """
         if not past:
-            return {}, Heard()
-        known = (step.framework for step in reversed(past) if step.framework)
-        place: Json = next(known, {}).get("a2a", {})
+            return {}, Received()
+        stored = (step.framework for step in reversed(past) if step.framework)
+        position: Json = next(stored, {}).get("a2a", {})
         turns = 1 + max(step.turn or 0 for step in past)
-        context_id = str(place.get("context_id") or "")
-        held_turns, waiting_task, heard = self._conversations.get(context_id, (0, "", Heard()))
-        if held_turns != turns:
+        context_id = str(position.get("context_id") or "")
+        finished_turns, waiting_task, received = self._conversations.get(context_id, (0, "", Received()))
+        if finished_turns != turns:
             raise ValueError(
                 "cannot continue from here: an A2A agent keeps its conversation itself. Replay it, or start "
                 "a new one"
             )
-        return {"context_id": context_id, "task_id": waiting_task}, heard
+        return {"context_id": context_id, "task_id": waiting_task}, received
 
     async def responses(self, message: Json, reporter: Reporter) -> AsyncGenerator[Json]:
-        """What the agent sends until its task is done or waits, as JSON.
+        """Sends a message and yields the agent's responses as JSON, until its task ends or waits.
 
         The message is sent again only where the server refused it: 429, Too Many Requests.
         """
         request = ParseDict({"message": message}, SendMessageRequest())
 
-        async def begin() -> tuple[Any, Message | None]:
+        async def open_stream() -> tuple[Any, Message | None]:
             stream = self._client.send_message(request)
-            with self._explaining():
+            with self._remote_errors():
                 return stream, await anext(stream, None)
 
-        stream, response = await again(begin, was_refused, reporter)
+        stream, response = await with_retries(open_stream, is_rate_limited, reporter)
         async with aclosing(stream):
             while response is not None:
                 yield self._json(response)
-                with self._explaining():
+                with self._remote_errors():
                     response = await anext(stream, None)
 
     async def task(self, task_id: str, reporter: Reporter) -> Json:
-        """A task as it is now, as a response."""
+        """The current state of a task, as a response."""
 
         async def ask() -> Json:
-            with self._explaining():
-                found = await self._client.get_task(
+            with self._remote_errors():
+                task = await self._client.get_task(
                     GetTaskRequest(id=task_id), context=ClientCallContext(timeout=_ANSWERING)
                 )
-            return {"task": self._json(found)}
+            return {"task": self._json(task)}
 
-        return await again(ask, may_pass, reporter)
+        return await with_retries(ask, is_transient, reporter)
 
     async def cancel(self, task_id: str) -> None:
-        """Asks the agent to stop; whether it does is its own business."""
+        """Asks the agent to cancel a task, which the agent may ignore."""
         with suppress(A2AError, httpx.HTTPError, TimeoutError, ValueError, Error):
             async with asyncio.timeout(_CANCELLING):
                 await self._client.cancel_task(CancelTaskRequest(id=task_id))
 
     def _json(self, message: Message) -> Json:
-        with self._explaining():
-            found: Json = MessageToDict(message)
-            return found
+        with self._remote_errors():
+            data: Json = MessageToDict(message)
+            return data
 
     @contextmanager
-    def _explaining(self) -> Iterator[None]:
+    def _remote_errors(self) -> Iterator[None]:
         try:
             yield
         except asyncio.CancelledError:
@@ -180,93 +183,93 @@ class _Agent:
         except RemoteError:
             raise
         except httpx.HTTPError as error:
-            raise explained(error, self.where) from error
+            raise remote_error(error, self.where) from error
         except A2AError as error:
-            raise self._explained(error) from error
+            raise self._described_error(error) from error
         except (Error, ValueError, TypeError, KeyError, AttributeError) as error:
-            # What the SDK raises for an answer that it cannot read is of many kinds.
-            said = excerpt(f"{type(error).__name__}: {error}")
+            # The SDK raises many kinds of errors for a response that it cannot read.
+            reason = excerpt(f"{type(error).__name__}: {error}")
             raise MalformedResponseError(
-                f"the response is not one of A2A ({said}). Check the server's log", self.where
+                f"the response is not one of A2A ({reason}). Check the server's log", self.where
             ) from error
 
-    def _explained(self, error: A2AError) -> RemoteError:
+    def _described_error(self, error: A2AError) -> RemoteError:
         cause = error.__cause__
         if isinstance(cause, httpx.HTTPStatusError):
             return status_error(cause.response, self.where, self._variables)
         if isinstance(cause, httpx.HTTPError):
-            return explained(cause, self.where)
-        said = excerpt(error.message).rstrip(".")
+            return remote_error(cause, self.where)
+        reason = excerpt(error.message).rstrip(".")
         if isinstance(cause, json.JSONDecodeError):
-            said = f"the response is not JSON: {said}"
-            return MalformedResponseError(f"{said}. Check the server's log", self.where)
+            reason = f"the response is not JSON: {reason}"
+            return MalformedResponseError(f"{reason}. Check the server's log", self.where)
         # Errors that the protocol names keep their names.
         name = "RemoteError" if isinstance(error, A2AClientError) else type(error).__name__
-        refused: RemoteError = type(name, (RemoteError,), {})(
-            f"the agent's server answered: {said}. Check the server's log", self.where
+        remote: RemoteError = type(name, (RemoteError,), {})(
+            f"the agent's server answered: {reason}. Check the server's log", self.where
         )
-        return refused
+        return remote
 
 
 class A2ASession:
-    """A conversation: the context that the server gives it, and the task that waits for the next message.
+    """A conversation: the context id from the server, and the task that waits for the next message.
 
-    `place` is where it goes on, {} for a new one.
+    `position` is where it continues, {} for a new one.
     """
 
     def __init__(
-        self, agent: _Agent, reporter: Reporter, place: Json, heard: Heard, past: Sequence[Step]
+        self, agent: _Agent, reporter: Reporter, position: Json, received: Received, past: Sequence[Step]
     ) -> None:
         self._agent = agent
         self._reporter = reporter
-        self._context_id = str(place.get("context_id") or "")
-        self._task_id = str(place.get("task_id") or "")
+        self._context_id = str(position.get("context_id") or "")
+        self._task_id = str(position.get("task_id") or "")
         self._turns = 1 + max((step.turn or 0 for step in past), default=-1)
         self._numbers = step_numbers(past)
-        self._heard = heard
+        self._received = received
 
     async def send(self, content: Json) -> None:
-        """Raises RemoteError, and ValueError for a message that A2A cannot hold."""
-        turn = TurnSteps(self._agent.name, self._heard, self._numbers)
-        self._agent.forget(self._context_id)
+        """Runs a turn. Raises RemoteError, and ValueError for a message that A2A cannot hold."""
+        turn = TurnSteps(self._agent.name, self._received, self._numbers)
+        self._agent.forget_position(self._context_id)
         try:
-            await self._take_through(turn, self._message(content))
+            await self._run_turn(turn, self._message(content))
         except asyncio.CancelledError:
             if turn.task_id and turn.state == "working":
                 await self._agent.cancel(turn.task_id)
             raise
         except RemoteError as error:
-            if not _may_be_heard(error):
-                self._agent.goes_on(self._context_id, self._turns, self._task_id, self._heard)
+            if not _may_be_received(error):
+                self._agent.set_position(self._context_id, self._turns, self._task_id, self._received)
             raise
         finally:
             self._report(turn.end())
         if turn.state in FAILED:
-            # The task is over, the context is not.
-            self._agent.goes_on(self._context_id, self._turns, "", self._heard)
-            said = turn.failure or f"the task is {turn.state}; the agent does not say why"
-            raise TaskFailedError(said, self._agent.where)
+            # The task has ended; the context continues.
+            self._agent.set_position(self._context_id, self._turns, "", self._received)
+            reason = turn.failure or f"the task is {turn.state}; the agent does not say why"
+            raise TaskFailedError(reason, self._agent.where)
         self._context_id, self._task_id = turn.context_id or self._context_id, turn.waiting_task
         self._turns += 1
-        self._agent.goes_on(self._context_id, self._turns, self._task_id, self._heard)
+        self._agent.set_position(self._context_id, self._turns, self._task_id, self._received)
 
-    async def _take_through(self, turn: TurnSteps, message: Json) -> None:
+    async def _run_turn(self, turn: TurnSteps, message: Json) -> None:
         is_empty = True
         async with aclosing(self._agent.responses(message, self._reporter)) as responses:
             async for response in responses:
                 is_empty = False
-                self._report(turn.take(response))
+                self._report(turn.steps_of(response))
         if is_empty:
             raise MalformedResponseError("the response is empty. Check the server's log", self._agent.where)
-        # Some servers answer before the work is done; some end the stream.
-        delay = _FIRST_LOOK
+        # Some servers respond before the task ends, some end the stream early.
+        delay = _FIRST_POLL
         while turn.state == "working":
             await asyncio.sleep(delay)
-            delay = min(2 * delay, _LONGEST_LOOK)
-            self._report(turn.take(await self._agent.task(turn.task_id, self._reporter)))
+            delay = min(2 * delay, _LONGEST_POLL)
+            self._report(turn.steps_of(await self._agent.task(turn.task_id, self._reporter)))
 
     def _message(self, content: Json) -> Json:
-        parts = [made for part in content.get("parts") or [] if (made := a2a_part(part)) is not None]
+        parts = [a2a for part in content.get("parts") or [] if (a2a := a2a_part(part)) is not None]
         message: Json = {
             "messageId": uuid.uuid4().hex,
             "role": "ROLE_USER",
@@ -284,29 +287,29 @@ class A2ASession:
                 self._reporter.step(step)
 
     async def state(self) -> None:
-        """Unknown: A2A has no session state."""
+        """Returns None, for unknown: A2A has no session state."""
 
     async def close(self) -> None: ...
 
 
-def _may_be_heard(error: RemoteError) -> bool:
-    """Whether the agent may have got the message that this is the error of."""
+def _may_be_received(error: RemoteError) -> bool:
+    """Whether the agent may have received the message whose sending raised this error."""
     if isinstance(error, HttpStatusError):
         return error.status >= 500
     return not isinstance(error, UnreachableError)
 
 
-# The second is that of the protocol before 0.3.
+# The second path is that of the protocol before 0.3.
 _PLACES = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 _BINDINGS = ("JSONRPC", "HTTP+JSON")
 _PORTS = {"http": 80, "https": 443}
 
 
 async def _find_card(url: str, headers: Sequence[tuple[str, str]]) -> AgentCard:
-    """The card of the agent at `url`, which may be that of the card itself, with the one interface to use.
+    """The card of the agent at `url`, which may be the card's own address, with only the interface to use.
 
-    Raises AgentLoadError where there is none, or none that can be used, RemoteError where the server does not
-    answer.
+    Raises AgentLoadError where there is no card that can be used, RemoteError where the server does not
+    respond.
     """
     names_card = urlsplit(url).path.endswith(".json")
     if names_card:
@@ -316,19 +319,19 @@ async def _find_card(url: str, headers: Sequence[tuple[str, str]]) -> AgentCard:
         base, places = url, _PLACES
     server = Server(base, headers)
     try:
-        place, found = await _found_card(server, places)
+        place, card_data = await _fetch_card(server, places)
     finally:
         await server.close()
     where = f"GET {base}{place}"
-    card = _parsed(found, where)
-    interface = _chosen(card, where)
+    card = _parsed(card_data, where)
+    interface = _interface_of(card, where)
     interface.url = _url_of(interface.url, base + place, names_card=names_card, sends_headers=bool(headers))
     del card.supported_interfaces[:]
     card.supported_interfaces.append(interface)
     return card
 
 
-async def _found_card(server: Server, places: Sequence[str]) -> tuple[str, Any]:
+async def _fetch_card(server: Server, places: Sequence[str]) -> tuple[str, Any]:
     for place in places:
         try:
             return place, await server.ask("GET", place)
@@ -341,45 +344,52 @@ async def _found_card(server: Server, places: Sequence[str]) -> tuple[str, Any]:
     )
 
 
-def _parsed(found: Any, where: str) -> AgentCard:
+def _parsed(card_data: Any, where: str) -> AgentCard:
     try:
-        card: AgentCard = parse_agent_card(dict(found))
+        card: AgentCard = parse_agent_card(dict(card_data))
     except (ParseError, TypeError, ValueError, AttributeError) as error:
-        said = f"the response is not an agent card ({excerpt(str(error))})"
-        raise MalformedResponseError(f"{said}: {excerpt(str(found))}. Check the address", where) from error
+        reason = f"the response is not an agent card ({excerpt(str(error))})"
+        raise MalformedResponseError(
+            f"{reason}: {excerpt(str(card_data))}. Check the address", where
+        ) from error
     if not card.supported_interfaces:
-        said = f"the agent card names no address: {excerpt(str(found))}"
-        raise MalformedResponseError(f"{said}. Check the address", where)
+        reason = f"the agent card names no address: {excerpt(str(card_data))}"
+        raise MalformedResponseError(f"{reason}. Check the address", where)
     return card
 
 
-def _chosen(card: AgentCard, where: str) -> AgentInterface:
-    """The first interface of the newest protocol up to 1, of those that evaltui takes."""
-    usable = [one for one in card.supported_interfaces if one.protocol_binding in _BINDINGS]
+def _interface_of(card: AgentCard, where: str) -> AgentInterface:
+    """The interface to use: the first of the newest protocol up to 1 with a supported binding."""
+    usable = [interface for interface in card.supported_interfaces if interface.protocol_binding in _BINDINGS]
     if not usable:
-        offered = ", ".join(dict.fromkeys(one.protocol_binding for one in card.supported_interfaces))
+        offered = ", ".join(
+            dict.fromkeys(interface.protocol_binding for interface in card.supported_interfaces)
+        )
         raise AgentLoadError(
             f"{where}: the agent offers {offered}; evaltui takes {' and '.join(_BINDINGS)}. Have the agent "
             "offer one of them"
         )
-    chosen: AgentInterface = min(usable, key=lambda one: not one.protocol_version.startswith("1"))
-    return chosen
+    interface: AgentInterface = min(
+        usable, key=lambda candidate: not candidate.protocol_version.startswith("1")
+    )
+    return interface
 
 
 def _url_of(named: str, card_url: str, *, names_card: bool, sends_headers: bool) -> str:
-    """Where messages go. Raises AgentLoadError where that is another host than the one that was named.
+    """The address for messages. Raises AgentLoadError where the card names another host than the user did.
 
-    The user knows a card only where its own address was given, and credentials are for that host in any case.
+    The user has confirmed the host of a card only by giving the card's own address, and credentials are for
+    the user's host in any case.
     """
-    asked, meant = urlsplit(card_url), urlsplit(named)
-    if meant.scheme not in _PORTS or not meant.hostname:
+    address, target = urlsplit(card_url), urlsplit(named)
+    if target.scheme not in _PORTS or not target.hostname:
         raise AgentLoadError(f"the agent card names the address {named!r}, which is no URL")
-    if _port(meant.scheme, meant.port) == _port(asked.scheme, asked.port) and _is_same_host(
-        asked.hostname or "", meant.hostname
+    if _port(target.scheme, target.port) == _port(address.scheme, address.port) and _is_same_host(
+        address.hostname or "", target.hostname
     ):
-        # Such as 0.0.0.0, which is where a server listens, or localhost, which may have two addresses.
-        return urlunsplit(meant._replace(netloc=asked.netloc))
-    host = f"{meant.scheme}://{meant.netloc}"
+        # The card may name 0.0.0.0, where a server listens, or localhost, which may have two addresses.
+        return urlunsplit(target._replace(netloc=address.netloc))
+    host = f"{target.scheme}://{target.netloc}"
     if sends_headers:
         raise AgentLoadError(
             f"the agent card at {card_url} names another host, {host}; --header-env is sent to the host of "
@@ -397,8 +407,9 @@ def _port(scheme: str, port: int | None) -> int | None:
     return port or _PORTS.get(scheme)
 
 
-def _is_same_host(asked: str, meant: str) -> bool:
-    return asked == meant or _is_any(meant) or (is_loopback(asked) and is_loopback(meant))
+def _is_same_host(user_host: str, card_host: str) -> bool:
+    both_local = is_loopback(user_host) and is_loopback(card_host)
+    return user_host == card_host or _is_any(card_host) or both_local
 
 
 def _is_any(host: str) -> bool:

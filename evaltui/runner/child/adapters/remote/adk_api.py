@@ -1,4 +1,4 @@
-"""Drives an agent of ADK's `adk api_server`. Source of all that is said of ADK: version 2.13."""
+"""Runs an agent of ADK's `adk api_server`. All facts on ADK here are of version 2.13."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ from .requests import (
     excerpt,
 )
 
-# Seconds after which whoever ends a session does not wait for the server any longer: a cancelled turn may
-# hold it up. The session is deleted once the server answers, if that is before the host ends.
+# Seconds to wait for the deletion of a session, which a cancelled turn may delay. The session is deleted once
+# the server responds, if that is before the host ends.
 _DELETING = 0.5
 _DELETING_LAST = 3.0
 _MOST_APPS = 8
 
 
 class AdkApiAdapter:
-    """The agent that an api_server has at `http://host:port/app`; the server may have a path of its own.
+    """The adapter for an app of an api_server at `http://host:port/app`; the server may have a path of its
+    own.
 
     Raises AgentLoadError for a variable of `headers` that is not set.
     """
@@ -65,8 +66,9 @@ class AdkApiAdapter:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def open(self) -> AgentInfo:
-        """Raises AgentLoadError where the server has no such app, RemoteError where it does not answer."""
-        self._server, self._app = await self._found()
+        """Finds the app. Raises AgentLoadError where the server has no such app, RemoteError where it does
+        not respond."""
+        self._server, self._app = await self._find_app()
         info = await self._app_info(self._server)
         agents = info.get("agents") or {}
         self._root = str(info.get("rootAgentName") or self._app)
@@ -80,8 +82,8 @@ class AdkApiAdapter:
             unrecorded=UNRECORDED,
         )
 
-    async def _found(self) -> tuple[Server, str]:
-        """The server, and the app: the last part of the address, else the only one that there is."""
+    async def _find_app(self) -> tuple[Server, str]:
+        """The server and the app: the last part of the address, else the only app of the server."""
         above, _, last = self._url.rpartition("/")
         if urlsplit(self._url).path:
             server = Server(above, self._headers)
@@ -104,25 +106,27 @@ class AdkApiAdapter:
         try:
             apps = await _apps(server)
             if len(apps) != 1:
-                known = some_of([f"{self._url}/{app}" for app in apps], _MOST_APPS) or "none"
-                raise AgentLoadError(f"{self._url} has {len(apps)} apps. Use one of these addresses: {known}")
+                addresses = some_of([f"{self._url}/{app}" for app in apps], _MOST_APPS) or "none"
+                raise AgentLoadError(
+                    f"{self._url} has {len(apps)} apps. Use one of these addresses: {addresses}"
+                )
         except BaseException:
             await server.close()
             raise
         return server, apps[0]
 
     async def _app_info(self, server: Server) -> Json:
-        """What the server tells of the app; {} where it tells nothing, as of a workflow.
+        """The server's description of the app; {} where it has none, as for a workflow.
 
         Raises AgentLoadError where the server cannot load the agent.
         """
         try:
             info = await server.ask("GET", f"/apps/{quote(self._app, safe='')}/app-info")
         except HttpStatusError as error:
-            # Of a root that is no LlmAgent, and of any agent where the server is older.
+            # The server has no description of a root that is no LlmAgent; older servers have none at all.
             if error.status == 400 or error.detail == "Not Found":
                 return {}
-            # A folder that holds no agent is listed as an app, too.
+            # A folder without an agent is also listed as an app.
             if error.status == 404:
                 raise AgentLoadError(f"{server.url} cannot load {self._app}: {error.detail}") from error
             raise
@@ -131,12 +135,12 @@ class AdkApiAdapter:
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AdkApiSession:
-        """Raises ValueError for a past that the server does not take."""
+        """Opens a session. Raises ValueError for a past that the server does not accept."""
         assert self._server is not None
         session = AdkApiSession(self._server, self._app, spec, reporter, self._ending)
         events = list(past_events(past, self._root, self._agents or {step.author for step in past}))
         _require_plain(past)
-        await session.create(state_after(spec.state, past), [_from_outside(event) for event in events])
+        await session.create(state_after(spec.state, past), [_importable(event) for event in events])
         return session
 
     async def close(self) -> None:
@@ -169,14 +173,14 @@ def _tool(function: types.FunctionDeclaration) -> ToolInfo:
     return ToolInfo(function.name or "", function.description or "", schema)
 
 
-def _from_outside(event: Json) -> Json:
-    """An event as the server takes it: without changes of state, which are in the state at the start of the
-    session, and without a word on which calls wait."""
+def _importable(event: Json) -> Json:
+    """An event that the server accepts: without changes of state, which are in the initial state of the
+    session, and without the list of waiting calls."""
     return {name: value for name, value in event.items() if name not in ("actions", "long_running_tool_ids")}
 
 
 def _require_plain(past: Sequence[Step]) -> None:
-    """Raises ValueError for requests of ADK in a past: its server takes none from outside."""
+    """Raises ValueError for a past with requests of ADK, which its server does not accept from outside."""
     if any(call_of(part).get("name") in REQUESTS for step in past for part in step.parts):
         raise ValueError(
             "an api_server cannot continue a conversation in which the agent asked for a confirmation, an "
@@ -196,7 +200,7 @@ class AdkApiSession:
         ending: set[asyncio.Task[None]],
     ) -> None:
         self._server = server
-        # What the server keeps for a user must not reach another case.
+        # A user of its own, so that the user's state on the server does not reach another case.
         self._app, self._user_id = app, spec.user_id or f"{DEFAULT_USER_ID}_{uuid.uuid4().hex[:8]}"
         self._is_named = bool(spec.session_id)
         self._id = spec.session_id or str(uuid.uuid4())
@@ -204,7 +208,7 @@ class AdkApiSession:
         self._ending = ending
 
     async def _ask(self, method: str, session_id: str = "", body: Any = None) -> Any:
-        """Ask for a session, or for all of the user's."""
+        """Sends a request on a session, or on all sessions of the user."""
         app = f"/apps/{quote(self._app, safe='')}/users"
         below = f"/{quote(session_id, safe='')}" if session_id else ""
         return await self._server.ask(
@@ -222,13 +226,13 @@ class AdkApiSession:
         try:
             await self._ask("POST", body=body)
         except HttpStatusError as error:
-            # Ours was made by a request whose answer was lost.
+            # Status 409: an earlier attempt, whose response was lost, has created the session.
             if error.status != 409 or self._is_named:
                 raise
 
     async def send(self, content: Json) -> None:
-        """Raises RemoteError, also for a response that ends without a whole event, and an error of the name
-        that the agent's error has on the server."""
+        """Runs a turn. Raises RemoteError, also for a response that ends within an event, and an error with
+        the name of the agent's error on the server."""
         body = {"appName": self._app, "userId": self._user_id, "sessionId": self._id, "newMessage": content}
         seen: set[str] = set()
         where = f"POST {self._server.url}/run_sse"
@@ -239,8 +243,8 @@ class AdkApiSession:
         if last is None:
             raise MalformedResponseError("the response is empty. Check the server's log", where)
         if last.partial:
-            said = "the response ends in the middle of a text. Check the server's log"
-            raise MalformedResponseError(said, where)
+            reason = "the response ends in the middle of a text. Check the server's log"
+            raise MalformedResponseError(reason, where)
 
     def _report(self, event: Any, seen: set[str], where: str) -> Step:
         if isinstance(event, dict) and "author" not in event and "error" in event:
@@ -248,9 +252,9 @@ class AdkApiSession:
         try:
             step = step_from_adk(event)
         except (ValueError, TypeError, AttributeError) as error:
-            said = f"an event is not one of ADK's ({error}): {excerpt(str(event))}"
-            raise MalformedResponseError(said, where) from error
-        # An event with artifacts comes twice, the second time with nothing but them.
+            reason = f"an event is not one of ADK's ({error}): {excerpt(str(event))}"
+            raise MalformedResponseError(reason, where) from error
+        # An event with artifacts comes twice, the second time with only the artifacts.
         if step.id in seen and step.content is None:
             return step
         if not step.partial:
@@ -266,8 +270,12 @@ class AdkApiSession:
         session = await self._ask("GET", self._id)
         state = session.get("state") if isinstance(session, dict) else None
         if not isinstance(state, dict):
-            said = f"the response is no session: {excerpt(str(session))}. Check that it is an adk api_server"
-            raise MalformedResponseError(said, f"GET {self._server.url}/apps/{self._app}/users/…/sessions/…")
+            reason = (
+                f"the response is no session: {excerpt(str(session))}. Check that it is an adk api_server"
+            )
+            raise MalformedResponseError(
+                reason, f"GET {self._server.url}/apps/{self._app}/users/…/sessions/…"
+            )
         return {key: value for key, value in state.items() if not is_internal(key)}
 
     async def close(self) -> None:
@@ -280,12 +288,12 @@ class AdkApiSession:
         try:
             await self._ask("DELETE", self._id)
         except RemoteError as error:
-            # The results are in by then.
+            # The results are complete by then, so this is only a warning.
             sys.stderr.write(f"a session is left on the server: {error.where}: {error}\n")
 
 
 def _agent_error(event: Json, where: str) -> RemoteError:
-    """What the agent raised on the server, under the name that it has there."""
+    """The agent's error on the server, with the name that it has there."""
     details = event.get("error_details") or {}
     kind, _, message = str(event["error"]).partition(": ")
     kind = str(details.get("error_type") or kind)
@@ -296,5 +304,6 @@ def _agent_error(event: Json, where: str) -> RemoteError:
 
 
 def _by_node(step: Step, event: Json) -> Step:
-    """As ADK's own events: what an agent with a task of its own returns comes in the user's name."""
+    """The step with the node as its author: ADK sends the result of an agent with a task in the user's
+    name."""
     return replace(step, author=node_name(event) or step.author)

@@ -7,8 +7,7 @@ import subprocess
 import pytest
 
 from evaltui.core.model.variants import Change, Variant
-from evaltui.files.variants import VariantFileError, ready
-from evaltui.files.worktrees import GitError, checked_out
+from evaltui.files.variants import GitError, VariantFileError, checked_out, ready
 
 
 def git(folder, *words):

@@ -6,9 +6,9 @@ import subprocess
 import pytest
 from eval_data import make_case, make_turn
 
-from evaltui.files import validating_apart
 from evaltui.files.eval_set_file import read_eval_set_file, validated
-from evaltui.files.validating_apart import validated_apart
+from evaltui.workbench.cases import validating_apart
+from evaltui.workbench.cases.validating_apart import validated_apart
 
 TURN = make_turn("x" * 3000)
 LARGE = 500

@@ -1,7 +1,7 @@
 """A large eval set validated in another process, where no thread has to share Python's lock with the screen.
 
-`python -m evaltui.files.validating_apart FILE` writes what it found to its standard output, pickled: the
-fingerprint of what it read, the set without its cases, all problems, and those of each case.
+`python -m evaltui.workbench.cases.validating_apart FILE` writes to its standard output, pickled: the
+fingerprint of the text, the set without its cases, all problems, and those of each case.
 """
 
 from __future__ import annotations

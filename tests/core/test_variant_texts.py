@@ -2,9 +2,8 @@
 
 import pytest
 
-from evaltui.core.model.variants import Change, Variant
+from evaltui.core.model.variants import Change, Variant, VariantTextError, variant_of_text, variants_of
 from evaltui.files.run_settings import read_table
-from evaltui.files.variant_settings import VariantTextError, variant_of_text, variants_of
 
 PRO = Variant("pro", (Change("model.root_agent", "gemini-2.5-pro"),))
 

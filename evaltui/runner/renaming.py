@@ -23,7 +23,7 @@ from evaltui.documents.values import copy_of, edits_of
 from evaltui.documents.whole_text import TextLines
 from evaltui.files.folders import RECORDING_SUFFIX
 from evaltui.files.lint import files_to_lint, is_config_by_content
-from evaltui.files.recordings import parse_recordings, recordings_of
+from evaltui.runner.recordings import parse_recordings, recordings_of
 from evaltui.text.figures import counted
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -57,7 +57,7 @@ class RenamedFiles:
 
 def files_with_names(paths: Iterable[Path]) -> list[Path]:
     """The eval sets and configs that paths mean, and the recordings of these sets."""
-    files = files_to_lint([*paths])[0]
+    files = files_to_lint([*paths])
     recordings = [file for path in files if not is_config_by_content(path) for file in recordings_of(path)]
     return list(dict.fromkeys([*files, *recordings]))
 
