@@ -17,8 +17,8 @@ import platformdirs
 import pytest
 from forked_hosts import ForkedHosts, can_fork
 
-from evaltui.runner.parent import host_process
-from evaltui.runner.parent.warm_hosts import WarmHosts
+from evaltui.runner.parent import host as host_module
+from evaltui.runner.parent.starting import WarmHosts
 from evaltui.workbench.keymap import use_keys
 
 _KEYS = (
@@ -182,7 +182,7 @@ def forked_hosts(
 ) -> None:
     """Hosts need not import libraries, see `forked_hosts`; with --thorough each one is started anew."""
     if can_fork() and not thorough and "fresh_hosts" not in request.fixturenames:
-        monkeypatch.setattr(host_process, "subprocess", host_template)
+        monkeypatch.setattr(host_module, "subprocess", host_template)
 
 
 @pytest.fixture

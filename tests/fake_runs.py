@@ -102,7 +102,7 @@ class FakeRuns:
     ) -> Status:
         path = one.case_path
         named = CaseId(path, case.eval_id)
-        repeats: dict[int, RepeatResult] = dict(plan.known.get(named, {}))
+        repeats: dict[int, RepeatResult] = dict(plan.earlier.get(named, {}))
         rule = plan.repeat_rule(one, named)
         on_update(LogGrew(None, None))
         while due := rule.due(repeats):

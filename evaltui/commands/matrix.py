@@ -25,7 +25,7 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.files.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport, stops
-from evaltui.runner.parent.gate.shared import SharedByGates
+from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, require_variant, start_host
 from evaltui.runs.matrices import usual_base
 from evaltui.runs.run_kind import RunKind

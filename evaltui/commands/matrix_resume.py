@@ -20,7 +20,7 @@ from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.variants import hidden_in
-from evaltui.runner.parent.gate.shared import SharedByGates
+from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import open_run

@@ -20,9 +20,9 @@ from evaltui.files.interpreters import InterpreterError, find_interpreter
 from evaltui.files.run_settings import SettingsError
 from evaltui.files.settings import secrets_of
 from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.parent.host import IMPORT_TIMEOUT
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.starting import HostSettings, start_host
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
 _WITH_TOOLS = ("evalset", "config")
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.dataset_configs import from_eval_config
+from evaltui.core.model.datasets import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import (
     EvalSetError,

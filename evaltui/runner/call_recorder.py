@@ -1,4 +1,4 @@
-"""The recording of one run of a case, in the host: what it has is played, what is new is told to the parent.
+"""The recording of one run of a case, in the host: replays its entries, and sends the parent new ones.
 
 Adapters find the call recorder of the task that they work in as `current_call_recorder`, and ask it before
 they ask a model or call a tool. Judges have one in the parent.
@@ -41,32 +41,31 @@ from ..core.secrets import Secrets
 from ..text.values import show_value
 from .errors import CallNotMadeError, error_from_json, error_to_json, message_of
 
-# Of who asks, not of the model: a key that is missing, a request that cannot be made, or was not.
+# Errors of the caller, not of the model: a key that is missing, a request that cannot be made, or was not.
 _MISTAKES = (ValueError, TypeError, ImportError, AttributeError, NameError, CallNotMadeError)
 
 
 class NotRecordedError(RuntimeError):
-    """A recording does not have what is asked of it, and nobody else may be asked."""
+    """A recording lacks a request, and no model or tool may be called."""
 
     error_kind = ErrorKind.CONFIG
 
 
 @dataclass(frozen=True)
 class CaseRecording:
-    """What a host is told of the recording of a case and repeat.
-
-    `stubs` are the tool results that the case itself has; `file` is for messages. `renamed` are the names
-    that requests had when they were recorded.
-    """
+    """The recording of a case and repeat, as its host gets it."""
 
     case: str
     repeat: int
     file: str
+    """Its name in messages."""
     modes: Modes
     entries: Sequence[Entry] = ()
     shared: Sequence[Shared] = ()
     stubs: Sequence[ToolCall] = ()
+    """Tool results in the case itself."""
     renamed: Sequence[Renaming] = ()
+    """Names that requests had when they were recorded."""
 
     def to_json(self) -> Json:
         lines = {name: getattr(self, name) for name in _LINES}
@@ -75,12 +74,12 @@ class CaseRecording:
             "repeat": self.repeat,
             "file": self.file,
             "modes": asdict(self.modes),
-            **{name: [entry_to_json(line) for line in found] for name, found in lines.items()},
+            **{name: list(map(entry_to_json, entries)) for name, entries in lines.items()},
         }
 
     @classmethod
     def from_json(cls, data: Json) -> CaseRecording:
-        lines = {name: [entry_from_json(one) for one in data[name]] for name in _LINES}
+        lines = {name: list(map(entry_from_json, data[name])) for name in _LINES}
         return cls(**{**data, **lines, "modes": Modes(**data["modes"])})
 
 
@@ -88,15 +87,14 @@ _LINES = ("entries", "shared", "stubs", "renamed")
 
 
 class CallRecorder:
-    """`send` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the entry
-    that it was answered with, or `entry` and `shared`, the new lines; or a `note` for the user.
-
-    `turn` is the turn that the case is in. `secrets` are those of this process, unless others are given.
-    """
+    """Answers calls from a recording, and records new ones."""
 
     def __init__(
         self, recorded: CaseRecording, send: Callable[[Json], object], secrets: Secrets | None = None
     ) -> None:
+        """`send` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the
+        entry that it was answered with, or `entry` and `shared`, the new lines; or a `note` for the user.
+        `secrets` are by default those of this process."""
         self._recorded = recorded
         self._send = send
         self.modes = recorded.modes
@@ -110,46 +108,46 @@ class CallRecorder:
         self._call_ids: dict[str, str] = {}
         self._missed: list[NotRecordedError] = []
         self.turn = 0
+        """The turn that the case is in."""
         self._stubbed: dict[str, str] = {}
 
     def stub_mark(self, call_id: str) -> Json:
-        """What is said of the result of a call that was not made: `{"stubbed": "recording" or "case"}`."""
+        """Data of the result of a stubbed call: `{"stubbed": "recording" or "case"}`; none of others."""
         source = self._stubbed.get(call_id)
         return {} if source is None else {"stubbed": source}
 
     def check(self) -> None:
-        """Raises NotRecordedError where something was missing: an agent may have caught it, and gone on with
-        what is not so."""
+        """Raises NotRecordedError where an entry was missing: an agent may have caught it, and gone on."""
         if self._missed:
             raise self._missed[0] from None
 
-    def model_call(self, asked: JsonRequest, agent: str = "") -> ModelExchange | None:
-        """What is to be done about a request; None where models are neither recorded nor replayed."""
+    def model_call(self, request: JsonRequest, agent: str = "") -> ModelExchange | None:
+        """The exchange for a request; None where models are neither recorded nor replayed."""
         if self.modes.models == "off":
             return None
         place = next(self._places)
         try:
-            prints = self._prints(asked)
+            prints = self._prints(request)
         except (TypeError, ValueError) as error:
-            return self.unrecordable(f"a request to model {asked.model}", error)
+            return self.unrecordable(f"a request to model {request.model}", error)
         if self.modes.models != "record":
-            for variant in chain([prints], self._earlier(asked)):
-                found = self._playback.model_call(variant, errors=self.modes.models == "replay")
-                if found is not None:
-                    return self._replayed(place, found)
+            for variant in chain([prints], self._earlier(request)):
+                match = self._playback.model_call(variant, errors=self.modes.models == "replay")
+                if match is not None:
+                    return self._replayed(place, match)
         if self.modes.models == "replay":
-            why = self._playback.why_no_answer(prints, agent, list(self._earlier(asked)))
+            why = self._playback.why_no_answer(prints, agent, list(self._earlier(request)))
             return ModelExchange(missed=self._miss(f"{_whose(agent)} in turn {self.turn + 1} is not in", why))
-        # Now, since answers to what is asked side by side come in another order each time.
+        # Now, since answers to requests side by side come in another order each time.
         entry = self._unanswered(prints, agent)
         return ModelExchange(keep=lambda responses, error: self._keep(place, prints, entry, responses, error))
 
-    def _prints(self, asked: JsonRequest) -> Fingerprints:
-        return fingerprints_without(asked, self._secrets, datetime.now().astimezone())
+    def _prints(self, request: JsonRequest) -> Fingerprints:
+        return fingerprints_without(request, self._secrets, datetime.now().astimezone())
 
-    def _earlier(self, asked: JsonRequest) -> Iterator[Fingerprints]:
+    def _earlier(self, request: JsonRequest) -> Iterator[Fingerprints]:
         """The request under the names that it may have been recorded with."""
-        return map(self._prints, under_earlier_names(asked, self._recorded.renamed))
+        return map(self._prints, under_earlier_names(request, self._recorded.renamed))
 
     def _replayed(self, place: int, number: int) -> ModelExchange:
         entry = self._playback.entries[number]
@@ -161,23 +159,23 @@ class CallRecorder:
         return ModelExchange(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
 
     def _unanswered(self, prints: Fingerprints, agent: str) -> ModelCall:
-        asked, ids = prints.request, {line.id for line in shared_of(prints)}
-        said = new_contents(prints, self._known_contents)
-        self._known_contents |= said.keys()
+        request, ids = prints.request, {line.id for line in shared_of(prints)}
+        contents = new_contents(prints, self._known_contents)
+        self._known_contents |= contents.keys()
         return ModelCall(
             case=self._recorded.case,
             repeat=self._recorded.repeat,
             turn=self.turn,
             agent=agent,
-            model=asked.model,
+            model=request.model,
             key=prints.key,
             exact=prints.exact if prints.exact != prints.key else "",
             masked=prints.masked,
             instruction=prints.instruction if prints.instruction in ids else "",
             tools=prints.tools if prints.tools in ids else "",
-            config=asked.config,
+            config=request.config,
             contents=" ".join(prints.contents),
-            said=said,
+            said=contents,
         )
 
     def _keep(
@@ -194,7 +192,7 @@ class CallRecorder:
             entry = replace(
                 entry,
                 responses=self._secrets.without(
-                    self._joined_masked([self._number_calls(one) for one in responses])
+                    self._joined_masked(list(map(self._number_calls, responses)))
                 ),
                 error=self._error(error),
             )
@@ -236,24 +234,24 @@ class CallRecorder:
         """A response with call ids that are the same each time it is recorded: some are random."""
         parts = ((response.get("content") or response).get("parts")) or []
         for call in [part["function_call"] for part in parts if part.get("function_call")]:
-            if known := call.get("id"):
-                call["id"] = self._call_ids.setdefault(known, self._free_id(known))
+            if call_id := call.get("id"):
+                call["id"] = self._call_ids.setdefault(call_id, self._free_id(call_id))
         return response
 
-    def _free_id(self, known: str) -> str:
-        if known.startswith("recorded-"):
-            return known
-        taken = set(self._call_ids.values())
-        return next(free for n in itertools.count(1) if (free := f"recorded-{n}") not in taken)
+    def _free_id(self, call_id: str) -> str:
+        if call_id.startswith("recorded-"):
+            return call_id
+        ids = set(self._call_ids.values())
+        return next(free for n in itertools.count(1) if (free := f"recorded-{n}") not in ids)
 
     def tool_call(self, tool: str, args: Json, call_id: str) -> ToolExchange | None:
-        """What is to be done about a call; None where it is simply made."""
+        """The exchange for a call; None where it is simply made."""
         mode = self.modes.of_tool(tool)
         if mode == "live":
             return None
         place = next(self._places)
         try:
-            # Tools may change what they are given.
+            # Tools may change their arguments.
             plain: Json = copy.deepcopy(self._secrets.without(args))
         except (TypeError, ValueError) as error:
             if mode == "stub":
@@ -264,12 +262,12 @@ class CallRecorder:
             return ToolExchange(keep=lambda outcome: self._keep_tool(place, tool, plain, outcome))
         for playback, source in ((self._playback, "recording"), (self._case_stubs, "case")):
             # The case has its calls as they are made, a recording has them without secrets.
-            found = playback.tool_call(tool, args, plain)
-            if found is not None:
+            match = playback.tool_call(tool, args, plain)
+            if match is not None:
                 self._stubbed[call_id] = source
                 if source == "recording":
-                    self._send({"at": place, "used": found})
-                entry = playback.entries[found]
+                    self._send({"at": place, "used": match})
+                entry = playback.entries[match]
                 assert isinstance(entry, ToolCall)
                 return ToolExchange(copy.deepcopy(entry))
         why = self._playback.why_no_result(tool, plain)
@@ -304,7 +302,7 @@ class CallRecorder:
         return error
 
     def unrecordable(self, what: str, error: Exception) -> ModelExchange:
-        """What is to be done about what cannot be written down: it is asked for, unless in a replay."""
+        """The exchange for a call that cannot be recorded: it is made, unless in a replay."""
         if self.modes.models == "replay":
             return ModelExchange(missed=self._miss(f"{what} cannot be in", message_of(error)))
         self._send({"note": f"case {self._recorded.case}: {what} is not recorded: {message_of(error)}"})
@@ -312,7 +310,9 @@ class CallRecorder:
 
 
 def _text_parts(responses: Sequence[Json]) -> list[Json]:
-    parts = (part for one in responses for part in (one.get("content") or one).get("parts") or [])
+    parts = (
+        part for response in responses for part in (response.get("content") or response).get("parts") or []
+    )
     return [part for part in parts if isinstance(part.get("text"), str)]
 
 
@@ -324,10 +324,8 @@ def _whose(agent: str) -> str:
 
 @dataclass(frozen=True)
 class ModelExchange:
-    """Either the responses and the error that a request had when it was recorded, or what keeps the new ones.
-
-    With `missed`, neither: that is to be raised.
-    """
+    """The recorded responses and error of a request, or `keep`, which records new ones, or `missed`, the
+    error to raise."""
 
     responses: Sequence[Json] = ()
     error: Json | None = None
@@ -336,7 +334,7 @@ class ModelExchange:
     keep: Callable[[Sequence[Json], Exception | None], None] = lambda responses, error: None
 
     def check(self) -> None:
-        """Raises what is missing."""
+        """Raises the error of a missing entry."""
         if self.missed is not None:
             raise self.missed
 
@@ -349,18 +347,18 @@ class ModelExchange:
 
     @property
     def mark(self) -> Json:
-        """What the events of a request say of how it was answered; nothing where a model is asked."""
+        """Data of the events of a request; none where a model answers."""
         return {"replayed": True} if self.is_replayed else {"missed": True} if self.missed else {}
 
     def end(self) -> None:
-        """Raises what the model raised."""
+        """Raises the recorded error of the model."""
         if self.error is not None:
             raise error_from_json(self.error)
 
 
 @dataclass(frozen=True)
 class ToolOutcome:
-    """What came of a call of a tool; see `ToolCall`."""
+    """The outcome of a tool call; see `ToolCall`."""
 
     result: Any = None
     error: Exception | None = None
@@ -371,32 +369,32 @@ class ToolOutcome:
 
 @dataclass(frozen=True)
 class ToolExchange:
-    """Either what a call came to when it was recorded, or what keeps the new outcome; or what is missing."""
+    """The recorded call, or `keep`, which records a new outcome, or `missed`, the error to raise."""
 
     recorded: ToolCall | None = None
     missed: NotRecordedError | None = None
     keep: Callable[[ToolOutcome], None] = lambda outcome: None
 
     def check(self) -> None:
-        """Raises what is missing."""
+        """Raises the error of a missing entry."""
         if self.missed is not None:
             raise self.missed
 
     def end(self) -> Any:
-        """What the tool returned. Raises what it raised."""
+        """The recorded result. Raises the recorded error."""
         assert self.recorded is not None
         if self.recorded.error is not None:
             raise error_from_json(self.recorded.error)
         return self.recorded.result
 
 
-# The call recorder of the run of a case that the current task works for, if there is one.
+# The call recorder of the current task, if its run of a case is recorded.
 current_call_recorder: ContextVar[CallRecorder | None] = ContextVar("evaltui_tape", default=None)
 
 
 @contextmanager
 def recording_calls(recorder: CallRecorder | None) -> Iterator[None]:
-    """Everything that this task and its children ask goes through `recorder`."""
+    """Has all calls of this task and its children go through `recorder`."""
     token = current_call_recorder.set(recorder)
     try:
         yield

@@ -15,10 +15,10 @@ from typing import Any
 from ..core.model.errors import NO_KEY, ErrorInfo, ErrorKind
 from ..core.model.events import Json
 from ..text.figures import counted
-from .exception_kinds import kind_of, missing_key, refusal_in_words
+from .exception_kinds import kind_of, missing_key, nearest_first, refusal_in_words
 from .own_code import EVALTUI, is_own_code
 
-# In a host, evaltui has another name; recordings do not tell.
+# In a host, evaltui has another name; recordings have its public one.
 _PACKAGE = __name__.partition(".")[0]
 # Characters.
 _LONGEST_MESSAGE = 10_000
@@ -67,9 +67,9 @@ def describe_error(error: BaseException, agent_dir: Path | None = None) -> Json:
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says, cut where it says too much; never raises.
+    """The message of an exception, cut where it is too long; never raises.
 
-    Of a syntax error without its file and line, which are told as its place.
+    A syntax error's is without its file and line, which are its place.
     """
     try:
         if isinstance(error, SyntaxError) and isinstance(error.filename, str):
@@ -93,8 +93,8 @@ def cut_text(text: str, longest: int) -> str:
 def _traceback(error: BaseException) -> str:
     try:
         report = traceback.TracebackException.from_exception(error, compact=True)
-        for one in _nearest(report):
-            one.stack[:] = [frame for frame in one.stack if not _is_our_frame(frame)]
+        for nearest in _nearest(report):
+            nearest.stack[:] = [frame for frame in nearest.stack if not _is_our_frame(frame)]
         return "".join(report.format()).rstrip()
     # The same; or there are thousands of exceptions in each other.
     except BaseException:
@@ -114,38 +114,26 @@ def _is_our_frame(frame: traceback.FrameSummary) -> bool:
 
 
 def _nearest(report: traceback.TracebackException) -> list[traceback.TracebackException]:
-    """A report and those of the exceptions behind it and in it; what is further away is cut off."""
-    kept: list[traceback.TracebackException] = []
+    """A report and those of the exceptions behind it and in it; exceptions further away are cut off."""
+    reports: list[traceback.TracebackException] = []
     waiting = deque([report])
     while waiting:
-        one = waiting.popleft()
-        kept.append(one)
-        if len(kept) + len(waiting) < _MOST_EXCEPTIONS:
-            waiting.extend(link for link in (one.__cause__, one.__context__) if link is not None)
-            waiting.extend(one.exceptions or ())
+        current = waiting.popleft()
+        reports.append(current)
+        if len(reports) + len(waiting) < _MOST_EXCEPTIONS:
+            waiting.extend(link for link in (current.__cause__, current.__context__) if link is not None)
+            waiting.extend(current.exceptions or ())
         else:
-            one.__cause__ = one.__context__ = None
-    return kept
+            current.__cause__ = current.__context__ = None
+    return reports
 
 
 def _where(error: BaseException) -> str:
     filename = getattr(error, "filename", None) if isinstance(error, SyntaxError) else None
     if isinstance(error, SyntaxError) and isinstance(filename, str):
         return f"{Path(filename).name}:{error.lineno}"
-    seen: set[int] = set()
-    waiting = deque([error])
-    while waiting and len(seen) < _MOST_EXCEPTIONS:
-        current = waiting.popleft()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        if place := _innermost_own_frame(current.__traceback__):
-            return place
-        behind = current.__cause__ or current.__context__
-        inside = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
-        waiting.extend([behind] if behind is not None else [])
-        waiting.extend(inside)
-    return ""
+    places = (_innermost_own_frame(exception.__traceback__) for exception in nearest_first(error))
+    return next(filter(None, places), "")
 
 
 def _innermost_own_frame(trace: TracebackType | None) -> str:
@@ -163,8 +151,8 @@ class RecordedError(RuntimeError):
 
 
 def error_to_json(error: Exception) -> Json:
-    """`type` with its module, `message`, `args` where they say more, and `fields`: the attributes. What JSON
-    cannot hold is left out."""
+    """`type` with its module, `message`, `args` that differ from it, and `fields`: the attributes. Values
+    that are no JSON are left out."""
     kind = type(error)
     module = re.sub(f"^{_PACKAGE}(?=[.])", "evaltui", kind.__module__)
     data: Json = {"type": f"{module}:{kind.__qualname__}", "message": message_of(error)}
@@ -202,7 +190,7 @@ def error_from_json(data: Json) -> Exception:
 def _made(
     make: Callable[[type[Exception], Json], Exception], kind: type[Exception], data: Json
 ) -> Exception | None:
-    """The exception, None where it does not say what the recorded one said."""
+    """The exception; None where its message is not the recorded one."""
     try:
         made = make(kind, data)
         vars(made).update(data.get("fields", {}))
@@ -252,5 +240,5 @@ class RunStoppedError(Exception):
 
 
 def late_error(what: str, trace: str = "", where: str = "") -> ErrorInfo:
-    """Of what took longer than its time-out."""
+    """The error of work that took longer than its time-out."""
     return ErrorInfo("TimeoutError", what, trace, where, kind=ErrorKind.TIMEOUT)

@@ -1,7 +1,7 @@
-"""The run's gate for model calls, as a request of a host sees it: a live call is let go, and its cost told.
+"""The run's gate for model calls, on the side of a host: lets live calls go, and reports their cost.
 
 Adapters and models find the gate of the task that they work in as `current_model_gate`, and make their live
-calls through `through_gate`. Where nothing is limited there is none, and nothing is told.
+calls through `through_gate`. Where nothing is limited there is none, and nothing is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from ..core.model.events import Json
 from ..core.model.limits import is_named
 from .errors import CallNotMadeError
-from .refusals import Refusal, refusal_of
+from .exception_kinds import Refusal, refusal_of
 
 Response = TypeVar("Response")
 
@@ -30,22 +30,22 @@ _DATA = 1_000
 
 
 class Waits:
-    """How long one model call, with all its attempts, waited at the gate."""
+    """The time that one model call, with all its attempts, waited at the gate."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     @property
     def mark(self) -> Json:
-        """What the event of its response says of it."""
+        """Data of the event of its response."""
         return {"throttled": round(self.seconds, 3)} if self.seconds >= SHORTEST_WAIT else {}
 
 
 class ModelGate:
-    """Of one request. `patterns` are those of the models that are limited, `send` tells the parent of a call:
-    `{"number", "model", "size", "first"?, "again"?}` when it is to be made, with its size in characters,
-    whether this process has had no answer of the model yet, and how it was refused before; and
-    `{"number", "over", "usage"?, "refused"?}` when it was.
+    """The gate of one request. `patterns` are those of the models that are limited, `send` sends the parent
+    the steps of a call: first `{"number", "model", "size", "first"?, "again"?}`, with its size in characters,
+    whether this process has had no answer of the model yet, and its last refusal; in the end
+    `{"number", "over", "usage"?, "refused"?}`.
     """
 
     def __init__(
@@ -72,15 +72,15 @@ class ModelGate:
             answer.set_result(goes)
 
     async def enter(self, model: str, size: int, waits: Waits, refusal: Refusal | None = None) -> int | None:
-        """The number of the call that may be made now; None where waiting is in vain.
+        """Waits until the call may be made, and returns its number; None where waiting is in vain.
 
-        `refusal` is how the model answered it before.
+        `refusal` is the model's last one of this call.
         """
         number = next(self._numbers)
         answer = self._waiting[number] = concurrent.futures.Future[bool]()
         began = time.perf_counter()
         again = {"again": {"retry_after": refusal.retry_after}} if refusal else {}
-        first = {} if model in _asked else {"first": True}
+        first = {} if model in _answered else {"first": True}
         self._send({"number": number, "model": model, "size": size, **first, **again})
         try:
             goes = await self._goes(answer)
@@ -102,25 +102,25 @@ class ModelGate:
         return True if threading.get_ident() == self._thread else answer.result()
 
     def close(self) -> None:
-        """Nobody waits for the request any more: what waits in a thread does not wait for ever."""
+        """The request was given up: threads that wait for its calls go on."""
         for number in list(self._waiting):
             self.on_go(number, goes=False)
 
     @staticmethod
     def not_made(refused: Exception | None) -> Exception:
-        """What is raised for a call that is not let go: the refusal that it had, if it had one."""
+        """The error of a call that is not let go: its refusal, if it had one."""
         return refused or CallNotMadeError("the run makes no more model calls")
 
     def leave(self, number: int, usage: Json | None = None, refusal: Refusal | None = None) -> None:
-        """A call is over. `usage` is genai's usage metadata, None where nobody knows."""
+        """A call is over. `usage` is genai's usage metadata, None where it is unknown."""
         if (model := self._models.pop(number, None)) is not None:
-            _asked.add(model)
+            _answered.add(model)
         refused = {"refused": {"retry_after": refusal.retry_after}} if refusal else {}
         self._send({"number": number, "over": True, **({"usage": usage} if usage else {}), **refused})
 
 
-# The models that this process has had an answer of. What a first call brings with it may take seconds.
-_asked: set[str] = set()
+# The models that this process has had an answer of. The imports of a first call may take seconds.
+_answered: set[str] = set()
 # The gate of the request that the current task works for, if there is one.
 current_model_gate: ContextVar[ModelGate | None] = ContextVar("evaltui_model_gate", default=None)
 # Whether the current code cannot await: a synchronous call of a model.
@@ -139,7 +139,7 @@ def gating(gate: ModelGate | None) -> Iterator[None]:
 
 @contextmanager
 def blocking() -> Iterator[None]:
-    """Whoever waits at the gate holds up its thread."""
+    """Waiting at the gate blocks the thread of the current code."""
     token = _blocks.set(True)
     try:
         yield
@@ -166,7 +166,7 @@ async def through_gate(
     async def once() -> AsyncIterator[Response]:
         yield await ask()
 
-    (response,) = [one async for one in gated(model, size, once, usage, waits, may_repeat)]
+    (response,) = [response async for response in gated(model, size, once, usage, waits, may_repeat)]
     return response
 
 
@@ -230,7 +230,7 @@ def size_of(value: Any) -> int:
         case {"data": str(), **others}:
             return _DATA + size_of(others)
         case dict():
-            return sum(len(str(key)) + size_of(one) for key, one in value.items())
+            return sum(len(str(key)) + size_of(item) for key, item in value.items())
         case list() | tuple():
             return sum(map(size_of, value))
         case _:

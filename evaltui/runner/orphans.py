@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "EVALTUI_HOST"
-"""What a host and all that it starts have in their environment, unless that was cleaned."""
+"""Variable in the environment of a host and all that it starts, unless that was cleaned."""
 
 _PROC = Path("/proc")
 
@@ -20,13 +20,13 @@ def descendants() -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in _parents() if (_PROC / "self" / "stat").exists() else _parents_from_ps():
         children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
+    pids: set[int] = set()
     waiting = [os.getpid()]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found.update(below)
+        pids.update(below)
         waiting += below
-    return found
+    return pids
 
 
 def _parents() -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Which code is the user's, by its file."""
+"""Tells the user's own code from evaltui's and libraries', by its file."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def is_own_code(filename: str) -> bool:
 def own_modules() -> list[str]:
     """The files of the user's that have been imported in this process, as absolute paths."""
     # A module may do anything when it is asked for an attribute.
-    modules = [vars(one) for one in list(sys.modules.values()) if isinstance(one, ModuleType)]
+    modules = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     files = {file for module in modules if isinstance(file := module.get("__file__"), str)}
     return sorted(str(Path(file).resolve()) for file in own_files(files))
 
 
 def own_files(files: Iterable[str]) -> list[str]:
-    """Those of many files that are the user's."""
-    # There are a thousand and more of them, and looking at each on disk takes its time.
+    """The user's own files among many."""
+    # A check of each of a thousand files on disk takes its time.
     places = (EVALTUI, *LIBRARIES, *map(sysconfig.get_path, _LIBRARY_NAMES))
     libraries = tuple(f"{place}{os.sep}" for place in places)
     return [file for file in files if not file.startswith(libraries) and is_own_code(file)]

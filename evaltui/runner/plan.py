@@ -1,8 +1,8 @@
-"""Which cases are run, how often and in what order; and what is told while they run."""
+"""A run's plan: its cases, their order and repeats; and the updates while they run."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from evaltui.documents.saving import Fingerprint
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse
 from evaltui.files.run_settings import OFF, RunSettings
-from evaltui.runner.parent.gate.shared import SharedByGates
+from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.protocol import FilesOpened
 from evaltui.runner.recordings import recordings_path
 from evaltui.text.figures import counted, show_number
@@ -33,24 +33,24 @@ from evaltui.text.figures import counted, show_number
 
 @dataclass(frozen=True)
 class SetPlan:
-    """An eval set without errors, those of its cases that are to be run, and the config that scores them."""
+    """An eval set without errors, its cases to run, and the config that scores them."""
 
     case_path: str
     """The path of `CaseId` of its cases: that of its file, else its id."""
     eval_set_id: str
     cases: Sequence[EvalCase]
-    """They may make their models when they are asked for: each is asked for when it is run."""
+    """Each may be parsed only when it is read, which happens when it is run."""
     config_in_use: ConfigInUse
     path: Path | None = None
-    """Its file, beside which its recordings are; None for a set that is in none."""
+    """Its file, beside which its recordings are; None for a set without a file."""
     whole: bool = False
     """Whether these are all of its cases."""
     places: tuple[int, ...] | None = None
-    """Those of the cases in their set, from 0; None where nobody knows."""
+    """Places of the cases in their set, from 0; None where they are unknown."""
     fingerprint: Fingerprint | None = None
-    """Of the text that was read; None where it is in an old format, or has been edited since."""
+    """Fingerprint of the text that was read; None for an old format, or where it has been edited since."""
     files: Mapping[Path, Fingerprint | None] = field(default_factory=dict)
-    """The files that were read for it, each with its fingerprint then, None for one that was missing."""
+    """The files that were read for it, each with its fingerprint then, None for a missing file."""
     problems: tuple[Problem, ...] = ()
     """Warnings of the set and of its config."""
     others: tuple[StoredCase, ...] = ()
@@ -71,7 +71,7 @@ class SetPlan:
 
     @property
     def tags(self) -> Tags:
-        """Those of its cases, by their ids."""
+        """Tags of its cases, by their ids."""
         tags = self.config.tags(self.eval_set_id)
         return {eval_id: tags[eval_id] for eval_id in self.eval_ids if eval_id in tags} if tags else {}
 
@@ -84,7 +84,7 @@ class SetPlan:
         if isinstance(self.cases, StoredCases):
             ids = set(eval_ids)
             cases: Sequence[EvalCase] = self.cases.only(ids)
-            others = tuple(one for one in self.cases.stored if one.eval_id not in ids)
+            others = tuple(case for case in self.cases.stored if case.eval_id not in ids)
         else:
             cases = tuple(case for case in self.cases if case.eval_id in eval_ids)
             others = tuple(StoredCase.of(case) for case in self.cases if case.eval_id not in eval_ids)
@@ -94,11 +94,11 @@ class SetPlan:
 
 @dataclass(frozen=True)
 class HeldConversation:
-    """What an agent did elsewhere in a case: its events are numbered by the turns of the case."""
+    """A conversation of a case that was held elsewhere; its events have the turns of the case."""
 
     events: tuple[Event, ...]
     error: ErrorInfo | None = None
-    """What ended it."""
+    """The error that ended it."""
     seconds: float = 0.0
     final_state: Json | None = None
     """The session state after the last turn; None where it is unknown."""
@@ -109,39 +109,39 @@ class HeldElsewhere:
     """A conversation that is read when it is scored."""
 
     id: str
-    """That of the session in the traces."""
+    """Id of the session in the traces."""
     read: Callable[[], HeldConversation]
 
 
 HeldConversations = Mapping[CaseId, Sequence[HeldElsewhere]]
-"""Of each case its conversations, by repeat."""
+"""The conversations of each case, by repeat."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run: which cases, how they are run, and what is known of them beforehand."""
+    """A run: its agent, cases and settings, and results of an earlier part of it."""
 
     agent: AgentAddress
     sets: tuple[SetPlan, ...]
     settings: RunSettings = field(default_factory=RunSettings)
-    known: Mapping[CaseId, Mapping[int, RepeatResult]] = field(default_factory=dict)
-    """Results of repeats, counted from 0, that an earlier run has: they are not run again."""
+    earlier: Mapping[CaseId, Mapping[int, RepeatResult]] = field(default_factory=dict)
+    """Results of repeats, by number from 0, of an earlier part: they are not run again."""
     more: Mapping[CaseId, int] = field(default_factory=dict)
-    """How often cases are run that are run more often than the settings say."""
+    """Numbers of runs of cases that are run more often than the settings say."""
     checks: tuple[MetricCheck, ...] = ()
     """Requirements of the metrics: those that cannot run are not tried (see `metric_facts.checked`)."""
     spent: Amount = field(default_factory=Amount)
-    """What earlier parts of the run have spent, with the results in `known`."""
+    """Spending of earlier parts of the run, with the results in `earlier`."""
     shared: SharedByGates | None = None
-    """Limits and budget of a matrix, with what its earlier runs have spent; None: of this run alone."""
+    """Limits and budget of a matrix, with the spending of its earlier runs; None for this run alone."""
     held: HeldConversations | None = None
     """Conversations that were held elsewhere, to be scored; None runs the agent."""
     held_by: str = ""
-    """The agent that held them; "" where nobody knows."""
+    """The agent that held them; "" where it is unknown."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What hosts on other machines have in their environment besides what there is."""
+    """Additional variables in the environment of hosts on other machines."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
-    """How long a run of a case takes, as far as known: what a worker is given at once goes by it."""
+    """Seconds of a run of a case, as far as known: they decide how many cases a worker gets at once."""
 
     @property
     def agent_dir(self) -> Path:
@@ -150,61 +150,59 @@ class RunPlan:
 
     @property
     def scheduler(self) -> str:
-        """What runs the cases, see `files.run_settings`; "" for hosts on this machine."""
+        """The scheduler of the run, see `files.run_settings`; "" for hosts on this machine."""
         address = self.settings.scheduler or OFF
         return "" if address == OFF else address
 
     @property
     def case_count(self) -> int:
-        return sum(len(one.cases) for one in self.sets)
+        return sum(len(eval_set.cases) for eval_set in self.sets)
 
-    def prices_of(self, one: SetPlan) -> Prices:
-        """What models cost in the cases of a set."""
-        return Prices({**self.settings.prices, **one.config.evaltui.prices})
+    def prices_of(self, *sets: SetPlan) -> Prices:
+        """Prices of models in the cases of sets."""
+        prices = dict(self.settings.prices)
+        for eval_set in sets:
+            prices |= eval_set.config.evaltui.prices
+        return Prices(prices)
 
-    def recordings_path(self, one: SetPlan) -> Path | None:
-        """The file of a set's recordings; None for a set that has no file."""
-        if one.path is None:
+    def recordings_path(self, eval_set: SetPlan) -> Path | None:
+        """The file of a set's recordings; None for a set without a file."""
+        if eval_set.path is None:
             return None
         variant = self.agent.variant.recordings if self.agent.variant else ""
-        return recordings_path(one.path, one.eval_set_id, scored=self.held is not None, variant=variant)
+        is_scored = self.held is not None
+        return recordings_path(eval_set.path, eval_set.eval_set_id, scored=is_scored, variant=variant)
 
-    def prices_of_run(self) -> Prices:
-        """What models cost in the run as a whole."""
-        of_sets = {name: price for one in self.sets for name, price in one.config.evaltui.prices.items()}
-        return Prices({**self.settings.prices, **of_sets})
+    def pass_if_of(self, eval_set: SetPlan) -> PassIf:
+        """The policy of a set's cases whose runs differ."""
+        return self.settings.pass_if or eval_set.config.evaltui.repeats.pass_if
 
-    def pass_if_of(self, one: SetPlan) -> PassIf:
-        """When a case of a set passes whose runs differ."""
-        return self.settings.pass_if or one.config.evaltui.repeats.pass_if
-
-    def repeat_rule(self, one: SetPlan, case: CaseId) -> RepeatRule:
-        """How often a case of a set is run. Raises ValueError where it could never pass."""
+    def repeat_rule(self, eval_set: SetPlan, case: CaseId) -> RepeatRule:
+        """The rule of how often a case of a set is run. Raises ValueError where it could never pass."""
         if self.held is not None:
             return FixedRuns(max(len(self.held.get(case, ())), 1))
         if case in self.more:
             return FixedRuns(self.more[case])
-        runs = self.settings.runs or one.config.evaltui.repeats.runs
-        return repeat_rule(runs, self.pass_if_of(one), self.settings.confidence)
+        runs = self.settings.runs or eval_set.config.evaltui.repeats.runs
+        return repeat_rule(runs, self.pass_if_of(eval_set), self.settings.confidence)
 
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """All cases in order, each with the id of its set."""
-        return ((case, one.eval_set_id) for one in self.sets for case in one.case_ids)
+        return ((case, eval_set.eval_set_id) for eval_set in self.sets for case in eval_set.case_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One case to be run once: independent of every other, wherever it runs.
-
-    `turns` is how many the case has, None where a user is simulated; `index` its place in its set, `number`
-    its place among all the cases of the plan.
-    """
+    """A run of a case, independent of every other, wherever it runs."""
 
     case: CaseId
     set: SetPlan
     turns: int | None
+    """Number of its turns; None where a user is simulated."""
     index: int
+    """Place of the case in its set."""
     number: int
+    """Place of the case among all of the plan."""
     repeat: int
 
 
@@ -229,19 +227,19 @@ class CaseStarted:
 class Happened:
     event: Event
     json: str = ""
-    """The event as JSON text, as its host told it; "" for what no host told."""
+    """The event as a host's JSON text; "" for an event that comes from no host."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """The agent is done with a run of a case, and a judge is asked."""
+    """A run of a case is over, and a judge is asked."""
 
     case: CaseId
 
 
 @dataclass(frozen=True)
 class RepeatDone:
-    """One run of a case is over; `CaseDone` follows the last one."""
+    """A run of a case has its result; `CaseDone` follows the last one."""
 
     case: CaseId
     eval_set_id: str
@@ -261,13 +259,13 @@ class RunStopped:
     reason: str
     """A sentence."""
     is_refusal: bool
-    """Whether it cannot be made as it was asked for."""
+    """Whether it cannot be made with its settings."""
 
 
 @dataclass(frozen=True)
 class SpentWithoutResult:
-    """Calls of a run with a budget that no result counts: of cases that were cut off or begun anew, and calls
-    that did not tell their tokens. Told at its end, however it ends."""
+    """Spending of a run with a budget that no result counts: of cases that were cut off or repeated, and
+    calls without a count of their tokens. Reported at its end, however it ends."""
 
     amount: Amount
 
@@ -278,24 +276,24 @@ class Noted:
 
     text: str
     at_once: bool = False
-    """Whether it is of no use when the run is over."""
+    """Whether it is only of use while the run goes on."""
 
 
 @dataclass(frozen=True)
 class AtWork:
-    """The run begins."""
+    """The run starts."""
 
     kill: Callable[[], Awaitable[None]]
     """Ends all of its processes by force."""
     hosts: int = 1
-    """How many processes run agents at once."""
+    """Number of processes that run agents."""
     rate: Callable[[], CallRate | None] = lambda: None
     """Calls per minute against the limit that is nearest; None where they are not limited."""
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """Where the run is at work on a cluster now."""
+    """Size of a cluster that the run is at work on."""
 
     machines: int
     hosts: int
@@ -312,7 +310,7 @@ class Scaled:
 
     @property
     def in_short(self) -> str:
-        """`31 in flight`, which changes most."""
+        """`31 in flight`, the part that changes most."""
         return f"{show_number(self.in_flight)} in flight" if self.machines else "no worker"
 
 
@@ -334,31 +332,16 @@ Update = (
 OnUpdate = Callable[[Update], None]
 
 
-def work_items(plan: RunPlan) -> list[WorkItem]:
-    """What is to be run at first, and what is known of it, in order. Raises ValueError where that is nothing,
-    or a number makes no sense."""
+def check_plan(plan: RunPlan) -> None:
+    """Raises ValueError where there is nothing to run, or a number makes no sense."""
     settings = plan.settings
-    if any(
-        number is not None and number < 1 for number in (settings.runs, settings.parallel, settings.workers)
-    ):
+    numbers = (settings.runs, settings.parallel, settings.workers)
+    if any(number is not None and number < 1 for number in numbers):
         raise ValueError("runs, parallel and workers must be at least 1")
     if settings.runs is not None and settings.confidence is not None:
         raise ValueError("runs: a confidence says how often a case is run; leave out one of them")
-    for one in plan.sets:
-        for path, why in outside_of_range(one.config):
-            raise ValueError(f"{one.eval_set_id}: {format_path(path)}: {why}")
-    items = list(_items(plan))
-    if not items:
+    for eval_set in plan.sets:
+        for path, why in outside_of_range(eval_set.config):
+            raise ValueError(f"{eval_set.eval_set_id}: {format_path(path)}: {why}")
+    if not plan.case_count:
         raise ValueError("no case selected")
-    return items
-
-
-def _items(plan: RunPlan) -> Iterable[WorkItem]:
-    number = 0
-    for one in plan.sets:
-        for index, (eval_id, turns) in enumerate(ids_and_turns(one.cases)):
-            case = CaseId(one.case_path, eval_id)
-            known = plan.known.get(case, {})
-            for repeat in sorted({*known, *plan.repeat_rule(one, case).due(known)}):
-                yield WorkItem(case, one, turns, index, number, repeat)
-            number += 1

@@ -1,12 +1,12 @@
-"""What parent and host say to each other: JSON, one object per line, over a socket of their own.
+"""Messages of parent and host: JSON, one object per line, over a socket of their own.
 
 Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, home, agent_name, module, url,
-headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?, at_once?}, `chat` {id,
+headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id,
 session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `import` {id, path, agent_folder},
 `metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without}, `ask` {id,
 judge, prompt, config, agent_folder}, `cancel` {id}, `go` {id, call}, `close`.
-Host to parent: `preloaded`, `opened` {read?, written?}, `loaded` {info, files}, `broken` {error}, `begun`
-{id}, `event` {id, event}, `recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result,
+Host to parent: `preloaded`, `opened` {read?, written?}, `loaded` {info, files}, `broken` {error},
+`event` {id, event}, `recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result,
 where}, {turns}, {files}, {text, cut_off, usages} or nothing, `failed` {id, error, usages?}, `brought_in`
 {steps} when it is closed, `fatal` {error}.
 
@@ -16,7 +16,6 @@ already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
 libraries' modules in order, and what the agent changed in the environment in between.
 `run`, `say` and `ask` have `gated`, patterns of models, where calls of these are limited: `call` then tells
 that a live one is to be made or is over, and `go` that it may be made; see `ModelGate`.
-A `run` with `at_once` waits where so many of them are under way already; `begun` tells that it waits no more.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see
 `call_recorder`. `files` are the user's own modules that were imported, as absolute paths. `opened` are the
 files of the user's that the process has opened and not told yet; it comes before what these led to.
@@ -49,7 +48,7 @@ Message = dict[str, Any]
 
 
 class Reply(NamedTuple):
-    """What a model, or a function that stands for one, answers to a prompt."""
+    """The answer of a model, or of a function in its place, to a prompt."""
 
     text: str
     cut_off: str = ""
@@ -70,7 +69,7 @@ def places_of(request: Message) -> dict[str, CallPlace]:
 # Bound before the agent is imported, which may replace `json.loads` and `json.dumps` in its process.
 _written = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _read = json.JSONDecoder().decode
-# What the line of an event begins with, so that it is told without being read.
+# The first letter of an event's line, which is passed on without being parsed.
 _EVENT = b"E"
 
 
@@ -109,17 +108,17 @@ class Lines:
 
     def __init__(self) -> None:
         # Joined once the line is whole: adding to a long text again and again would copy it each time.
-        self._begun: list[bytes] = []
+        self._parts: list[bytes] = []
         self.rest = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         first, *others = chunk.split(b"\n")
-        self._begun.append(first)
+        self._parts.append(first)
         self.rest += len(first)
         if not others:
             return []
-        *whole, rest = b"".join(self._begun), *others
-        self._begun, self.rest = [rest], len(rest)
+        *whole, rest = b"".join(self._parts), *others
+        self._parts, self.rest = [rest], len(rest)
         return whole
 
 
@@ -135,11 +134,11 @@ class LineBuffer:
 
 
 class DisturbedChannelError(ValueError):
-    """Somebody else has written into the midst of a message."""
+    """Another writer has written into the middle of a message."""
 
 
 class SealedLines:
-    """As `LineBuffer`, of a stream to which others write too: `on_stray` gets what is without the seal."""
+    """A `LineBuffer` of a stream to which others write too: `on_stray` gets all bytes without the seal."""
 
     def __init__(self, seal: str, on_stray: Callable[[bytes], None]) -> None:
         self._seal = seal.encode("ascii")

@@ -83,7 +83,7 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
     runs: dict[CaseId, int] = {}
     for plan_of_set in plan.sets:
         for case in plan_of_set.case_ids:
-            finished = plan.known.get(case, {})
+            finished = plan.earlier.get(case, {})
             rule = plan.repeat_rule(plan_of_set, case)
             runs[case] = 0 if rule.is_over(finished) else rule.most - len(finished)
     averages = _last_averages(store, runs, plan)

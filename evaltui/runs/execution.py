@@ -22,9 +22,9 @@ from evaltui.files.agent_files import is_source
 from evaltui.files.folders import agent_file, app_name, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
-from evaltui.runner.parent.executor import ExecutorError
-from evaltui.runner.parent.recordings import RecordingsOfSets, open_recordings
+from evaltui.runner.parent.recordings import RunRecordings, open_recordings
 from evaltui.runner.parent.starting import StartedHost, require_variant
+from evaltui.runner.parent.work import ExecutorError
 from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,
@@ -362,11 +362,11 @@ async def run(
     return await execution.run(start_host) if selected.plan.case_count else execution.run_nothing()
 
 
-def _prints_of_recordings(plan: RunPlan, recordings: RecordingsOfSets) -> dict[str, str]:
+def _prints_of_recordings(plan: RunPlan, recordings: RunRecordings) -> dict[str, str]:
     files = {
         eval_set.case_path: plan.recordings_path(eval_set)
         for eval_set in plan.sets
-        if eval_set.path in recordings
+        if eval_set.path in recordings.sets
     }
     return {path: digest for path, file in files.items() if file and (digest := fingerprint_of(file))}
 
@@ -419,7 +419,7 @@ class _Execution:
     async def _run(
         self,
         host: StartedHost | None,
-        recordings: RecordingsOfSets,
+        recordings: RunRecordings,
         files: Mapping[str, str],
     ) -> ExecutedRun:
         plan, started = self._selected.plan, datetime.now(UTC)
@@ -461,7 +461,7 @@ class _Execution:
             self._note(f"no result file for adk web: {error}")
 
     async def _commit_now_and_then(self, log: LoggedRun) -> None:
-        """What happened last is in the file although nothing follows for long."""
+        """Commits every second, so that the last events are in the file while nothing follows."""
         while True:
             await asyncio.sleep(_COMMIT_EVERY)
             log.commit()

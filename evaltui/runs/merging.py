@@ -233,25 +233,25 @@ class _Merge:
         """The header of the first log, with all that was selected."""
         headers = [run.header for run in self._runs]
         # A merged run that regressed must not be the next baseline.
-        baselines = (baseline, *(one.baseline for one in headers))
-        is_of_matrix = all(one.matrix == headers[0].matrix for one in headers)
+        baselines = (baseline, *(header.baseline for header in headers))
+        is_of_matrix = all(header.matrix == headers[0].matrix for header in headers)
         return replace(
             headers[0],
             sets=tuple(
-                replace(one, unselected=tuple(sorted(self._unselected.get(one.path, ()))))
-                for one in self.sets
+                replace(merged, unselected=tuple(sorted(self._unselected.get(merged.path, ()))))
+                for merged in self.sets
             ),
-            files=_merged_files([one.files for one in headers]),
-            read=tuple(sorted({name for one in headers for name in one.read})),
-            written=tuple(sorted({name for one in headers for name in one.written})),
-            started=min(one.started for one in headers),
+            files=_merged_files([header.files for header in headers]),
+            read=tuple(sorted({name for header in headers for name in header.read})),
+            written=tuple(sorted({name for header in headers for name in header.written})),
+            started=min(header.started for header in headers),
             number=None,
             matrix=headers[0].matrix if is_of_matrix else "",
             shards=self._shards,
-            traces=tuple(dict.fromkeys(name for one in headers for name in one.traces)),
-            trace_files={name: text for one in headers for name, text in one.trace_files.items()},
+            traces=tuple(dict.fromkeys(name for header in headers for name in header.traces)),
+            trace_files={name: text for header in headers for name, text in header.trace_files.items()},
             # Each shard looks at all conversations.
-            unpaired=max(one.unpaired for one in headers),
+            unpaired=max(header.unpaired for header in headers),
             preflight=tuple(self._checks()),
             stopped="",
             resumed="",
@@ -340,13 +340,13 @@ class _Merge:
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
         traces: dict[str, str] = {}
-        changed = {name for one in files for name in different_files(files[0], one)}
+        changed = {name for prints in files for name in different_files(files[0], prints)}
         own = {name for header in headers for name in header.written}
         names = {name for name in changed if not (is_source(name) or name in own)}
         for name, digest in (trace for header in headers for trace in header.trace_files.items()):
             names |= {name} if traces.setdefault(name, digest) != digest else set()
-        for path in {one.path for one in self.sets}:
-            of_set = {one.fingerprint for header in headers for one in header.sets if one.path == path}
+        for path in {merged.path for merged in self.sets}:
+            of_set = {part.fingerprint for header in headers for part in header.sets if part.path == path}
             recordings = {header.recordings.get(path) for header in headers if _has_set(header, path)}
             names |= {path} if len(of_set - {None}) > 1 else set()
             names |= {f"recordings of {path}"} if len(recordings) > 1 else set()

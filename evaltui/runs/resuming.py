@@ -30,7 +30,7 @@ from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
 from evaltui.text.figures import some_of
 
-Known = Mapping[CaseId, Mapping[int, RepeatResult]]
+FinishedRepeats = Mapping[CaseId, Mapping[int, RepeatResult]]
 
 _MOST_NAMES = 3
 
@@ -52,20 +52,19 @@ class CompleteError(ResumeError):
 class Resumption:
     """A run that is to be brought to its end.
 
-    `eval_ids` are the cases that it was begun with, by their files, `known` the runs of cases that it has a
-    result of.
+    `eval_ids` are the cases that it was started with, by their files; `finished` are the results of repeats.
     """
 
     path: Path
     header: RunHeader
     eval_ids: Mapping[Path, tuple[str, ...]]
-    known: Known
+    finished: FinishedRepeats
     more: Mapping[CaseId, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others."""
     spent: Amount = field(default_factory=Amount)
-    """The spending of its model calls besides the results in `known`."""
+    """The spending of its model calls besides the results in `finished`."""
     known_spent: Amount = field(default_factory=Amount)
-    """The spending of the results in `known`."""
+    """The spending of the results in `finished`."""
     of_other_variant: bool = False
     """Whether the run was of another variant, and only says which cases are run, and how."""
 
@@ -76,11 +75,11 @@ class Resumption:
     @property
     def notes(self) -> list[str]:
         """The remarks on the results that are taken over. Raises what `RunFile` raises."""
-        return [note for note in RunFile(self.path).notes if self.known and note != self.header.stopped]
+        return [note for note in RunFile(self.path).notes if self.finished and note != self.header.stopped]
 
     def carried(self) -> Iterator[tuple[CaseId, int]]:
         """The runs of cases that are taken over, each with its number from 0."""
-        for case, repeats in self.known.items():
+        for case, repeats in self.finished.items():
             yield from ((case, number) for number in repeats)
 
 
@@ -128,7 +127,7 @@ def read_resumption(
         raise ResumeError("the run has no selected cases", differs=True)
     file = RunFile(path)
     finished, spent = finished_repeats(file, kinds, of_traces=of_traces)
-    known: dict[CaseId, Mapping[int, RepeatResult]] = {}
+    results: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
     recorded_otherwise: list[str] = []
     more_of: dict[CaseId, int] = {}
@@ -149,7 +148,7 @@ def read_resumption(
             done = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < rule.most}
             repeats = StoredRepeats(file, case, tuple(done))
             if done:
-                known[case] = repeats
+                results[case] = repeats
                 if {result.expects for result in done.values()} != {case_fingerprint(cases[number])}:
                     changed_cases.append(eval_id)
                 if recordings and _has_other_recording(eval_id, done, recordings):
@@ -161,7 +160,7 @@ def read_resumption(
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
-    return Resumption(path, header, _selected(header, opened), known, more_of, spent, known_spent)
+    return Resumption(path, header, _selected(header, opened), results, more_of, spent, known_spent)
 
 
 def _replayed(agent: AgentAddress, header: RunHeader, plan: SetPlan) -> Recordings | None:
@@ -255,7 +254,7 @@ def spent_in(log: Path) -> Amount:
 def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
     """The files that were there when a run began and changed before its end, by the agent or its user."""
     before = resumption.header.files
-    if not (before and resumption.known):
+    if not (before and resumption.finished):
         return
     if changed := [name for name in changed_files(before, files_of_agent(agent, before)) if name in before]:
         either = "Unless the agent wrote that, kept results may be of the earlier version"

@@ -188,7 +188,7 @@ def with_other_conversations(
         for eval_id in eval_set.eval_ids:
             case = CaseId(eval_set.path, eval_id)
             now = masked([conversation.id for conversation in held.get(case, ())])
-            if resumes.known.get(case) and list((eval_set.conversations or {}).get(eval_id, ())) != now:
+            if resumes.finished.get(case) and list((eval_set.conversations or {}).get(eval_id, ())) != now:
                 yield eval_id
 
 

@@ -15,7 +15,7 @@ from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import environment_of, secrets_of
-from evaltui.runner.parent.gate.shared import SharedByGates
+from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.resuming import Resumption, notes_on_kept
@@ -283,7 +283,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         tuple(plans),
         # A session that is received comes once.
         replace(settings, record="off") if request.session else settings,
-        known=resumes.known if resumes else {},
+        earlier=resumes.finished if resumes else {},
         more=resumes.more if resumes else {},
         spent=resumes.spent + resumes.known_spent if resumes else Amount(),
         shared=request.shared,

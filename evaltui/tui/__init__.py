@@ -1,1 +1,1 @@
-"""Everything on screen: the Textual app on top of the workbench."""
+"""The screens: the Textual app for the workbench."""

@@ -1,7 +1,7 @@
-"""Actions of the registry in Textual: their bindings, the apps that route them, the base of every screen.
+"""Registry actions in Textual: their bindings, the apps that route them, the base class of every screen.
 
-The id of an action is the name of its method: `action_<id>` of the focused widget, of one around it, of the
-screen, or of the app, whichever comes first.
+The id of an action is the name of its method: `action_<id>` of the focused widget, of a widget around it, of
+the screen, or of the app, whichever comes first.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _FRAME = 1 / 30
 
 
 def bindings(scope: Scope, *only: str) -> list[BindingType]:
-    """One binding per action of a scope, or per one of `only` these.
+    """One binding per action of a scope, or per action of `only`.
 
-    What works everywhere does so with alt as well, which no field takes for text.
+    Global actions are also bound with alt, which no field takes as text.
     """
     return [
         Binding(
@@ -70,7 +70,7 @@ def bindings(scope: Scope, *only: str) -> list[BindingType]:
 
 
 def _keys_in(action: Action, scope: Scope) -> Sequence[str]:
-    """Its keys; in a field without letters, which are typed, and without those that edit its text."""
+    """The keys of an action; in a field without letters, which are typed, and without keys that edit text."""
     if not scope.is_field:
         return action.keys
     return [key for key in action.keys if len(key) > 1 and key not in ("ctrl+d", "ctrl+u")]
@@ -82,10 +82,10 @@ def _twins(action: Action) -> list[str]:
 
 
 class ActionApp(EndingApp[ReturnType]):
-    """Runs an action on the focused widget, its screen, or the app: on the first that has its method."""
+    """Runs an action on the focused widget, its screen, or the app: the first one with its method."""
 
     workbench: Workbench | None = None
-    """None before an agent is open."""
+    """The workbench; None before an agent is open."""
 
     async def run_action(
         self,
@@ -110,12 +110,12 @@ class ActionApp(EndingApp[ReturnType]):
 
 
 def _has_action(node: DOMNode, action: str) -> bool:
-    """Whether a node does an action of the registry."""
+    """Whether a node has the method of a registry action."""
     return _is_registered(action, node) and hasattr(node, BY_ID[action].method)
 
 
 def _is_registered(action: str, node: DOMNode | None) -> bool:
-    """Whether an action of a node is of the registry; text fields have others of the same name."""
+    """Whether an action of a node is in the registry; text fields have others of the same name."""
     if action not in BY_ID:
         return False
     return not isinstance(node, TextField) or _is_of_fields(action)
@@ -126,26 +126,27 @@ def _is_of_fields(action: str) -> bool:
 
 
 def draw_around(node: DOMNode) -> None:
-    """Draws soon what is around a node, such as its border, unless it was taken off its screen meanwhile."""
+    """Draws the surroundings of a node, such as its border, in the next frame, unless it was removed."""
     if node.is_attached and isinstance(node.screen, ActionScreen):
         node.screen.draw_changes_soon()
 
 
 class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
-    """Ignores what comes before it is mounted, while another screen lies over it, or once it was left.
+    """The base class of screens; it ignores events before it is mounted, under another screen, and after it
+    was closed.
 
-    Keys, clicks and messages come faster than screens come and go. What Textual does itself with them goes
-    on; only what our screens do is held back.
+    Keys, clicks and messages arrive faster than screens open and close. Textual's own handling continues;
+    only the handlers of our screens are held back.
     """
 
     @property
     def is_here(self) -> bool:
-        """Whether it has everything in it and has not been left; another screen may lie over it."""
+        """Whether it is complete and not closed; another screen may lie over it."""
         return self.is_mounted and self.is_attached and self in self.app.screen_stack
 
     @property
     def takes_input(self) -> bool:
-        """Whether what the user does is meant for it."""
+        """Whether it receives the user's input."""
         return self.is_mounted and self.is_active
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -154,36 +155,37 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         return self.takes_input and self.refusal(action) is None
 
     def refusal(self, action_id: str) -> str | None:
-        """Why an action of the registry cannot be done now, as a sentence; None where it can."""
+        """Why a registry action is refused now, as a sentence; None where it is not."""
         bench = self._bench
         return READ_ONLY if bench is not None and bench.read_only and BY_ID[action_id].acts else None
 
     def refuse(self, action_id: str) -> None:
-        """Shows why an action is refused; called when its key is pressed."""
+        """Shows why an action is refused, when its key is pressed."""
         bench = self._bench
         if bench is not None and self.takes_input and (reason := self.refusal(action_id)):
             bench.say(reason)
 
     def leave_field(self) -> bool:
-        """Applies what is typed in an open field; False where it cannot be, and the field asks what to do."""
+        """Applies the draft in an open field; False where it cannot be applied, and the field shows a
+        question."""
         return self._bench is None or self._bench.navigation.leave()
 
     @property
     def _bench(self) -> Workbench | None:
-        """The workbench that its actions are about; None before there is one."""
+        """The workbench of its actions; None before there is one."""
         return self.app.workbench if isinstance(self.app, ActionApp) else None
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [*sorted(Path(__file__).parent.glob("*/*.tcss"))]
     drawn_at = 0.0
-    """When it was drawn last, in seconds of the monotonic clock."""
+    """Time of the last drawing, in seconds of the monotonic clock."""
     _will_draw = False
     _draws_all = False
-    """Whether it is drawn whatever has changed."""
+    """Whether all of it is drawn, independent of changes."""
     _messages: Messages | None = None
     _shows: tuple[type[WorkbenchMessage], ...] = ()
 
     def subscribe_to(self, messages: Messages, *types: type[WorkbenchMessage]) -> None:
-        """Draws after every message of these types, and the lines around it after any other one."""
+        """Draws after every message of these types, and only the lines around it after any other message."""
         self._messages, self._shows = messages, types
         messages.subscribe(self.hear_of, WorkbenchMessage)
 
@@ -199,12 +201,12 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
             self.draw_changes_soon()
 
     def draw_soon(self) -> None:
-        """Draws all of it in the next frame, once for all that changed by then."""
+        """Draws everything in the next frame, once for all changes until then."""
         self._draws_all = True
         self.draw_changes_soon()
 
     def draw_changes_soon(self) -> None:
-        """Draws the parts in the next frame that show something else by then."""
+        """Draws the changed parts in the next frame."""
         if not self._will_draw:
             self._will_draw = True
             wait = self.drawn_at + _FRAME - time.monotonic()
@@ -214,7 +216,7 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
                 self.call_next(self.draw_now)
 
     def draw_now(self) -> bool:
-        """Draws without waiting for the next frame; False where nothing has changed since the last one."""
+        """Draws without waiting for the next frame; False for no change since the last drawing."""
         if not self._will_draw:
             return False
         self._will_draw = False
@@ -228,23 +230,23 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         return True
 
     def draw(self) -> None:
-        """Shows the state of now, after a change."""
+        """Shows the current state, after a change."""
         if self._draws_all:
             self.follow()
 
     def follow(self) -> None:
-        """Shows the state of now. Called whenever the screen is on top again."""
+        """Shows the current state. Called whenever the screen is on top again."""
 
     def on_screen_resume(self) -> None:
         if self.is_here:
             self.follow()
 
     def on_screen_suspend(self) -> None:
-        """Another screen has the keys: the footer shows none."""
+        """Another screen gets the keys, so the footer shows none."""
         self.query("Footer").refresh()
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Leaves it. A second time, or while another screen lies over it, nothing happens."""
+        """Closes the screen. A second call, or one under another screen, has no effect."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def hears(self, message: Message) -> bool:
@@ -261,20 +263,20 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
 
 
 LEAST_WITH_MARGINS = 30
-"""Rows of a screen from which on a dialog has a blank row above and below what is in it."""
+"""Minimum rows of a screen for a blank row above and below the contents of a dialog."""
 
 
 class DialogScreen(ActionScreen[ScreenResultType], ModalScreen[ScreenResultType], inherit_bindings=False):
-    """Lies over another screen, none of whose keys works until it is left.
+    """A dialog over another screen, whose keys are off while it is open.
 
-    A click beside `box`, a selector, leaves it; None where no click does.
+    A click outside of `box`, a selector, closes it; None where no click does.
     """
 
     box: ClassVar[str | None] = None
 
     @on(events.Resize)
     def leave_out_margins(self, event: events.Resize) -> None:
-        """Without blank rows around its dialog where there are few."""
+        """Removes the blank rows of its dialog on a low screen."""
         self.set_class(event.size.height < LEAST_WITH_MARGINS, "-short")
 
     def on_click(self, event: events.Click) -> None:
@@ -287,7 +289,7 @@ Answer = TypeVar("Answer")
 
 
 def ask(asker: DOMNode, screen: Screen[Answer | None], then: Callable[[Answer], Any]) -> None:
-    """Shows a screen; what it returns goes to `then`, unless that is None."""
+    """Opens a screen; its result goes to `then`, unless it is None."""
     asker.app.push_screen(screen, lambda answer: None if answer is None else then(answer))
 
 
@@ -300,35 +302,35 @@ _MOST_STEPS = 20
 
 
 class KeysInOrder(ActionApp[ReturnType]):
-    """Handles keys one after the other: what the first one does is done before the second one is looked at.
+    """Handles keys one after the other: the effect of a key is complete before the next key is handled.
 
-    Textual hands a key to what is focused when the key arrives, although keys before it may be about to move
-    the focus: `/late`, typed at once or over a slow line, would run things instead of filtering them.
+    Textual sends a key to the focused widget on arrival, although earlier keys may be about to move the
+    focus: `/late`, typed at once or over a slow line, would run actions instead of filtering.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.leaving = False
-        """Whether the app is being left: nothing that the user does counts any more then."""
+        """Whether the app is closing: input is ignored then."""
         self._waited_for: WeakSet[Screen[Any]] = WeakSet()
         self._acted = False
         self._heard_from = 0.0
         self._swallows = False
 
     def ignore_typed_ahead(self) -> None:
-        """Forget the keys that have been typed by now: they were meant for a field that does not come."""
+        """Drops the typed keys: they were meant for a field that will not open."""
         self._heard_from = event_time()
 
     def swallow_typing(self) -> None:
-        """Forget text until another key is pressed: the field that it is meant for is not there any more."""
+        """Drops text until another key is pressed: its field is closed."""
         self._swallows = True
 
     def copy_text(self, text: str) -> None:
-        """Copies what the mouse has selected."""
+        """Copies the text selected with the mouse."""
         self.copy_to_clipboard(visible_text(text))
 
     def _is_for_selection(self, key: str) -> bool:
-        """Whether a key was for what the mouse has selected, which is copied or forgotten by it."""
+        """Whether a key is for the text selected with the mouse: it copies or clears the selection."""
         copies = key == "ctrl+c" or (key == "y" and not isinstance(self.focused, TextField))
         if not self.screen.selections or not (copies or key == "escape"):
             return False
@@ -361,7 +363,7 @@ class KeysInOrder(ActionApp[ReturnType]):
         await super().on_event(event)
 
     async def _is_open(self) -> bool:
-        """Wait until the screen on top has everything in it; what comes in vain is for no other screen."""
+        """Waits until the top screen is complete; a key during that time is for no other screen."""
         for _ in range(int(_LONGEST_OPENING / _STEP)):
             if not self.screen_stack or self.leaving:
                 return False
@@ -375,8 +377,7 @@ class KeysInOrder(ActionApp[ReturnType]):
         return False
 
     async def _wait_for_focus(self, screen: Screen[Any]) -> None:
-        """A screen that has just been opened takes a moment until something in it has the focus, and a
-        widget that has just been made until it is there."""
+        """Waits until a new screen has a focused widget, and until a new widget is ready."""
         if screen in self._waited_for and (screen.focused is None or screen.focused.is_mounted):
             return
         self._waited_for.add(screen)
@@ -390,11 +391,11 @@ class KeysInOrder(ActionApp[ReturnType]):
             await asyncio.sleep(_STEP)
 
     async def _settled(self) -> None:
-        """Wait until what the last key has set going has come to its end: it may open or leave a screen, or
-        move the focus.
+        """Waits until the effect of the last key is complete: it may open or close a screen, or move the
+        focus.
 
-        The next key is about what the screen shows then, such as the rows that a search has left: where they
-        are to be drawn in the next frame, they are drawn now.
+        The next key concerns the screen after that, such as the rows of a search: a scheduled drawing is done
+        now.
         """
         self._acted = False
         for _ in range(_MOST_STEPS):
@@ -410,13 +411,14 @@ class KeysInOrder(ActionApp[ReturnType]):
                 return
 
     async def _all_caught_up(self) -> None:
-        """Wait for what has the focus and all around it, then for whatever one of them has sent a message."""
+        """Waits for the focused node and all nodes around it, then for all nodes that they have sent messages
+        to."""
         waits: Sequence[DOMNode] = (self.focused or self.screen).ancestors_with_self
         for _ in range(_MOST_STEPS):
-            for one in waits:
-                if isinstance(one, Widget) and one.is_running:
-                    await _caught_up(one)
-            waits = [one for one in self.screen.walk_children(with_self=True) if one.message_queue_size]
+            for waiting in waits:
+                if isinstance(waiting, Widget) and waiting.is_running:
+                    await _caught_up(waiting)
+            waits = [node for node in self.screen.walk_children(with_self=True) if node.message_queue_size]
             if not waits:
                 return
 
@@ -432,7 +434,7 @@ class KeysInOrder(ActionApp[ReturnType]):
 
 
 def _is_typed(event: events.Key, focused: Widget | None) -> bool:
-    """Whether the key is text for a field."""
+    """Whether a field takes the key as text."""
     if not isinstance(focused, TextField):
         return False
     if event.key == "enter":
@@ -441,7 +443,7 @@ def _is_typed(event: events.Key, focused: Widget | None) -> bool:
 
 
 async def _caught_up(field: Widget) -> None:
-    """Wait until the field has taken what was typed into it."""
+    """Waits until the field has taken the typed text."""
     done = asyncio.Event()
     if field.call_later(done.set):
         await asyncio.wait([asyncio.ensure_future(done.wait())], timeout=_LONGEST_WAIT)

@@ -47,10 +47,10 @@ _AT_ONCE = 0.2
 
 
 class WorkbenchApp(KeysInOrder[int]):
-    """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved.
+    """The app of the workbench.
 
-    With `tour` a line leads through what can be done. `remember` writes down for the next time what was
-    opened, if anything does.
+    `set_name` is the id or the file of the first set, `watch` turns watch mode on. With `tour` a line leads
+    through the demo. `remember` stores the opened agent for the next start.
     """
 
     TITLE = "evaltui"
@@ -85,7 +85,7 @@ class WorkbenchApp(KeysInOrder[int]):
         self._watch = watch
         self.refusal: str | None = None
         self.next_agent: Path | None = None
-        """Folder of the agent to be opened next; None to end."""
+        """Folder of the agent that is opened next; None to quit."""
         theme = last_theme()
         if theme in self.available_themes and "TEXTUAL_THEME" not in os.environ:
             self.begin_with_theme(theme)
@@ -152,7 +152,7 @@ class WorkbenchApp(KeysInOrder[int]):
             gc.enable()
 
     def on_app_focus(self) -> None:
-        """Shows what was changed on disk while the user was elsewhere, where nobody follows that."""
+        """Shows changes on disk when the app gets the focus again, if the files are not watched."""
         bench = self.workbench
         if bench.sets.is_read and not bench.is_running and not bench.agent.followed:
             self.run_worker(bench.open(), group="look")
@@ -198,13 +198,13 @@ class WorkbenchApp(KeysInOrder[int]):
         self.exit(return_code=code)
 
     async def action_ask_to_quit(self) -> None:
-        """Leave, from wherever one is; what would be lost is asked about first."""
+        """Quits; unsaved work is asked about first."""
         main = self.screen_stack[0]
         if isinstance(main, MainScreen):
             await main.action_quit()
 
     def action_cancel_run(self) -> None:
-        """Cancels the run, unless the main screen does, or a field copies what is selected in it."""
+        """Cancels the run, unless the main screen does, or a field copies its selection."""
 
         field = self.focused
         if isinstance(self.screen, MainScreen) or (
@@ -214,7 +214,7 @@ class WorkbenchApp(KeysInOrder[int]):
         self.workbench.cancel_run()
 
     async def action_quit(self) -> None:
-        """Leave once the agent's processes have ended."""
+        """Quits after the agent's processes have ended."""
         await self.leave(0)
 
     async def on_unmount(self) -> None:
@@ -230,10 +230,10 @@ def open_workbench(
     config: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> int:
-    """Show the workbench until the user leaves it; the exit code of the program.
+    """Shows the workbench until the user quits; returns the exit code.
 
-    `config` is a file for all sets, or `own` for each its own; None for what was said the last time.
-    `options` are run-wide settings, by the fields of `RunSettings`.
+    `config` is a file for all sets, or `own` for each its own; None for the last choice. `options` are run-
+    wide settings, by the fields of `RunSettings`.
     """
     is_named = bool(agent.url or agent.module)
     opening = Opening(agent.folder) if is_named else _choose(agent.folder, read_only=read_only)
@@ -242,20 +242,20 @@ def open_workbench(
     if opening.demo:
         return open_demo()
     agent_dir = opening.path
-    given = [set_name] if set_name and Path(set_name).exists() else []
+    paths = [set_name] if set_name and Path(set_name).exists() else []
     options = options or {}
     try:
         chosen = choose_config(agent_dir, config, remembers=not read_only)
-        asked = options.get("python")
+        python = options.get("python")
         # Where nothing runs, no Python is looked for.
-        interpreter = OWN if read_only else choose_interpreter(agent_dir, asked)
+        interpreter = OWN if read_only else choose_interpreter(agent_dir, python)
     except ValueError as error:
         return _refuse(str(error))
     agent = replace(agent, folder=agent_dir, interpreter=interpreter)
     # As it was found before, whatever the current folder is by then.
-    again = asked if asked in (None, AUTO) else str(interpreter.path)
+    again = python if python in (None, AUTO) else str(interpreter.path)
     find_python = None if read_only else partial(look_for_interpreter, agent_dir, again)
-    workbench = Workbench(agent, given, options, chosen.path, find_python=find_python, read_only=read_only)
+    workbench = Workbench(agent, paths, options, chosen.path, find_python=find_python, read_only=read_only)
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:
@@ -272,9 +272,9 @@ def open_workbench(
 
 
 def _choose(folder: Path, *, read_only: bool) -> Opening | int:
-    """The agent in a folder; of several, or where there is none, what the user opens instead.
+    """The agent of a folder; with several or none, the user's choice.
 
-    The exit code where nothing is opened.
+    The exit code where no agent is opened.
     """
     opening = Opening(folder)
     while not opening.demo:
@@ -295,12 +295,12 @@ def _choose(folder: Path, *, read_only: bool) -> Opening | int:
 
 
 def _has_sets(folder: Path) -> bool:
-    """Whether a folder has eval sets of its own: those of the project above it are not what was opened."""
+    """Whether a folder itself has eval sets, not only the project above it."""
     return any(path.resolve().is_relative_to(folder.resolve()) for path in set_files(folder))
 
 
 def open_demo() -> int:
-    """Show the demo, in a folder of its own that is gone afterwards; the exit code of the program."""
+    """Shows the demo, in a temporary folder; returns the exit code."""
 
     with tempfile.TemporaryDirectory(prefix="evaltui-demo-", ignore_cleanup_errors=True) as folder:
         app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True)

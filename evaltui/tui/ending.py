@@ -1,4 +1,4 @@
-"""The end of an app from outside: asked by a signal, or because its terminal is gone."""
+"""Ending an app from outside: by a signal, or because its terminal is closed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STDERR = 2
 
 
 class EndingApp(ThemedApp[ReturnType]):
-    """Leaves in order at the first Ctrl-C from outside, SIGTERM or SIGHUP, and when its terminal is gone."""
+    """Ends in order at the first Ctrl-C from outside, SIGTERM or SIGHUP, and when its terminal is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class EndingApp(ThemedApp[ReturnType]):
         self._running_loop: asyncio.AbstractEventLoop | None = None
 
     def run_to_the_end(self) -> ReturnType | None:
-        """As `run`, in the main thread."""
+        """Runs the app as `run` does, in the main thread."""
         with self._interrupts:
             return self.run()
 
@@ -54,16 +54,17 @@ class EndingApp(ThemedApp[ReturnType]):
 
     @property
     def is_at_work(self) -> bool:
-        """Whether something goes on that nobody need look at."""
+        """Whether work is running that needs no user."""
         return False
 
     def _end_if_idle(self) -> None:
-        """Asked by the server of a browser in which nobody has done anything for long."""
+        """Ends the app if no work is running: a browser's server calls this after a long time without
+        input."""
         if not self.is_at_work:
             self._interrupts.interrupt()
 
     def terminal_gone(self) -> None:
-        """May be called from any thread, and more than once."""
+        """Ends the app because its terminal is closed. May be called from any thread, and more than once."""
         self._interrupts.interrupt()
 
     def _interrupted(self) -> None:
@@ -82,7 +83,7 @@ class EndingApp(ThemedApp[ReturnType]):
             driver.give_back()
 
     async def leave(self, code: int) -> None:
-        """End the app once all that it has started has ended."""
+        """Ends the app once all of its work has ended."""
         self.exit(return_code=code)
 
 
@@ -91,7 +92,7 @@ _GIVEN_BACK = "\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1
 
 
 class TerminalDriver(LinuxDriver):
-    """Tells the app when the terminal is gone; what is written to it then is dropped."""
+    """Notifies the app when the terminal is closed; later output is dropped."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
@@ -106,7 +107,7 @@ class TerminalDriver(LinuxDriver):
             self._watch.start()
 
     def give_back(self) -> None:
-        """Leave the terminal as a shell needs it, from any thread, whatever the app is doing."""
+        """Restores the terminal for a shell, from any thread and in any state of the app."""
         if self.attrs_before is not None:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
@@ -135,11 +136,11 @@ class TerminalDriver(LinuxDriver):
 
 
 class TerminalOutput:
-    """A terminal to write to that may be gone: an exception would end the thread that writes, and whoever
-    waits for it would wait for ever.
+    """A terminal that may be closed: an exception would end the writing thread, and the app would wait for it
+    for ever.
 
-    Where Python does not buffer (`PYTHONUNBUFFERED`), its own file loses what a terminal does not take at
-    once: one that was interrupted by a signal, or that another program has told not to wait.
+    Without buffering in Python (`PYTHONUNBUFFERED`), its own file loses output that a terminal does not take
+    at once, after a signal or where another program made it non-blocking.
     """
 
     def __init__(self, file: Any, gone: Callable[[], None]) -> None:
@@ -159,7 +160,7 @@ class TerminalOutput:
             self._on_gone()
 
     def _written(self, data: memoryview) -> int:
-        """How much of it the terminal has taken."""
+        """The number of written bytes."""
         try:
             return os.write(self.fileno(), data)
         except BlockingIOError:
@@ -167,7 +168,7 @@ class TerminalOutput:
             return 0
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: no output is buffered."""
 
     def fileno(self) -> int:
         number: int = self._file.fileno()

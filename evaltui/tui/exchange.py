@@ -31,7 +31,8 @@ _LONGEST_SEQUENCE = 70_000
 
 
 def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
-    """What was copied and where it went, as a sentence. No terminal tells whether it took it."""
+    """Copies a text; returns a sentence with the text and its targets. No terminal reports whether it has
+    taken it."""
     # What an agent says must not command the terminal that it is pasted into.
     text = visible_text(copied.text)
     size = len(text.encode())
@@ -42,8 +43,8 @@ def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
     try:
         if workbench.read_only:
             raise PermissionError(READ_ONLY)
-        kept = secrets_of(workbench.agent.dir).in_text(text)
-        write_privately(make_own_folder(agent_folder(workbench.agent.dir)) / "copied.txt", kept)
+        masked = secrets_of(workbench.agent.dir).in_text(text)
+        write_privately(make_own_folder(agent_folder(workbench.agent.dir)) / "copied.txt", masked)
         places.append(".evaltui/copied.txt")
     except OSError as error:
         if not places:
@@ -52,13 +53,13 @@ def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
 
 
 class EditorError(Exception):
-    """Why nothing came back from the editor, as a sentence."""
+    """Why the editor returned no text, as a sentence."""
 
 
 def edit_outside(app: App[Any], text: str, suffix: str) -> str:
-    """What the editor made of a text; `suffix` tells it what kind of text that is: `.json`.
+    """Returns a text as changed in the user's editor; `suffix` is its file type: `.json`.
 
-    Raises EditorError where there is no editor, or it failed: the text is as it was then.
+    Raises EditorError where there is no editor, or it failed: the text is unchanged then.
     """
     command = _command()
     with tempfile.TemporaryDirectory(prefix="evaltui-") as folder:
@@ -94,7 +95,7 @@ def _command() -> list[str]:
 
 
 def open_source(app: App[Any], agent_dir: Path, place: SourcePlace | None) -> str:
-    """Opens a file at a line in the user's editor; what came of it, as a sentence."""
+    """Opens a file at a line in the user's editor; returns a sentence about it."""
     if place is None:
         return "No source here: select a call, an agent or an error"
     try:
@@ -106,7 +107,7 @@ def open_source(app: App[Any], agent_dir: Path, place: SourcePlace | None) -> st
 
 
 def _start(command: list[str]) -> str:
-    """What went wrong with an editor that has a window of its own; "" where nothing did."""
+    """Starts an editor with a window of its own; returns its error, "" for none."""
     try:
         subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -117,7 +118,8 @@ def _start(command: list[str]) -> str:
 
 
 def _run_in_terminal(app: App[Any], command: list[str]) -> str:
-    """What went wrong; "" where nothing did. Raises EditorError where the terminal cannot be lent."""
+    """Runs an editor in the terminal; returns its error, "" for none. Raises EditorError where the terminal
+    cannot be lent."""
     try:
         with app.suspend():
             # An exception that left this block would leave the terminal as the editor had it.
@@ -127,7 +129,7 @@ def _run_in_terminal(app: App[Any], command: list[str]) -> str:
 
 
 def _run(command: list[str]) -> str:
-    """What went wrong; "" where nothing did."""
+    """Runs a command; returns its error, "" for none."""
     try:
         ended = subprocess.run(command, check=False)
     except OSError as error:
@@ -141,7 +143,7 @@ _LARGEST_FILE = 20 * 1024 * 1024
 
 
 class Attached(NamedTuple):
-    """A file as it was when it was read."""
+    """A file as it was when it was attached."""
 
     name: str
     mime_type: str
@@ -166,7 +168,7 @@ def cannot_attach(text: str) -> str | None:
 
 
 def read_attached(text: str) -> Attached:
-    """The file with this path. Raises OSError."""
+    """Reads the file with this path. Raises OSError."""
     path = Path(text).expanduser()
     mime_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return Attached(path.name, mime_type, path.read_bytes())

@@ -1,4 +1,4 @@
-"""The inspector: what is current in a pane, in full, beside the pane, below it or in its place."""
+"""The inspector: details of the current item of a pane, beside the pane, below it or in its place."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ _CODE_OF_FRAME = 2
 
 
 class InspectorTab(NamedTuple):
-    """One of several ways to look at a thing."""
+    """A tab of the inspector."""
 
     name: str
     write: Callable[[Page], object]
 
 
 class Inspected(NamedTuple):
-    """What is current in a pane."""
+    """The current item of a pane."""
 
     what: Hashable
-    """Says which thing it is: another one is shown from its beginning."""
+    """The identity of the item: another item is shown from its start."""
     state: Hashable
-    """The page is written anew when it changes."""
+    """The page is written again when this changes."""
     tabs: Sequence[InspectorTab]
     first: str = ""
-    """The tab that is shown unless the user has chosen one; "" for the first."""
+    """The first tab, unless the user has chosen one; "" for the first in the list."""
 
 
 class Room(NamedTuple):
-    """How much of the place of a pane an inspector takes."""
+    """The part of a pane's place that an inspector takes."""
 
     from_width: int
-    """It is beside the pane from so many cells of the place."""
+    """It is beside the pane from this width of the place on."""
     least: int
     most: int
-    """Its own cells beside the pane: a third of the place, within these bounds."""
+    """The bounds of its own width beside the pane, which is a third of the place."""
     from_height: int | None = None
-    """It is below the pane from so many rows of the place; None for never."""
+    """It is below the pane from this height of the place on; None for never."""
 
 
 class InspectorLines(PageLines, inherit_bindings=False):
-    """The page of a tab. The keys that scroll it go to the frames of its tracebacks, too: one is current.
+    """The page of a tab. The keys that scroll it also move between the frames of its tracebacks.
 
-    At first that is the innermost frame of the agent's own code.
+    The first current frame is the innermost one of the agent's own code.
     """
 
     BINDINGS = bindings(Scope.INSPECTOR)
@@ -73,13 +73,13 @@ class InspectorLines(PageLines, inherit_bindings=False):
 
     @property
     def frame(self) -> Frame | None:
-        """The current frame; None where no file of a frame is there."""
+        """The current frame; None where no frame has an existing file."""
         return None if self._current is None else self.page.frames[self._current]
 
     def write_page(self) -> None:
         super().write_page()
-        self.page.frames = [one for one in self.page.frames if one.place.path.is_file()]
-        own = [n for n, one in enumerate(self.page.frames) if is_own(self._agent_dir, one.place)]
+        self.page.frames = [frame for frame in self.page.frames if frame.place.path.is_file()]
+        own = [n for n, frame in enumerate(self.page.frames) if is_own(self._agent_dir, frame.place)]
         if self._current is None or self._current >= len(self.page.frames):
             self._current = own[-1] if own else None
 
@@ -97,7 +97,7 @@ class InspectorLines(PageLines, inherit_bindings=False):
             self._go_to(self._current)
 
     def _step_frame(self, step: int) -> bool:
-        """Goes to the next frame, or back; False where there is none, or it is more than a page away."""
+        """Goes to the next or previous frame; False where there is none, or it is more than a page away."""
         number = (-1 if self._current is None else self._current) + step
         if not 0 <= number < len(self.page.frames):
             return False
@@ -141,7 +141,7 @@ class InspectorLines(PageLines, inherit_bindings=False):
 
 
 class InspectorTabs(OneLine):
-    """The names of the tabs; a click shows one."""
+    """The names of the tabs; a click shows a tab."""
 
     def __init__(self, choose: Callable[[str], None]) -> None:
         super().__init__()
@@ -177,15 +177,21 @@ class InspectorRule(OneLine):
 
 
 class Inspector(Beside):
-    """`look` says what is current in the pane; None for nothing, and there is no inspector then."""
+    """The inspector of a pane. `inspect` returns the current item of the pane; None hides the inspector."""
 
     def __init__(
-        self, workbench: Workbench, pane: Pane, look: Callable[[], Inspected | None], room: Room, *, id: str
+        self,
+        workbench: Workbench,
+        pane: Pane,
+        inspect: Callable[[], Inspected | None],
+        room: Room,
+        *,
+        id: str,
     ) -> None:
         super().__init__(id=id)
         self._workbench = workbench
         self._pane = pane
-        self._look = look
+        self._inspect = inspect
         self._room = room
         self._is_open = False
         self._in_place = False
@@ -203,7 +209,7 @@ class Inspector(Beside):
 
     @property
     def in_place(self) -> bool:
-        """Whether it is shown in place of the pane."""
+        """Whether it replaces the pane."""
         return self._in_place and self._is_open
 
     def split(self, region: Region) -> tuple[Region | None, Region | None]:
@@ -222,8 +228,8 @@ class Inspector(Beside):
     # Following the pane
 
     def follow(self) -> None:
-        """Shows what is current now; called by the pane when it may be something else."""
-        before, self._inspected = self._inspected, self._look()
+        """Shows the current item; the pane calls this when it may have changed."""
+        before, self._inspected = self._inspected, self._inspect()
         if self._inspected is None:
             self._is_open = False
         if (before is None) != (self._inspected is None):
@@ -245,7 +251,7 @@ class Inspector(Beside):
         several = len(inspected.tabs) > 1
         self.tabs.display = self._rule.display = several
         hint = f"{key_of('step_back')} back " if self.in_place else ""
-        self.tabs.show([one.name for one in inspected.tabs], tab.name, hint)
+        self.tabs.show([tab_shown.name for tab_shown in inspected.tabs], tab.name, hint)
         self.show((Tab(self._pane.id or "", "", "Inspector", None, True),), [], focused=self.lines.has_focus)
 
     def _write(self, page: Page) -> None:
@@ -253,8 +259,8 @@ class Inspector(Beside):
             self._tab(self._inspected).write(page)
 
     def _tab(self, inspected: Inspected) -> InspectorTab:
-        wanted = self._chosen or inspected.first
-        return next((tab for tab in inspected.tabs if tab.name == wanted), inspected.tabs[0])
+        name = self._chosen or inspected.first
+        return next((tab for tab in inspected.tabs if tab.name == name), inspected.tabs[0])
 
     def _rearrange(self) -> None:
         if self.is_attached and isinstance(self.screen, ActionScreen):
@@ -272,7 +278,7 @@ class Inspector(Beside):
     # Opening and closing
 
     def open(self) -> None:
-        """Gives it the focus; where there is no room beside the pane, it takes the pane's place."""
+        """Focuses the inspector; without room beside the pane, it replaces the pane."""
         self.follow()
         if self._inspected is None:
             return
@@ -283,7 +289,7 @@ class Inspector(Beside):
         self._rearrange()
 
     def left(self) -> None:
-        """The pane is left, or has the focus again."""
+        """The pane has lost the focus, or has it again."""
         if self._is_open:
             self._is_open = False
             self._rearrange()
@@ -298,19 +304,19 @@ class Inspector(Beside):
     # Keys
 
     def choose(self, name: str) -> None:
-        """Shows a tab, and the same one of what is current next."""
+        """Shows a tab, also for the next items."""
         self._chosen = name
         self._draw_page()
 
     def action_step_item(self, step: int) -> None:
-        """Shows the tab after the current one, or before it."""
+        """Shows the next or the previous tab."""
         if self._inspected is not None and self.display:
             names = [tab.name for tab in self._inspected.tabs]
             at = names.index(self._tab(self._inspected).name)
             self.choose(names[(at + step) % len(names)])
 
     def source(self) -> SourcePlace | None:
-        """The current frame of a traceback, else the source of what is current in the pane."""
+        """The current frame of a traceback, else the source of the pane's current item."""
         return self.lines.frame.place if self.lines.frame else self._pane.source()
 
     def action_copy(self) -> None:

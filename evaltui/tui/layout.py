@@ -1,4 +1,4 @@
-"""The panes of the main screen, and which of them are side by side."""
+"""The panes of the main screen, and their arrangement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START, RUNS = "start", "recent_runs"
 class PaneKind(NamedTuple):
     """A pane of the main screen. Its key is its place in `PANES`, its action is `show_<id>`.
 
-    The start pane is none of `PANES`: it is shown by itself, in place of the panes about cases.
+    The start pane is not in `PANES`: it replaces the panes of a case.
     """
 
     id: str
@@ -74,40 +74,41 @@ class Place(NamedTuple):
 
 @dataclass
 class Layout:
-    """What the user has chosen to see: it outlives every change of the terminal's size."""
+    """The user's choice of visible panes, kept when the terminal is resized."""
 
     focus: str = "cases"
     """The pane with the focus."""
     main: str = "case"
-    """The pane that was chosen last beside the cases."""
+    """The last chosen pane besides the cases."""
     upper: str = "case"
-    """The one of case, result and chat that was chosen last."""
+    """The last chosen one of case, result and chat."""
     dock: str = "trace"
-    """The pane of the dock that was chosen last."""
+    """The last chosen pane of the dock."""
     before_dock: str = "cases"
     """The pane that had the focus before the dock."""
     dock_hidden: bool = False
     cases_hidden: bool = False
-    given: dict[str, int] = field(default_factory=dict)
-    """Cells or rows that the user has given to parts of the screen, by the names in `DRAGGED`."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """The sizes that the user has set for parts of the screen, in cells or rows, by the names in `DRAGGED`.
+    """
     maximised: bool = False
-    """Whether the pane with the focus has the whole screen."""
+    """Whether the focused pane fills the screen."""
     undecided: bool = True
-    """Whether nothing was chosen beside the cases yet."""
+    """Whether no pane besides the cases was chosen yet."""
     cases_rows: int = 0
-    """Rows that all cases need, unfolded or not, with those of their frame: the runs below take no more than
-    what is left."""
+    """The rows that all cases need with their frame, also folded ones: the runs below them get the rest at
+    most."""
     bars: int = _BARS
     """Rows around the panes."""
     trace_of_chat: bool = False
     """Whether the trace is that of the chat: the two are side by side where there is room."""
     nothing_run: bool = False
-    """Whether dock and runs have nothing to show yet: the case has their room."""
+    """Whether dock and runs are empty: the case takes their space."""
     at_start: bool = False
-    """Whether there is no case, and the start pane stands for those about cases."""
+    """Whether there is no case, so that the start pane replaces the panes of a case."""
 
     def start(self, at_start: bool) -> None:
-        """Have the start pane, or no longer; the focus goes there from panes that have nothing to show."""
+        """Shows or hides the start pane; the focus leaves panes that are empty."""
         if at_start != self.at_start:
             self.at_start = at_start
             if at_start:
@@ -116,7 +117,7 @@ class Layout:
                 self.go_to("cases")
 
     def go_to(self, pane: str) -> None:
-        """Have the focus on a pane, on top of those that share its place."""
+        """Focuses a pane, on top of the panes in its place."""
         if self.at_start and pane in _OF_CASES:
             pane = START
         if pane in _DOCK and self.focus not in _DOCK:
@@ -128,7 +129,7 @@ class Layout:
             self.bring_up(pane)
 
     def bring_up(self, pane: str) -> None:
-        """Put a pane on top, wherever the focus is."""
+        """Puts a pane on top, without changing the focus."""
         self.undecided = False
         if pane in _UPPER:
             self.main = self.upper = pane
@@ -152,12 +153,12 @@ class Layout:
             self.go_to(self.before_dock)
 
     def widen_cases(self, width: int, step: int) -> int:
-        """Gives the cases more cells of a screen of `width`, or fewer; returns how many they have now."""
-        self.given[CASES_WIDTH] = self._fitting_width(width, self._cells_of_cases(width) + step)
-        return self.given[CASES_WIDTH]
+        """Changes the width of the cases on a screen of `width` cells; returns the new width."""
+        self.sizes[CASES_WIDTH] = self._fitting_width(width, self._cells_of_cases(width) + step)
+        return self.sizes[CASES_WIDTH]
 
     def dividers(self, size: Size) -> Iterator[tuple[str, Region]]:
-        """What can be dragged to another size, and the cells between it and what is beside or above it."""
+        """The draggable dividers, each with its cells."""
         for place in self._places(size):
             x, y, width, height = place.region
             if place.panes[0] == "cases" and width < size.width:
@@ -171,21 +172,21 @@ class Layout:
         """Moves a divider to a column or row, as far as there is room."""
         for place in self._places(size):
             if divider == CASES_WIDTH and place.panes[0] == "cases":
-                self.given[divider] = self._fitting_width(size.width, to.x)
+                self.sizes[divider] = self._fitting_width(size.width, to.x)
             elif divider == CASE_WIDTH and place.panes == ("case",):
-                self.given[divider] = to.x - place.region.x
+                self.sizes[divider] = to.x - place.region.x
             elif divider == DOCK_ROWS and place.panes == _DOCK:
-                self.given[divider] = place.region.bottom - to.y
+                self.sizes[divider] = place.region.bottom - to.y
 
     def places(self, size: Size) -> tuple[Place, ...]:
-        """From left to right and from top to bottom, for a terminal of some size.
+        """The places from left to right and from top to bottom, for a terminal size.
 
-        The pane with the focus is always shown.
+        The focused pane is always shown.
         """
         return tuple(part for place in self._places(size) for part in self._parts(place))
 
     def _parts(self, place: Place) -> list[Place]:
-        """The place; that of the chat and its trace as one for each of them, where there is room."""
+        """The place itself; the place of the chat and its trace is split where there is room."""
         wide = place.region.width >= _CHAT_BESIDE_TRACE
         # Zoomed, the chat has its inspector beside it.
         is_both = {"chat", "trace"} <= {*place.panes} and not (self.maximised and place.shown == "chat")
@@ -208,7 +209,7 @@ class Layout:
         return (*(self._cases(Region(0, 0, left, height), size) if left else ()), *beside)
 
     def _cases(self, region: Region, size: Size) -> list[Place]:
-        """The cases, over the last runs where there is room."""
+        """The cases, above the last runs where there is room."""
         is_small = size.width < _RUNS_FROM[0] or size.height < _RUNS_FROM[1]
         rows = 0 if is_small or self.at_start or self.nothing_run else _FEW_RUNS
         if rows and self.has_dock(size):
@@ -234,23 +235,23 @@ class Layout:
             return [self._place((*_UPPER, *tabs), region), *below]
         # A case that is edited has its result beside it.
         usual = _CASE if size.width >= WIDEST else region.width // 2
-        wanted = self.given.get(CASE_WIDTH, usual)
-        case, result = region.split_vertical(max(_LEAST_CASE, min(wanted, region.width - _LEAST_CASE)))
+        width = self.sizes.get(CASE_WIDTH, usual)
+        case, result = region.split_vertical(max(_LEAST_CASE, min(width, region.width - _LEAST_CASE)))
         return [self._place(("case",), case), self._place((*_UPPER[1:], *tabs), result), *below]
 
     def _dock_rows(self, size: Size) -> int:
         usual = max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))
         most = size.height - self.bars - _LEAST_ABOVE
-        return max(_LEAST_DRAGGED_DOCK, min(self.given.get(DOCK_ROWS, usual), most))
+        return max(_LEAST_DRAGGED_DOCK, min(self.sizes.get(DOCK_ROWS, usual), most))
 
     def _place(self, panes: tuple[str, ...], region: Region) -> Place:
         chosen = (self.focus, self.main, self.dock if panes == _DOCK else self.upper)
-        return Place(panes, next((one for one in chosen if one in panes), panes[0]), region)
+        return Place(panes, next((pane for pane in chosen if pane in panes), panes[0]), region)
 
     def _cells_of_cases(self, width: int) -> int:
         usual = next((cells for least, cells in _CASES if width >= least), _CASES[-1][1])
-        return self._fitting_width(width, self.given.get(CASES_WIDTH, usual))
+        return self._fitting_width(width, self.sizes.get(CASES_WIDTH, usual))
 
     @staticmethod
-    def _fitting_width(width: int, wanted: int) -> int:
-        return max(_LEAST_CASES, min(wanted, width - _LEAST_BESIDE))
+    def _fitting_width(width: int, cells: int) -> int:
+        return max(_LEAST_CASES, min(cells, width - _LEAST_BESIDE))

@@ -1,4 +1,4 @@
-"""The bases of the panes of the main screen: lines, a page about the selection, a page of parts."""
+"""The base classes of panes: lines, a page about the selection, a page with parts."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from evaltui.files.agent_source import SourcePlace
 
 CASE_MESSAGES = (FilesChanged, SelectionChanged, DraftChanged, ResultsChanged, RunProgressed, AgentChanged)
-"""What tells of the selected case, its result and those of the others."""
+"""The messages that concern the selected case, its result and those of the others."""
 
 
 class Copied(NamedTuple):
-    """A text to be copied."""
+    """A text for the clipboard."""
 
     what: str
     """Name of the text, as in `the trace of late_order`."""
@@ -49,19 +49,19 @@ class Copied(NamedTuple):
 
 
 class PaneForm(Vertical):
-    """A form in a pane: its keys are those of every form."""
+    """A form in a pane, with the keys of every form."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.FORM)
 
 
 class Pane(LineView, can_focus=True, inherit_bindings=False):
-    """A pane of the main screen. `follow` is called after each message of what it shows, while it is
-    visible."""
+    """A pane of the main screen. While it is visible, `follow` is called after each message that concerns
+    it."""
 
     SHOWS: ClassVar[tuple[type[WorkbenchMessage], ...]] = CASE_MESSAGES
-    """The messages after which it may look otherwise."""
+    """The messages after which its contents may have changed."""
     is_outdated = True
-    """Whether there was such a message since it was drawn last."""
+    """Whether there was such a message since the last drawing."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
@@ -82,56 +82,56 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
     def follow(self) -> None: ...
 
     def heading(self) -> Line:
-        """Where one is in the pane, in few words; what says most comes last."""
+        """The position in the pane, in few words; the most specific come last."""
         return []
 
     def copied(self) -> Copied | None:
-        """What copying takes from here."""
+        """The text to copy from here."""
         return None
 
     def copied_json(self) -> Copied | None:
-        """The same as data."""
+        """The data to copy, as JSON."""
         return None
 
     def source(self) -> SourcePlace | None:
-        """Where the source of what is current stands."""
+        """The source of the current item."""
         return None
 
     def sections(self) -> Iterator[tuple[str, int]]:
-        """The names of its sections, and the line that each begins in."""
+        """The names of its sections, with the first line of each."""
         return iter(())
 
     def jump(self, section: str) -> None:
         """Goes to a section."""
 
     def mark(self) -> Span | None:
-        """What its tab says of it, in a glyph."""
+        """The glyph in its tab."""
         return None
 
     def above(self) -> Widget | None:
-        """What stands above it and belongs to it, such as the heads of its columns."""
+        """The widget above it, such as the heading of its columns."""
         return None
 
     def beside(self) -> Beside | None:
-        """What shares its place: the details of what is current in it."""
+        """The widget that shares its place: the details of its current item."""
         return None
 
     def below(self) -> Widget | None:
-        """What stands below it and belongs to it: something to type in."""
+        """The widget below it, such as an input field."""
         return None
 
     def left(self) -> bool:
-        """Another pane gets the focus; False where this one keeps it."""
+        """Called when another pane gets the focus; False keeps the focus here."""
         return True
 
     @property
     def entry(self) -> Widget:
-        """What has the focus first when one comes here."""
+        """The widget that gets the focus first."""
         return self
 
 
 class Tab(NamedTuple):
-    """A pane that shares the place with others."""
+    """A tab of a pane that shares its place with others."""
 
     pane: str
     """Id of the pane."""
@@ -139,15 +139,15 @@ class Tab(NamedTuple):
     """Key that shows it."""
     title: str
     mark: Span | None
-    """The one thing that the tab says of it, in a glyph or a number."""
+    """The mark in the tab, a glyph or a number."""
     active: bool
-    """Whether it is the one on top."""
+    """Whether it is on top."""
 
 
 def tab_parts(tabs: Sequence[Tab], width: int, *, focused: bool, between: str) -> list[tuple[str, Line]]:
-    """The tabs and the strokes between them, each with the action of a click on it.
+    """The tabs and the strokes between them, each with its click action.
 
-    Where they do not fit, the strokes go first, then the titles of the tabs that are not active.
+    Where they do not fit, the strokes are dropped first, then the titles of inactive tabs.
     """
     for stroke, titles in ((between, True), ("", True)):
         parts = _tab_parts(tabs, focused=focused, between=stroke, titles=titles)
@@ -166,7 +166,7 @@ def _tab_parts(tabs: Sequence[Tab], *, focused: bool, between: str, titles: bool
 
 
 def tab_columns(parts: Sequence[tuple[str, Line]], tabs: Sequence[Tab]) -> Iterator[tuple[Tab, int]]:
-    """Each tab, and the cell in which it begins."""
+    """Each tab, with the cell where it starts."""
     left, following = 0, iter(tabs)
     for action, part in parts:
         if action:
@@ -175,7 +175,7 @@ def tab_columns(parts: Sequence[tuple[str, Line]], tabs: Sequence[Tab]) -> Itera
 
 
 def _tab(tab: Tab, *, focused: bool, title: bool) -> Line:
-    """` 3 Result ✗ `, as a chip where the focus is."""
+    """A tab: ` 3 Result ✗ `, as a chip where the focus is."""
     chip = tab.active and focused
     key, name = ("chip", "chip") if chip else ("muted", "bold") if tab.active else ("faint", "muted")
     label: Line = [(f" {tab.key}", key)] if tab.key else []
@@ -190,18 +190,18 @@ _LEAST_NAME = 8
 
 
 def fitting(line: Line, width: int) -> Line:
-    """As many words of a line as fit, from its end, which says most; [] where none fits.
+    """The last words of a line that fit, because the end is the most specific; [] where none fits.
 
-    Something bold is kept: where all of it would go, the last bold word stays, without its middle.
+    A bold word is never dropped: where none would stay, the last bold word is shortened in the middle.
     """
-    kept = line
-    while kept and cells(kept) > width:
-        kept = kept[1:]
-        while kept and kept[0][0].strip() in ("", "›"):
-            kept = kept[1:]
+    shown = line
+    while shown and cells(shown) > width:
+        shown = shown[1:]
+        while shown and shown[0][0].strip() in ("", "›"):
+            shown = shown[1:]
     names = [span for span in line if "bold" in span[1]]
-    if not names or any(span in names for span in kept) or width < _LEAST_NAME:
-        return kept
+    if not names or any(span in names for span in shown) or width < _LEAST_NAME:
+        return shown
     text, role = names[-1]
     end = (width - 1) // 2
     return [(text if len(text) <= width else f"{fit(text, width - 1 - end)}…{text[-end:]}", role)]
@@ -212,7 +212,7 @@ _ENDS = 6
 
 
 class PaneFrame(Vertical):
-    """The border around a pane: the tabs of the place in it above, where one is in it below."""
+    """The border around a pane: the tabs of its place above, the position in the pane below."""
 
     _tabs: tuple[Tab, ...] = ()
     _where: Sequence[Span] = ()
@@ -231,7 +231,7 @@ class PaneFrame(Vertical):
         self._draw_border()
 
     def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
-        """Each tab in the border, and where on the screen it begins."""
+        """Each tab in the border, with the screen cell where it starts."""
         for tab, column in tab_columns(self._parts(), self._tabs):
             # Before the tabs there are a corner, a stroke and a gap.
             yield tab, self.region.offset + Offset(column + 3, 0)
@@ -254,15 +254,15 @@ class Beside(PaneFrame):
 
     @abstractmethod
     def split(self, region: Region) -> tuple[Region | None, Region | None]:
-        """The pane's part of a region and the rest; None for what has no part."""
+        """Splits a region into the pane's part and the rest; None for a part that gets no space."""
 
     @abstractmethod
     def source(self) -> SourcePlace | None:
-        """Where the source of what it shows stands."""
+        """The source of its content."""
 
     @abstractmethod
     def open(self) -> None:
-        """Gives it the focus."""
+        """Focuses the frame."""
 
 
 # What the names of sections that are turns begin with.
@@ -270,7 +270,7 @@ _TURN = "turn "
 
 
 class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
-    """Shows a page about the selection, written anew for every width and whenever `shown_state` changes."""
+    """A page about the selection, written again for each width and whenever `shown_state` changes."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -279,7 +279,7 @@ class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
 
     @abstractmethod
     def shown_state(self) -> object:
-        """What the page is made of: while it is equal, the page is not written again."""
+        """The state that the page is built from: while it is equal, the page is not written again."""
 
     def follow(self) -> None:
         width = self.size.width - 2
@@ -302,7 +302,7 @@ class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
             navigation.select(navigation.selection._replace(turn=int(section.removeprefix(_TURN))))
 
     def page_to_copy(self) -> Page:
-        """The page as it is copied."""
+        """The page in the form for copying."""
         return self.page
 
     def copied(self) -> Copied | None:
@@ -321,7 +321,7 @@ class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
         self.follow()
 
     def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
-        """Of two sides, that one in which the mouse began to select."""
+        """The part of a line that can be selected: the side in which the selection started."""
         start, end = super().selectable(number, start, end)
         origin = self.screen.selection_origin if isinstance(self.screen, HearingScreen) else None
         if number not in self.page.sides or origin is None:
@@ -332,7 +332,7 @@ class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
 
 
 class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
-    """The pane of such a page. Where its parts are cases, the keys that scroll other pages go to them."""
+    """A pane with a page of parts. Where the parts are cases, the keys for scrolling move between them."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -350,11 +350,11 @@ class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
         return next((link for link in self.page.links if link.opens == self._linked[1]), None)
 
     def leave_link(self) -> None:
-        """No part is the current one any more."""
+        """Clears the current part."""
         self._linked = None
 
     def go_to_link(self, link: Link) -> None:
-        """Makes a part the current one, and the difference no longer."""
+        """Makes a part the current one, and deselects the difference."""
         self._linked = self._workbench.navigation.selection, link.opens
         if self._workbench.navigation.difference is not None:
             self._workbench.navigation.select_difference(None)
@@ -380,7 +380,8 @@ class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
             super().action_step_line(step)
 
     def click_link(self, line: int, cell: int) -> bool:
-        """Whether there is a part at a place of the page: it is made the current one, or opened if it is."""
+        """Selects the part at a place of the page, or opens it if it is current; returns whether there is
+        one."""
         for link in self.page.links:
             end = self.page.width if link.end is None else link.end
             if link.first <= line < link.last and link.start <= cell < end:

@@ -1,6 +1,6 @@
-"""All use of private names of Textual, to be checked with every new version of it.
+"""All uses of private names of Textual, to be checked with each new version.
 
-`Fault of 8.2.8` is how one would be reported: the steps, what happens, and what should.
+`Fault of 8.2.8` is a description for a bug report: the steps, the actual and the expected behaviour.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from evaltui.workbench.actions import Scope
 
 
 class TextField:
-    """A widget in which text is typed; `scope` is that of its keys."""
+    """A widget for typed text; `scope` is that of its keys."""
 
     scope: ClassVar[Scope] = Scope.TEXT
 
@@ -49,29 +49,29 @@ class TextField:
         """The text in it."""
 
     def takes_enter(self) -> bool:
-        """Whether the key begins a line in it."""
+        """Whether enter starts a new line in it."""
         return False
 
 
 def event_time() -> float:
-    """The time of now on the clock that events are stamped with, in seconds."""
+    """The current time on the clock of event time stamps, in seconds."""
     return get_time()
 
 
 def know_alt_enter() -> None:
-    """Makes alt+enter the key ctrl+j, as which many terminals send it.
+    r"""Makes alt+enter the key ctrl+j, which many terminals send for it.
 
-    Fault of 8.2.8: press alt+enter in a terminal without the kitty protocol, which sends `\\x1b\\r`. The key
-    is `enter`, and a message that is not finished is sent. Expected: `alt+enter`.
+    Fault of 8.2.8: press alt+enter in a terminal without the kitty protocol, which sends `\x1b\r`. The key is
+    `enter`, and an unfinished message is sent. Expected: `alt+enter`.
     """
     cast("dict[str, Any]", ANSI_SEQUENCES_KEYS)["\x1b\r"] = (Keys.ControlJ,)
 
 
 def once(pump: MessagePump, seconds: float, callback: Callable[[], object]) -> Timer:
-    """Calls something after a while.
+    """Calls a function after a delay.
 
-    Fault of 8.2.8: `set_timer(1e-9, callback)`, or a longer one in a process that is held up until its time
-    has passed. The timer skips the tick that it is late for, and never calls. Expected: it calls once, late.
+    Fault of 8.2.8: `set_timer(1e-9, callback)`, or a longer one in a process that is blocked until its time
+    has passed. The timer skips the late tick, and never calls. Expected: it calls once, late.
     """
     timer = pump.set_timer(seconds, callback)
     timer._skip = False
@@ -79,7 +79,7 @@ def once(pump: MessagePump, seconds: float, callback: Callable[[], object]) -> T
 
 
 async def run_bindings(app: App[Any], key: str) -> bool:
-    """Runs the action that a key is bound to; False if it is bound to none.
+    """Runs the action of a key; False where it has none.
 
     Textual does the same when it dispatches a key, but several messages later.
     """
@@ -90,9 +90,9 @@ async def run_bindings(app: App[Any], key: str) -> bool:
 
 
 async def run_next_callbacks(app: App[Any]) -> bool:
-    """Runs what the app is to do next, such as what follows the answer of a dialog; False for nothing.
+    """Runs the pending callbacks of the app, such as those for the result of a dialog; False for none.
 
-    Textual does so once the message is handled which the app is at.
+    Textual does so after the current message of the app.
     """
     waits = bool(app._next_callbacks)
     await app._flush_next_callbacks()
@@ -114,7 +114,7 @@ _MOST_BETWEEN = 1.5
 
 
 def near_each_other(regions: Iterable[Region]) -> list[set[Region]]:
-    """The regions in groups, between those of which there is little else."""
+    """The regions in groups of near ones."""
     groups: list[tuple[Region, set[Region]]] = []
     for region in sorted(regions):
         for number, (around, group) in enumerate(groups):
@@ -134,11 +134,11 @@ class _Updates(CompositorUpdate):
         self._updates = updates
 
     def render_segments(self, console: Console) -> str:
-        return "".join(one.render_segments(console) for one in self._updates)
+        return "".join(update.render_segments(console) for update in self._updates)
 
 
 class NearCompositor(Compositor):
-    """Renders changes that are far from each other by themselves.
+    """Renders changes that are far from each other separately.
 
     Fault of 8.2.8: refresh the first and the last line of a screen. Every line is rendered. Expected: two.
     """
@@ -155,9 +155,9 @@ class NearCompositor(Compositor):
 
 
 def set_border_texts(widget: Widget, title: Content, subtitle: Content) -> None:
-    """Sets what stands in the borders of a widget.
+    """Sets the texts in the borders of a widget.
 
-    Fault of 8.2.8: set `border_title`. All of the widget is painted anew. Expected: its border.
+    Fault of 8.2.8: set `border_title`. All of the widget is painted again. Expected: its border.
     """
     widget._border_title = title
     widget._border_subtitle = subtitle
@@ -180,16 +180,16 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
 
     @property
     def selection_origin(self) -> Offset | None:
-        """Where in its widget the mouse began to select: character and line."""
+        """The start of the mouse selection in its widget: character and line."""
         return self._select_state.start.content_offset if self._select_state else None
 
     def validate_selections(self, selections: dict[Widget, Selection]) -> dict[Widget, Selection]:
-        """Only dragging selects, not a double click, and only in the widget that it began in."""
+        """Selects only by dragging, not by a double click, and only in the widget where the drag started."""
         began_in = self._select_state.start.content_widget if self._select_state else None
-        return {widget: one for widget, one in selections.items() if widget is began_in}
+        return {widget: selection for widget, selection in selections.items() if widget is began_in}
 
     def _on_timer_update(self) -> None:
-        """Paints scroll bars together with what they belong to.
+        """Paints scroll bars together with their widget.
 
         Fault of 8.2.8: scroll a `ScrollView`. Its bar is painted a frame before its lines. Expected: at once.
         """
@@ -202,7 +202,7 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
             super()._on_timer_update()
 
     def _compositor_refresh(self) -> None:
-        """Renders once the updates that wait for each other are over.
+        """Renders once, after all updates of a batch.
 
         Fault of 8.2.8: within `batch_update`, `Screen._compositor_refresh` renders all of the screen, which
         `App._display` then leaves out. Expected: nothing is rendered before the end.
@@ -239,7 +239,8 @@ _DELETE = 0x7F
 
 
 class ExactDocument(Document):
-    """Lines end with a line feed, or all of them with carriage return and line feed; all else is text."""
+    """A document whose lines end with a line feed, or all with carriage return and line feed; other
+    characters are text."""
 
     def __init__(self, text: str) -> None:
         super().__init__("")
@@ -261,12 +262,12 @@ class ExactDocument(Document):
 
 
 class ExactTextArea(TextField, TextArea):
-    """A text area that holds its text to the character: what nobody typed is given back as it was.
+    r"""A text area that keeps its text exactly: unedited parts are returned unchanged.
 
-    What is typed or pasted ends its lines as the text does; control characters are shown as pictures.
+    Typed or pasted lines end as those of the text do; control characters are shown as pictures.
 
-    Fault of 8.2.8: `TextArea("a\\u2028b").text`. It is `a\\nb`, as for ten characters in all. Expected: the
-    text that was given.
+    Fault of 8.2.8: `TextArea("a\u2028b").text`. It is `a\nb`, as for ten characters in all. Expected: the
+    text that was passed.
     """
 
     @property
@@ -288,27 +289,27 @@ class ExactTextArea(TextField, TextArea):
         self._rewrap_and_refresh_virtual_size()
 
     def _replace_via_keyboard(self, insert: str, start: Location, end: Location) -> EditResult | None:
-        return super()._replace_via_keyboard(self.taken(insert), start, end)
+        return super()._replace_via_keyboard(self.text_to_insert(insert), start, end)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Pastes without asking for the focus.
+        """Pastes without requesting the focus.
 
-        Fault of 8.2.8: paste, and press tab at once. The text area, which asked for the focus as it pasted
-        and gets it later, has it again. Expected: the next widget has it.
+        Fault of 8.2.8: paste, and press tab at once. The text area requested the focus while pasting and gets
+        it later, so it has the focus again. Expected: the next widget has it.
         """
         event.prevent_default()
         if not self.read_only and (result := self._replace_via_keyboard(event.text, *self.selection)):
             self.move_cursor(result.end_location)
 
-    def taken(self, insert: str) -> str:
-        """What is put into the text when this is typed or pasted."""
+    def text_to_insert(self, insert: str) -> str:
+        """The text that is inserted for a typed or pasted text."""
         return _PASTED_NEWLINE.sub("\n", insert)
 
     def get_line(self, line_index: int) -> Text:
         return _shown_safely(super().get_line(line_index))
 
     def height_at(self, width: int, most: int) -> int:
-        """How many lines the text takes in so many cells; not more than `most` are counted."""
+        """The number of wrapped lines in `width` cells; not more than `most` are counted."""
         if self.document.line_count >= most:
             return most
         # The cursor may stand behind the end of a line.
@@ -316,7 +317,7 @@ class ExactTextArea(TextField, TextArea):
 
 
 def _shown_safely(line: Text) -> Text:
-    """The line with a picture for every control character, so that each keeps its place."""
+    """The line with a picture for every control character, so that no character is moved."""
     plain = line.plain
     if plain.isprintable():
         return line

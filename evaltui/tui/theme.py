@@ -1,7 +1,7 @@
-"""The two themes of evaltui, the roles that every text and row is drawn in, and their styles in any theme.
+"""The two themes of evaltui, the roles of texts and rows, and their styles in any theme.
 
 A line is a list of `(text, role)`. A role is one or more words from `COLORS` and `FILLS`, `chip`, `bold`,
-`underline`, `strike`: `muted`, `bold error`, `success exp`. No other module knows a colour.
+`underline`, `strike`: `muted`, `bold error`, `success exp`. Only this module has colours.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ FILLS = ("surface", "panel", "sel", "sel-blur", "exp", "act", "exp-hi", "act-hi"
 
 
 def role_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the roles that a theme lacks, made of those that it has."""
+    """The role variables that a theme lacks, made from its other variables."""
     background = Color.parse(variables["background"])
     made = _of_ansi() if background.ansi is not None else _blended(variables, background)
     return {name: value for name, value in made.items() if name not in variables}
@@ -163,7 +163,7 @@ def _blended(variables: Mapping[str, str], background: Color) -> dict[str, str]:
 
 
 def _of_ansi() -> dict[str, str]:
-    """The terminal's own colours: a fill has none, `_ANSI_STYLES` has it look different in other ways."""
+    """The terminal's own colours: fills have none, so `_ANSI_STYLES` marks them in other ways."""
     plain = ("muted", "faint", "comment")
     fills = ("sel", "sel-blur", "exp", "act", "exp-hi", "act-hi")
     return {
@@ -181,26 +181,26 @@ def _of_ansi() -> dict[str, str]:
 
 
 class Palette:
-    """The styles of roles in a theme, given its variables."""
+    """The styles of roles for the variables of a theme."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        known = {**role_variables(variables), **variables}
-        colors = {word: Color.parse(known[name]) for word, name in COLORS.items()}
+        colors_by_name = {**role_variables(variables), **variables}
+        colors = {word: Color.parse(colors_by_name[name]) for word, name in COLORS.items()}
         self._words = {word: Style(foreground=color) for word, color in colors.items()}
-        if Color.parse(known["background"]).ansi is None:
-            self._words |= {word: Style(background=Color.parse(known[word])) for word in FILLS}
-            primary, text = Color.parse(known["primary"]), Color.parse(known["chip-text"])
+        if Color.parse(colors_by_name["background"]).ansi is None:
+            self._words |= {word: Style(background=Color.parse(colors_by_name[word])) for word in FILLS}
+            primary, text = Color.parse(colors_by_name["primary"]), Color.parse(colors_by_name["chip-text"])
             self._words["chip"] = Style(primary, text, bold=True)
-            self._words["selection"] = Style(Color.parse(known["screen-selection-background"]))
+            self._words["selection"] = Style(Color.parse(colors_by_name["screen-selection-background"]))
         else:
             self._words |= _ANSI_STYLES
         self._words |= _ATTRIBUTES
         self._styles: dict[tuple[str, str], Style] = {}
 
     def style(self, role: str, row: str = "") -> Style:
-        """The style of a role in a row of another one, to be added to that of a widget.
+        """The style of a role in a row with another role, to be added to the style of a widget.
 
-        Words that are no role have none.
+        Words that are no role have no style.
         """
         style = self._styles.get((role, row))
         if style is None:
@@ -208,9 +208,9 @@ class Palette:
             if row.startswith("sel"):
                 words = [_ON_CURRENT.get(word, word) for word in words]
             styles = [self._words.get(word, Style()) for word in words]
-            if self._words.get(row, Style()).reverse or any(one.reverse for one in styles):
+            if self._words.get(row, Style()).reverse or any(style.reverse for style in styles):
                 # Colours that change places with the ground would be patches.
-                styles = [one for one in styles if one.foreground is None]
+                styles = [style for style in styles if style.foreground is None]
             style = self._styles[role, row] = sum(styles, start=Style())
         return style
 
@@ -234,16 +234,16 @@ _PALETTES: WeakKeyDictionary[App[Any], tuple[Mapping[str, str], Palette]] = Weak
 
 
 def palette(app: App[Any]) -> Palette:
-    """The palette of the app's theme of now."""
-    variables, known = _PALETTES.get(app, (None, None))
-    if known is None or variables is not app.theme_variables:
-        known = Palette(app.theme_variables)
-        _PALETTES[app] = app.theme_variables, known
-    return known
+    """The palette of the app's current theme."""
+    variables, cached = _PALETTES.get(app, (None, None))
+    if cached is None or variables is not app.theme_variables:
+        cached = Palette(app.theme_variables)
+        _PALETTES[app] = app.theme_variables, cached
+    return cached
 
 
 class ThemedApp(App[ReturnType]):
-    """Has the themes of evaltui beside Textual's, and the variables of all roles in every one of them."""
+    """An app with the themes of evaltui besides Textual's, and the variables of all roles in each theme."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -253,13 +253,13 @@ class ThemedApp(App[ReturnType]):
         self.set_class(ascii_only(), "-ascii")
 
     def begin_with_theme(self, name: str) -> None:
-        """Sets the theme before anything is drawn: no style is parsed twice for it, as after a change."""
+        """Sets the theme before the first drawing, so that styles are parsed once."""
         before = self.theme
         self.set_reactive(App.theme, name)
         dark = self.current_theme.dark
         self.set_class(False, f"-theme-{before}", update=False)
-        for one, applies in ((f"-theme-{name}", True), ("-dark-mode", dark), ("-light-mode", not dark)):
-            self.set_class(applies, one, update=False)
+        for css_class, applies in ((f"-theme-{name}", True), ("-dark-mode", dark), ("-light-mode", not dark)):
+            self.set_class(applies, css_class, update=False)
         self.stylesheet.set_variables(self.get_css_variables())
 
     def get_css_variables(self) -> dict[str, str]:

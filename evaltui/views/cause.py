@@ -87,7 +87,7 @@ def _places(findings: Iterable[Finding]) -> Iterator[DifferenceAt]:
 
 
 def place_of(finding: Finding) -> DifferenceAt:
-    return DifferenceAt("judgement", finding.turn, found=(finding.metric, finding.number))
+    return DifferenceAt("judgement", finding.turn, finding=(finding.metric, finding.number))
 
 
 def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
@@ -120,9 +120,9 @@ def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[st
     from evaltui.core.metrics.registry import info_of
 
     turn = at.turn or 0
-    if at.found is None:
+    if at.finding is None:
         return ("turn", turn)
-    name, number = at.found
+    name, number = at.finding
     if info_of(name).judged_item == "answer":
         return ("turn", turn, "answer", 0)
     metric = next(metric for metric in result.metrics if metric.name == name)
@@ -141,8 +141,8 @@ def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[st
 
 def judging_metric(result: CaseResult, at: DifferenceAt) -> str | None:
     """The metric that failed for a difference; None where that is an argument or of the final state."""
-    if at.found is not None:
-        return at.found[0]
+    if at.finding is not None:
+        return at.finding[0]
     from evaltui.core.metrics.registry import METRICS
 
     failed = {metric.name for metric in result.metrics if metric.status == "FAILED"}

@@ -21,5 +21,5 @@ class DifferenceAt(NamedTuple):
     """The path of the argument as in `ArgDiff`, or of the state key as in `StateDiff`."""
     text: int | None = None
     """The index of the text in `TurnResult.intermediate`."""
-    found: tuple[str, int] | None = None
+    finding: tuple[str, int] | None = None
     """A judge's finding: the metric, and the index in `InvocationScore.judgements`."""

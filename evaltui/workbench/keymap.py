@@ -1,10 +1,10 @@
-"""How keys are called on screen, and the user's own keys, from `keys.toml`:
+"""The names of keys on screen, and the user's own keys, from `keys.toml`:
 
     [keys]
     run = "ctrl+g"
     next_failing = ["f", "f8"]
 
-What cannot be understood is a problem, and leaves the key as it was.
+An entry that cannot be read is a problem, and its action keeps its default key.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMES = {
 
 
 def key_name(key: str) -> str:
-    """`escape` as `esc`, `shift+tab` and `R` as they are."""
+    """The name of a key on screen: `escape` is `esc`, `shift+tab` and `R` stay as they are."""
     return _NAMES.get(key, key)
 
 
@@ -49,8 +49,8 @@ Keys = tuple[str, ...]
 
 
 def use_keys(chosen: Mapping[str, Keys]) -> None:
-    """Has texts name the keys that the user has chosen, and else those of the registry."""
-    name_keys({one.id: [*map(key_name, chosen.get(one.id, one.keys))] for one in ACTIONS})
+    """Makes texts use the keys that the user has chosen, else those of the registry."""
+    name_keys({action.id: [*map(key_name, chosen.get(action.id, action.keys))] for action in ACTIONS})
 
 
 use_keys({})
@@ -75,14 +75,14 @@ _RENAMED = {
 
 @dataclass(frozen=True)
 class Keymap:
-    """`keys` has the actions whose keys were chosen. `problems` are sentences."""
+    """The user's keys. `keys` has the actions with chosen keys. `problems` are sentences."""
 
     keys: Mapping[str, Keys] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
 def read_keymap(path: Path) -> Keymap:
-    """The keymap of a file; an empty one where there is no file. Never raises for what is in it."""
+    """Reads the keymap of a file; it is empty where there is no file. Never raises for the contents."""
     try:
         tables = read_toml(path)
     except ValueError as error:
@@ -116,7 +116,7 @@ def _keys(action: str, value: Any) -> Keys:
 
 
 def _key(action: str, name: str) -> str:
-    """A key by the name that Textual has for it: `?` is `question_mark`, `shift+r` is `R`."""
+    """The Textual name of a key: `?` is `question_mark`, `shift+r` is `R`."""
     *modifiers, last = re.split(r"\+(?=.)", name.strip())
     last = _ALIASES.get(last.lower(), last)
     if len(last) == 1 and not last.isalnum():
@@ -147,11 +147,11 @@ def _is_punctuation(name: str) -> bool:
 
 
 def _clashes(chosen: Mapping[str, Keys]) -> Iterator[tuple[str, str, str]]:
-    """Chosen keys that would mean two things at once: the key, and two ids of actions, one of them chosen."""
+    """Chosen keys with two meanings in one place: the key, and the ids of two actions, one of them chosen."""
     for chain in FOCUS_CHAINS:
-        taken: dict[str, str] = {}
+        used: dict[str, str] = {}
         for action in {action.id: action for scope in chain for action in actions_in(scope)}.values():
             for key in chosen.get(action.id, action.keys):
-                if key in taken and not chosen.keys().isdisjoint((taken[key], action.id)):
-                    yield key, taken[key], action.id
-                taken[key] = action.id
+                if key in used and not chosen.keys().isdisjoint((used[key], action.id)):
+                    yield key, used[key], action.id
+                used[key] = action.id

@@ -1,6 +1,6 @@
-"""The messages that the workbench publishes, and where screens and controllers subscribe to them.
+"""The messages that the workbench publishes, and subscriptions for screens and controllers.
 
-A message says which part of the workbench has changed; how it is now is asked of its controller.
+A message names the changed part of the workbench; the receiver reads the new state from the controller.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class WorkbenchMessage:
-    """Something has changed."""
+    """A change of the workbench."""
 
 
 @dataclass(frozen=True)
-class Said(WorkbenchMessage):
-    """A sentence that the user should see for a while; "" takes the last one away."""
+class Notice(WorkbenchMessage):
+    """A sentence that is shown to the user for a while; "" removes the last one."""
 
     text: str
     at: float = field(default_factory=time.monotonic)
-    """Since when, as `time.monotonic()`."""
+    """Time of the message, as `time.monotonic()`."""
 
 
 class FilesChanged(WorkbenchMessage):
@@ -30,15 +30,15 @@ class FilesChanged(WorkbenchMessage):
 
 
 class SelectionChanged(WorkbenchMessage):
-    """Another case or difference is selected, others are marked, or kept by the filter or a search."""
+    """Another case or difference is selected, or other cases are marked or match a filter or a search."""
 
 
 class DraftChanged(WorkbenchMessage):
-    """The text in the open field was scored, was refused, or is in no field any more."""
+    """The text in the open field was scored, was refused, or its field was closed."""
 
 
 class ResultsChanged(WorkbenchMessage):
-    """There are other results, scores, traces or stored runs."""
+    """Results, scores, traces or stored runs have changed."""
 
 
 class RunsRead(WorkbenchMessage):
@@ -46,19 +46,19 @@ class RunsRead(WorkbenchMessage):
 
 
 class RunProgressed(WorkbenchMessage):
-    """A run was started, came further or ended."""
+    """A run was started, made progress or ended."""
 
 
 class AgentChanged(WorkbenchMessage):
-    """The agent was imported, could not be, or what a save led to is another step."""
+    """The agent was imported or failed to load, or the reaction to a save reached another stage."""
 
 
 class ChatProgressed(WorkbenchMessage):
-    """A message was sent, answered, taken back or priced, or another conversation is shown."""
+    """A message was sent, answered, rewound or priced, or another conversation is shown."""
 
 
 class SessionsReceived(WorkbenchMessage):
-    """A session came from outside, or listening began or ended."""
+    """A session was received, or listening started or ended."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ Subscriber = Callable[[WorkbenchMessage], None]
 
 
 class Messages:
-    """Hands each message to those who subscribed to its type, in the event loop's thread."""
+    """Calls the subscribers of each message's type, in the event loop's thread."""
 
     def __init__(self) -> None:
-        self.notice: Said | None = None
-        """The sentence that is shown; None for none."""
+        self.notice: Notice | None = None
+        """The shown notice; None for none."""
         self._subscribers: dict[Subscriber, tuple[type[WorkbenchMessage], ...]] = {}
 
     def subscribe(self, subscriber: Subscriber, *types: type[WorkbenchMessage]) -> None:
@@ -97,6 +97,6 @@ class Messages:
 
     def say(self, text: str) -> None:
         """Shows a sentence for a while; "" shows none."""
-        said = Said(text)
-        self.notice = said if text else None
-        self.publish(said)
+        message = Notice(text)
+        self.notice = message if text else None
+        self.publish(message)

@@ -1,4 +1,4 @@
-"""What the workbench knows, as plain data."""
+"""The state of the workbench, as plain data."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _TOO_MANY_REQUESTS = 429
 
 
 class Traffic:
-    """Requests that were made; those that a recording answered count in nothing but tokens."""
+    """Requests to models over time; requests answered by a recording count only their tokens."""
 
     def __init__(self) -> None:
         self.tokens = 0
         """Tokens of all responses."""
         self.rate_limits = 0
-        """How often the service refused a request for coming too soon."""
+        """How often the service refused a request because of a rate limit."""
         self._throttled: set[int] = set()
         self._requests: Counter[int] = Counter()
         self._responses: Counter[int] = Counter()
@@ -49,7 +49,7 @@ class Traffic:
         self._tokens: Counter[int] = Counter()
 
     def on_event(self, event: Event) -> None:
-        """Counts what an event tells of a model, by the second in which it happened."""
+        """Counts a model event in the second of its time."""
         second = int(event.t)
         if throttled := event.data.get("throttled"):
             end = event.t - (event.duration or 0.0)
@@ -95,41 +95,43 @@ class Traffic:
 
     def latency_over_time(self, now: float, columns: int) -> list[float | None]:
         """Mean seconds of a response in each of so many equal parts of the run; None where none came."""
-        sums, counts = (_in_columns(one, now, columns) for one in (self._seconds, self._responses))
+        sums, counts = (
+            _in_columns(by_second, now, columns) for by_second in (self._seconds, self._responses)
+        )
         return [total / count / 1e6 if count else None for total, count in zip(sums, counts, strict=True)]
 
 
 def _in_columns(by_second: Mapping[int, int], now: float, columns: int) -> list[float]:
-    found = [0.0] * max(0, min(columns, int(now) + 1))
-    for second, number in by_second.items() if found else ():
-        place = int(second * len(found) / (int(now) + 1))
-        found[min(place, len(found) - 1)] += number
-    return found
+    sums = [0.0] * max(0, min(columns, int(now) + 1))
+    for second, number in by_second.items() if sums else ():
+        place = int(second * len(sums) / (int(now) + 1))
+        sums[min(place, len(sums) - 1)] += number
+    return sums
 
 
 def is_rate_limit(event: Event) -> bool:
-    """Whether a request was refused for coming too soon, and is sent again."""
+    """Whether a request was refused because of a rate limit, and is sent again."""
     return event.kind == "error" and event.data.get("code") == _TOO_MANY_REQUESTS
 
 
 def as_shares(values: Sequence[float | None]) -> list[float | None]:
-    """Values as shares of the greatest one."""
+    """Values divided by the greatest one."""
     greatest = max((value for value in values if value is not None), default=0.0)
     return [None if value is None else value / greatest if greatest else 0.0 for value in values]
 
 
 class Opening(NamedTuple):
-    """What is to be opened."""
+    """The files to open at the start."""
 
     path: Path
     starter: bool = False
-    """Whether it was created just now."""
+    """Whether it was just created."""
     demo: bool = False
     """Whether it is the demo, with its tour."""
 
 
 class Selection(NamedTuple):
-    """What is selected: a set, a case in it, a turn of that case (from 0), or nothing at all."""
+    """The selected set, case in it, and turn of that case (from 0), or none of them."""
 
     path: str | None = None
     """The path of the set, as `CaseId` has it."""
@@ -145,14 +147,14 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRef:
-    """The run that a result or a trace is from."""
+    """The run of a result or a trace."""
 
     number: int = 0
-    """Number of a run of this sitting, as in `Run`; 0 for a run of an earlier one."""
+    """Number of a run of this session, as in `Run`; 0 for a run of an earlier one."""
     log: Path | None = None
-    """The log or result file of a run of an earlier sitting."""
+    """The log or result file of a run of an earlier session."""
     title: str = ""
-    """What a run of an earlier sitting is called; "" for a run of this one."""
+    """The title of a run of an earlier session; "" for a run of this one."""
 
     @property
     def name(self) -> str:
@@ -161,7 +163,7 @@ class RunRef:
 
 
 def deciding_repeat(result: CaseResult) -> int:
-    """Which run of a case gave it its metrics and turns: the first one that is as bad as the worst."""
+    """The repeat that gave a case its metrics and turns: the first one with the worst status."""
     from evaltui.core.model.outcome import WORST_FIRST
 
     ranks = [WORST_FIRST.index(repeat.status) for repeat in result.repeats]
@@ -171,42 +173,43 @@ def deciding_repeat(result: CaseResult) -> int:
 # Not frozen, although no field is ever set: that takes three times as long to make, of a hundred thousand.
 @dataclass(slots=True)
 class CaseOutcome:
-    """What came of a case, and what it was scored by."""
+    """The result of a case, with the case and the config that scored it."""
 
     ref: ResultRef
-    """The result; `Outcomes.trace` has what its invocations are made of."""
+    """The result; `Outcomes.trace` has the events of its invocations."""
     run: RunRef
     stored: StoredCase
-    """The case that it was scored by."""
+    """The case that scored it."""
     config: EvalConfig
-    """The config that it was scored by."""
+    """The config that scored it."""
     calls: ModelCalls = NO_CALLS
     """The model calls of that run."""
     code: int = 0
-    """The version of the agent's code that was run."""
+    """The version of the agent's code in the run."""
     chosen: int | None = None
-    """The repeat that the user wants to see; None for the deciding one."""
+    """The repeat that the user has chosen; None for the deciding one."""
     pass_if: PassIf | None = None
-    """The policy that was asked for with the run."""
+    """The pass policy that the run was started with."""
     ran: tuple[StoredCase | None, EvalConfig | None] | None = None
     """The case and the config of the run, which judges saw, each None where its log does not have it; None
     where they are `stored` and `config`."""
-    given: str = ""
-    """Fingerprint of what the agent got in a run whose log does not have the case; "" where nobody knows."""
+    agent_input: str = ""
+    """Fingerprint of the agent's input in a run whose log does not have the case; "" where it is unknown."""
     unscored: bool = False
-    """Whether the result is that of the log, and `stored` and `config` have not scored it yet."""
+    """Whether the result is that of the log, not yet scored by `stored` and `config`."""
     changed_files: tuple[str, ...] = ()
     """The files of the agent that were changed between that run and the start of the workbench."""
     logged: StoredResult | None = None
-    """The result in the file of its run, as it came out then; None for a run without one."""
+    """The original result in the run file; None for a run without a file."""
     modes: Modes | None = None
-    """How its run treated models and tools, but for tools that the config names; None where nobody knows."""
+    """The modes of models and tools in its run, without tools that the config names; None where they are
+    unknown."""
     recorded: str = ""
     """Fingerprints of the recordings of its repeats; "" for a run without recordings."""
     undecided: bool = False
-    """Whether a judge, a custom metric or a secret decides the outcome, which only another run can tell."""
+    """Whether a judge, a custom metric or a secret decides the outcome, so that it needs another run."""
     of_traces: bool = False
-    """Whether recorded traces were scored, so that only a run can tell what the agent of now does."""
+    """Whether recorded traces were scored, so that the current agent needs a run."""
 
     @property
     def status(self) -> Status:
@@ -214,37 +217,41 @@ class CaseOutcome:
 
     @property
     def figures(self) -> CaseSummary:
-        """Figures of the result, which is not read for them."""
+        """The figures of the result, without reading the whole result."""
         return self.ref.figures
 
     @property
     def result(self) -> CaseResult:
-        """All of the result; where it cannot be read, how it came out and nothing else."""
+        """The whole result; where it is unreadable, its status only."""
         result = self.ref.read()
         if not isinstance(result, str):
             return result
         from evaltui.core.model.outcome import CaseResult
 
-        known = self.figures
-        policy, is_met = known.policy, known.policy_met
+        figures = self.figures
+        policy, is_met = figures.policy, figures.policy_met
         return CaseResult(
-            self.stored.eval_id, known.status, eval_set_id=known.eval_set_id, policy=policy, policy_met=is_met
+            self.stored.eval_id,
+            figures.status,
+            eval_set_id=figures.eval_set_id,
+            policy=policy,
+            policy_met=is_met,
         )
 
     @property
     def problem(self) -> str:
-        """Why the result cannot be read, as a sentence; "" where it can."""
+        """Why the result is unreadable, as a sentence; "" where it is readable."""
         result = self.ref.read()
         return result if isinstance(result, str) else ""
 
     @property
     def case_changed(self) -> bool:
-        """Whether the case says something else than it did in the run, as far as the run tells."""
+        """Whether the expectations of the case differ from those in the run, as far as they are known."""
         return self.figures.expects not in ("", self.stored.fingerprint)
 
     def gives_way(self, other: CaseOutcome) -> bool:
-        """Whether another result, which a run's file has, is shown instead: that of a later run, or of the
-        same one where both were read from its file."""
+        """Whether another stored result replaces this one: that of a later run, or of the same run where both
+        were read from its file."""
         if self.logged is None or other.logged is None:
             return False
         # Ids begin with the time.
@@ -252,40 +259,40 @@ class CaseOutcome:
 
     @property
     def repeat(self) -> int:
-        """Which repeat is shown, and meant by everything that is done to its differences: the deciding one,
-        until the user chooses."""
+        """The shown repeat, which actions on differences use: the deciding one, until the user chooses
+        another."""
         return deciding_repeat(self.result) if self.chosen is None else self.chosen
 
     @property
     def shown(self) -> CaseResult:
-        """The result, with metrics, error, turns and state of the repeat that is shown."""
+        """The result, with metrics, error, turns and state of the shown repeat."""
         result = self.result
         if self.chosen is None or self.chosen >= len(result.repeats):
             return result
-        one = result.repeats[self.chosen]
+        repeat = result.repeats[self.chosen]
         return replace(
             result,
-            metrics=one.metrics,
-            error=one.error,
-            turns=one.turns,
-            state=one.state,
-            stopped=one.stopped,
+            metrics=repeat.metrics,
+            error=repeat.error,
+            turns=repeat.turns,
+            state=repeat.state,
+            stopped=repeat.stopped,
         )
 
     @property
     def case(self) -> EvalCase:
-        """Made each time: ten thousand models take 90 MB."""
+        """The case as a model. It is built at each call: ten thousand models take 90 MB."""
         return self.stored.model()
 
 
 class EarlierResult(NamedTuple):
-    """The result that the last one has replaced."""
+    """The result before the last one."""
 
     status: str
     run: str
     """The name of its run."""
     stored: StoredCase | None
-    """The case that it was scored by, as is `config`; None where nobody knows."""
+    """The case that scored it, as does `config`; None where it is unknown."""
     config: EvalConfig | None
 
     def differs(self, scored: CaseOutcome) -> bool:
@@ -301,21 +308,21 @@ class EarlierResult(NamedTuple):
 
 
 class SameConfig:
-    """Whether configs, most of which are the same objects, score as one does."""
+    """Compares configs with one config: true where they score equally. Most are the same object."""
 
     def __init__(self, config: EvalConfig) -> None:
         self.config = config
         # Kept, so that no other one gets the number of one that is gone.
-        self._known: dict[int, tuple[EvalConfig, bool]] = {}
+        self._cached: dict[int, tuple[EvalConfig, bool]] = {}
 
     def __call__(self, other: EvalConfig) -> bool:
         from evaltui.core.metrics.normal_config import score_alike
 
-        known = self._known.get(id(other))
-        if known is None:
+        cached = self._cached.get(id(other))
+        if cached is None:
             is_same = score_alike(other, self.config)
-            known = self._known[id(other)] = other, is_same
-        return known[1]
+            cached = self._cached[id(other)] = other, is_same
+        return cached[1]
 
 
 READ_ONLY = "Read-only: no edits, runs or chats here"
@@ -323,7 +330,7 @@ CANCELLING = "Cancelling… (force-stop in 3 s)"
 
 
 def nothing_to_cancel() -> str:
-    """Says so, and how to leave."""
+    """A sentence about it, with the key that quits."""
     return f"Nothing to cancel; {key_of('quit')} quits"
 
 
@@ -342,14 +349,14 @@ _ENOUGH = 3
 
 
 class Repeated(NamedTuple):
-    """Number of runs of each case."""
+    """How often each case is run."""
 
     runs: int
-    """With a confidence, how many there are at most."""
+    """With a confidence, the maximum."""
     pass_if: PassIf
-    """What of that must pass."""
+    """The pass policy over the runs."""
     confidence: float | None = None
-    """How sure the verdict must be; None runs each case as often as `runs` says."""
+    """The confidence of the verdict; None to run each case exactly `runs` times."""
 
     @property
     def in_words(self) -> str:
@@ -359,66 +366,66 @@ class Repeated(NamedTuple):
 
 @dataclass
 class Run:
-    """One run and how far it is."""
+    """A run and its progress."""
 
     number: int
     """Counts the runs of the agent, from 1."""
     title: str
     code: int = 0
-    """The version of the agent's code that is run."""
+    """The version of the agent's code in the run."""
     at: float = field(default_factory=time.time)
-    """When it was started, in seconds since the epoch."""
+    """Start time in seconds since the epoch."""
     repeated: Repeated | None = None
     """How often its cases are run; None where their configs say so."""
     resumes: Resumption | None = None
-    """The run that this one goes on with."""
+    """The run that this one resumes."""
     stage: Stage = Stage.READING
     selected: frozenset[CaseId] = frozenset()
-    """The cases that it is of."""
+    """The cases of the run."""
     running: set[CaseId] = field(default_factory=set)
     done: set[CaseId] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
-    """How many cases came out how, by status."""
+    """The number of cases by status."""
     began: float = field(default_factory=time.monotonic)
-    """When it was started, as `time.monotonic()`."""
+    """Start time, as `time.monotonic()`."""
     working_since: float | None = None
-    """When its first case was started, as `began`."""
+    """Start time of its first case, as `began`."""
     ended: float | None = None
-    """When it ended, as `began`."""
+    """End time, as `began`."""
     logged_seconds: float | None = None
-    """Its wall time as its log has it; None until it is over, and without a log."""
+    """Its wall time in its log; None until it is over, and without a log."""
     last_verdict_at: float | None = None
-    """When the last verdict came, as `at`."""
+    """Time of the last verdict, as `at`."""
     log: Path | None = None
     remarks: list[str] = field(default_factory=list)
-    """Sentences on what went otherwise than it should."""
+    """Sentences on unexpected events."""
     is_stopped: bool = False
     """Whether it ended before all of its cases had a result, without being cancelled."""
     checks: tuple[MetricCheck, ...] = ()
-    """What was known of its metrics beforehand."""
+    """The checks of its metrics before the run."""
     unready: str = ""
-    """Which metrics do not run as they should, in short; "" where all do."""
+    """The metrics that cannot be computed, in short; "" for none."""
     calls: CallCounts = field(default_factory=CallCounts)
     """The calls of models, and of tools that were stubbed, so far."""
     traffic: Traffic = field(default_factory=Traffic)
     """The requests of models over time."""
     failures: list[CaseId] = field(default_factory=list)
-    """The cases whose results are ones to stop at, as they came."""
+    """The cases whose results need attention, in order of arrival."""
     judging: set[CaseId] = field(default_factory=set)
     """The running cases that wait for a judge."""
     parallel: int = 0
-    """How many cases run at once; 0 until that is known."""
+    """The number of cases that run at once; 0 until it is known."""
     hosts: int = 0
-    """On how many processes; 0 until that is known."""
+    """The number of processes; 0 until it is known."""
     scale: Scaled | None = None
-    """Where it is at work on a cluster; None for a run on this machine."""
+    """The scale of the cluster that it uses; None for a run on this machine."""
     kill: Callable[[], Awaitable[None]] | None = None
-    """Ends all of its processes by force; None until it is at work."""
+    """Kills all of its processes; None until they are started."""
     _sets: tuple[Collection[CaseId], frozenset[str]] = ((), frozenset())
 
     @cached_property
     def ref(self) -> RunRef:
-        """All of its cases have the same one."""
+        """The reference that all of its cases share."""
         return RunRef(self.number)
 
     @property
@@ -433,19 +440,20 @@ class Run:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Those of the sets that its cases are in, gone through once: it is asked for in every frame."""
+        """The paths of the sets of its cases, cached because every frame uses them."""
         if self._sets[0] is not self.selected:
             self._sets = self.selected, frozenset(case.path for case in self.selected)
         return self._sets[1]
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate, from the cases that are done; None before there are three of them, and at the end."""
+        """Estimated seconds left, from the finished cases; None for fewer than three of them, and at the
+        end."""
         done, left = len(self.done), len(self.selected) - len(self.done)
         if done < _ENOUGH or not left or self.working_since is None:
             return None
         return (time.monotonic() - self.working_since) / done * left
 
     def is_waiting(self, case: CaseId) -> bool:
-        """Whether the case is still to be run."""
+        """Whether the case is queued."""
         return not self.over and case in self.selected and case not in self.running and case not in self.done

@@ -1,4 +1,4 @@
-"""The workbench: its controllers, wired together."""
+"""The workbench: its controllers, connected."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 class Workbench:
     """The application without a screen.
 
-    `given` are eval sets from elsewhere: files and folders, beside those that the agent has. A `config` is
-    one for all sets, instead of their own. `options` are run-wide settings that go before those of the
-    project, by the fields of `RunSettings`. `run_service` is for tests, see `RunController`; `find_python` as
-    in `AgentState`. Everything is called from the event loop's thread, and every change is published there.
+    `paths` are eval sets from elsewhere, files and folders, besides those of the agent. `config` is one
+    config for all sets, instead of their own. `options` are run-wide settings that go before those of the
+    project, by the fields of `RunSettings`. `run_service` is for tests, see `RunController`; for
+    `find_python` see `AgentState`. Everything is called from the event loop's thread, and every change is
+    published there.
     """
 
     def __init__(
         self,
         agent: Path | AgentAddress,
-        given: Sequence[str | Path] = (),
+        paths: Sequence[str | Path] = (),
         options: Mapping[str, Any] | None = None,
         config: Path | None = None,
         run_service: RunService | None = None,
@@ -49,32 +50,32 @@ class Workbench:
         read_only: bool = False,
     ) -> None:
         self.read_only = read_only
-        """Whether nothing is edited, written, run, chatted with or received."""
+        """Whether edits, writing, runs, chats and receiving sessions are off."""
         self.messages = messages = Messages()
-        """The changes, which screens and controllers subscribe to."""
+        """The messages about changes, to which screens and controllers subscribe."""
         self.say = messages.say
         self.console = Console()
-        """What the agent has printed."""
+        """The output of the agent."""
         address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)
         self.agent = AgentState(address, options or {}, messages, lambda: self.is_running, find_python)
         self.agent.read_only = read_only
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, messages)
         """Imports the agent again once it is mended."""
-        self.sets = OpenSets(address.folder, given, config, messages, read_only=read_only)
+        self.sets = OpenSets(address.folder, paths, config, messages, read_only=read_only)
         self.outcomes = Outcomes(self.agent, self.sets, messages)
         self.navigation = Navigation(self.sets, self.outcomes, messages)
         self.editing = Editing(self.sets, self.outcomes, self.navigation, messages)
         self.runs = RunController(self.agent, self.editing, self.console, self.open, messages, run_service)
         self.runs.is_busy = lambda: self.repeats_more
         self._run_service = run_service
-        watched = (*given, *([config] if config else []))
+        watched = (*paths, *([config] if config else []))
         self.following = Following(self.agent, self.outcomes, watched, self.open, messages)
-        """What other programs change, where nothing is edited or run."""
+        """Shows the changes of other programs, without editing or running."""
         self.watch = Watch(self.agent, self.editing, self.runs, watched, self.open, messages)
 
     @cached_property
     def drafting(self) -> Drafting:
-        """The field that is open; the first frame does not wait for what edits."""
+        """The draft of the open field, created late because the first frame does not need it."""
         from evaltui.workbench.case.draft import Drafting
 
         return Drafting(self.selected, self.editing, self.messages)
@@ -88,20 +89,20 @@ class Workbench:
 
     @property
     def draft(self) -> Draft | None:
-        """The text that is typed and in no case; None where there is none."""
+        """The draft; None where no field is open."""
         draft = self.drafting.draft if "drafting" in vars(self) else None
         return draft if draft and draft.is_typed else None
 
     @cached_property
     def chat(self) -> ChatController:
-        """The conversation with the agent; the first frame does not wait for it to be imported."""
+        """The conversation with the agent, created late because the first frame does not need it."""
         from evaltui.workbench.chat.controller import ChatController
 
         return ChatController(self.agent, self.sets, self.outcomes, self.console, self.messages)
 
     @cached_property
     def received(self) -> ReceivedSessions:
-        """The sessions that agents send; nobody listens before it is asked for."""
+        """The sessions that agents send; listening starts on request."""
         from evaltui.workbench.trace.sessions import ReceivedSessions
 
         return ReceivedSessions(self.agent, self.sets, self.messages)
@@ -113,7 +114,7 @@ class Workbench:
 
     @property
     def has_chat(self) -> bool:
-        """Whether anybody has asked for the conversation: what it needs is not imported before."""
+        """Whether the chat was used: it is imported when it is first needed."""
         return "chat" in vars(self)
 
     @property
@@ -126,7 +127,7 @@ class Workbench:
 
     @property
     def is_unused(self) -> bool:
-        """Whether there is no run yet, no conversation and no output."""
+        """Whether the workbench has no run, no conversation and no output yet."""
         results = self.outcomes.counts_of() or self.outcomes.last_run or self.outcomes.previous_run
         return not (results or self.is_running or self.has_chatted or self.console.total)
 
@@ -140,28 +141,28 @@ class Workbench:
 
     @cached_property
     def chat_spending(self) -> ChatSpending:
-        """What the conversation costs."""
+        """The cost of the conversation."""
         from evaltui.workbench.chat.controller import ChatSpending
 
         return ChatSpending(lambda: self.agent.settings.prices, self.messages)
 
     @property
     def repeats_more(self) -> bool:
-        """Whether such a run goes on."""
+        """Whether more repeats are being run."""
         return "more_repeats" in vars(self) and self.more_repeats.is_running
 
     @property
     def is_running(self) -> bool:
-        """Whether any run goes on."""
+        """Whether any run is in progress."""
         return self.runs.is_running or self.repeats_more
 
     def cancel_run(self) -> None:
-        """Cancels the run that goes on; a second time by force."""
+        """Cancels the run in progress; a second call kills its processes."""
         (self.more_repeats if self.repeats_more else self.runs).cancel()
 
     async def open(self) -> None:
-        """Looks for the eval sets, again if they were open; results of cases that still exist are kept."""
-        await self.editing.look_outside()
+        """Lists the eval sets, also again; results of cases that still exist are kept."""
+        await self.editing.merge_outside_changes()
         await self.agent.compare_files()
         await self.sets.read()
         await self.outcomes.compare_recordings()
@@ -173,7 +174,7 @@ class Workbench:
         self.messages.publish(FilesChanged())
 
     async def reload(self) -> None:
-        """As `open`, with the runs of other processes."""
+        """Lists the eval sets again, and the runs of other processes."""
         await self.open()
         await self.following.read_runs()
 
@@ -182,8 +183,8 @@ class Workbench:
         return self.navigation.is_narrowed or self.outcomes.previous_run is not None
 
     def step_back(self) -> None:
-        """Clears the marks, the search of the trace, the filter, then closes the previous run; one at a
-        time."""
+        """Clears the marks, the search of the trace, the filter, then closes the earlier run; one of them per
+        call."""
         navigation = self.navigation
         if navigation.marking:
             navigation.clear_marks()
@@ -196,12 +197,12 @@ class Workbench:
 
     @property
     def runs_now(self) -> object:
-        """Another one when a run has begun or ended, here or in another process that is followed."""
+        """A value that changes when a run starts or ends, here or in another process that is followed."""
         run = self.runs.current
         return self.following.version, run and (run.number, run.log, run.over)
 
     async def close(self) -> None:
-        """Ends what runs, the agent's processes included; what is being saved is saved."""
+        """Ends all running work and the agent's processes; running saves are finished."""
         if "drafting" in vars(self):
             # Before anything that takes time: whoever ends the process may not wait.
             self.drafting.write()

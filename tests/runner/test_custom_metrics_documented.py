@@ -12,8 +12,8 @@ import pytest
 from evaltui import ConversationScenario, EvalConfig, Invocation, Status
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.parent.metric_calls import MetricCalls
-from evaltui.runner.parent.scoring_hosts import LocalScoring
+from evaltui.runner.parent.scoring import LocalScoring
+from evaltui.runner.parent.verdicts import score_custom
 
 DOCUMENTED = sorted((Path(__file__).parents[3] / "shared" / "seeds").glob("002_*.txt"))
 
@@ -100,11 +100,10 @@ async def scored(tmp_path, write_agent):
         write_agent("", metrics=metrics)
         host = LocalScoring(AgentAddress(tmp_path / "my_agent"), 1, 60.0, lambda source, line: None, None)
         hosts.append(host)
-        calls = MetricCalls(host, "metrics", tmp_path / "my_agent")
         wanted = None if expected is None else [turn(text) for text in expected]
         did = [turn(text) for text in actual]
         asked = [one for one in EvalConfig.model_validate(config).metrics() if one.custom_function_path]
-        return [await calls.score(MetricInput(wanted, did, one, scenario=scenario)) for one in asked]
+        return [await score_custom(host, MetricInput(wanted, did, one, scenario=scenario)) for one in asked]
 
     yield score
     for host in hosts:

@@ -14,9 +14,9 @@ from evaltui import EvalConfig, EvalSet
 from evaltui.core.model.budget import Budget
 from evaltui.core.model.limits import Limit
 from evaltui.runner.parent import execution
-from evaltui.runner.parent.gate.gate import Gate, GatedCall
+from evaltui.runner.parent.gate.gate import Gate, SharedByGates
+from evaltui.runner.parent.gate.limiter import Call
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
-from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.plan import (
     RunPlan,
@@ -156,7 +156,7 @@ def test_no_more_is_spent_than_the_budget_and_what_was_under_way(amount, calls, 
 
     async def spend() -> None:
         gate = Gate([], Clock(), Budget(amount, "tok"))
-        under_way: list[tuple[GatedCall, int]] = []
+        under_way: list[tuple[Call, int]] = []
         spent = begun_at_most = 0.0
 
         def end(tells: bool) -> None:
@@ -171,7 +171,7 @@ def test_no_more_is_spent_than_the_budget_and_what_was_under_way(amount, calls, 
             gated = gate.ask("m", size, partial(told.append, "goes"), partial(told.append, "stops"))
             if told == ["goes"]:
                 # Estimates are whole tokens.
-                estimated = sum(round(one.call.tokens) - 1 for one, _ in under_way)
+                estimated = sum(round(one.tokens) - 1 for one, _ in under_way)
                 assert before + max(estimated, 0) < amount
                 under_way.append((gated, tokens))
             elif not told:
@@ -195,7 +195,6 @@ class WaitingHost:
     """Runs a case whose second model call waits for 100 seconds of the gate's clock."""
 
     alive = True
-    takes_more = False
     opened = FilesOpened()
 
     def __init__(self, plan: RunPlan, clock: Clock) -> None:
@@ -208,9 +207,8 @@ class WaitingHost:
     def listen(self, on_console: Any) -> None: ...
 
     async def request(
-        self, message: Any, timeout: float, on_event: Any, on_recorded: Any, gated: GatedRequest, begun: Any
+        self, message: Any, timeout: float, on_event: Any, on_recorded: Any, gated: GatedRequest
     ) -> Any:
-        begun()
         for number in (0, 1):
             gated.on_message({"number": number, "model": "gemini", "size": 4}, lambda go: None)
         self._clock.now += 100.0

@@ -20,10 +20,10 @@ from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse
 from evaltui.runner.errors import HostLostError
-from evaltui.runner.parent import run_events
+from evaltui.runner.parent import execution
 from evaltui.runner.parent.execution import run_plan
+from evaltui.runner.parent.host import import_limit
 from evaltui.runner.parent.starting import HostSettings, start_host
-from evaltui.runner.parent.supervisor import import_limit
 from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
@@ -382,7 +382,7 @@ async def test_broken_agent_code_shows_the_users_own_frame(write_agent, kind):
 
 
 async def test_an_import_that_hangs_ends_by_the_time_out_of_a_case(write_agent, monkeypatch):
-    monkeypatch.setattr("evaltui.runner.parent.supervisor.SHORTEST_IMPORT", 0.0)
+    monkeypatch.setattr("evaltui.runner.parent.host.SHORTEST_IMPORT", 0.0)
     agent = write_agent("import time\ntime.sleep(1000)\n")
     result = await evaluate(agent, cases_saying("one"), TEXT_ONLY, timeout=1)
     error = result.cases[0].error
@@ -413,7 +413,7 @@ async def test_an_agent_that_replaces_functions_of_the_library_is_heard(write_ag
 
 
 async def test_a_host_that_never_answers_ends_by_the_time_out(write_agent, monkeypatch):
-    monkeypatch.setattr("evaltui.runner.parent.supervisor._GRACE", 0.01)
+    monkeypatch.setattr("evaltui.runner.parent.host._GRACE", 0.01)
     deaf = "asyncio.BaseEventLoop.call_soon_threadsafe = lambda *args, **kwargs: None"
     agent = AgentAddress(write_agent(REPLACES.format(replaced=deaf)))
     started = start_host(HostSettings(agent, 20.0))
@@ -505,8 +505,8 @@ async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
 
 async def test_what_happened_is_read_once(write_agent, monkeypatch):
     read: list[str] = []
-    decoded = run_events.decode_event
-    monkeypatch.setattr(run_events, "decode_event", lambda text: read.append(text) or decoded(text))
+    decoded = execution.decode_event
+    monkeypatch.setattr(execution, "decode_event", lambda text: read.append(text) or decoded(text))
     agent = write_agent("def root_agent(message, session):\n    return message\n")
     updates: list[Update] = []
     result = await evaluate(agent, cases_saying("one", "two"), on_update=updates.append)

@@ -13,8 +13,9 @@ from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.spending import Tokens
+from evaltui.files.settings import secrets_of
 from evaltui.runner.errors import HostLostError, RequestFailedError
-from evaltui.runner.parent.judges import Judges
+from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.recordings import SetRecordings
 
 SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE", kind=None))
@@ -33,9 +34,10 @@ class Host:
         self.gates = []
         self.held = held
 
-    async def ask(self, judge, prompt, config):
+    async def answer(self, kind, message):
+        prompt, config = message["prompt"], message["config"]
         answer = self.answers.pop(0) if self.answers else pytest.fail("nobody was to be asked")
-        self.asked.append((judge, prompt, config))
+        self.asked.append((message["judge"], prompt, config))
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         try:
@@ -46,7 +48,9 @@ class Host:
             self.under_way -= 1
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Answer) else Answer(answer)
+        if isinstance(answer, Answer):
+            return {"text": answer.text, "cut_off": answer.cut_off, "usages": answer.usages}
+        return {"text": answer, "cut_off": "", "usages": ()}
 
 
 def question(prompt="so?", turn=0, metric="m", limit=10, **options):
@@ -65,8 +69,8 @@ class Study:
         """What came of the questions: texts, with `~` before those that were replayed, or errors."""
         recordings = SetRecordings(self.file, self.path, modes_of(mode, None, {}), self.notes.append)
         await recordings.open()
-        judges = Judges(host, host, self.path.parent)
-        judge = judges.judge_for(recordings.judging("one", repeat, judges.secrets))
+        recorder = recordings.judging("one", repeat, secrets_of(self.path.parent))
+        judge = CaseJudge(Judges(host), recorder)
         try:
             came = await asyncio.gather(*map(judge, questions), return_exceptions=True)
         finally:
@@ -241,18 +245,9 @@ async def test_repeats_of_a_case_have_recordings_of_their_own(study):
     assert await study.judge("replay", Host(), question()) == ["~a"]
 
 
-async def test_secrets_of_the_agents_environment_file_are_left_out(study, tmp_path):
-    (tmp_path / ".env").write_text("SHOP_TOKEN=abcdefgh1234\n")
-    host = Host("you said abcdefgh1234")
-    (answer,) = await study.judge("record", host, question("it is abcdefgh1234"))
-    assert (answer, host.asked[0][1]) == ("you said abcdefgh1234", "it is abcdefgh1234")
-    assert "abcdefgh1234" not in study.file.read_text()
-    assert await study.judge("replay", Host(), question("it is abcdefgh1234")) == ["~you said <SHOP_TOKEN>"]
-
-
 async def test_off_records_nothing_and_without_recordings_everything_is_asked(study, tmp_path):
     host = Host("a", "b")
-    judge = Judges(host, host, tmp_path).judge_for(None)
+    judge = CaseJudge(Judges(host), None)
     options = {"judge_model": "mine:ask", "judge_model_config": {"temperature": 0.5, "top_k": 3}}
     assert await judge(question(**options)) == Answer("a")
     assert host.asked == [("mine:ask", "so?", {"temperature": 0.5, "top_k": 3.0})]
@@ -262,8 +257,8 @@ async def test_off_records_nothing_and_without_recordings_everything_is_asked(st
 
 async def test_of_one_metric_so_many_are_under_way_as_it_allows_over_all_cases(tmp_path):
     host = Host(*map(str, range(12)), held=True)
-    judges = Judges(host, host, tmp_path)
-    cases = [judges.judge_for(None) for _ in range(3)]
+    judges = Judges(host)
+    cases = [CaseJudge(judges, None) for _ in range(3)]
     asked = [question(str(n), limit=2) for n in range(3)]
     tasks = [asyncio.create_task(case(one)) for case in cases for one in asked]
     other = asyncio.create_task(cases[0](question("other", metric="n", limit=1)))
@@ -281,8 +276,7 @@ async def test_what_judges_spend_is_metered_and_recorded(study):
     for mode, host in (("record", Host(Answer("a", usages=(usage, usage)))), ("replay", Host())):
         recordings = SetRecordings(study.file, study.path, modes_of(mode, None, {}), study.notes.append)
         await recordings.open()
-        judges = Judges(host, host, study.path.parent)
-        judge = judges.judge_for(recordings.judging("one", 0, judges.secrets))
+        judge = CaseJudge(Judges(host), recordings.judging("one", 0, secrets_of(study.path.parent)))
         await judge(question(judge_model="m"))
         recordings.end("one", 0, complete=True, judged=judge.finished)
         await recordings.save()
@@ -296,7 +290,7 @@ async def test_a_question_without_answer_costs_what_its_attempts_tell(study):
     lost = RequestFailedError(ErrorInfo("ModelError", "no text", kind=None))
     lost.usages = [{"prompt_token_count": 9}]
     host = Host(lost, SERVICE)
-    judge = Judges(host, host, study.path.parent).judge_for(None)
+    judge = CaseJudge(Judges(host), None)
     for _ in range(2):
         with pytest.raises(JudgeFailedError):
             await judge(question())

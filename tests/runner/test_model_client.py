@@ -12,7 +12,7 @@ from gemini_server import KEY, Answer, Drop, chunk, drops, fails, malformed, say
 from evaltui.core.metrics.judges.judge import RATING
 from evaltui.runner.child.model_client import ask
 from evaltui.runner.child.native import gemini as gemini_model
-from evaltui.runner.child.native.gemini_errors import ModelError
+from evaltui.runner.child.native.gemini import ModelError
 
 
 @pytest.fixture(autouse=True)

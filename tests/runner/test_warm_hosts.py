@@ -21,10 +21,9 @@ from waiting import until, wait_until
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent import warm_hosts as warm_hosts_module
-from evaltui.runner.parent.starting import HostSettings, StartedHost, begin_loading
-from evaltui.runner.parent.supervisor import Host
-from evaltui.runner.parent.warm_hosts import WarmHosts
+from evaltui.runner.parent import starting
+from evaltui.runner.parent.host import Host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, WarmHosts, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
@@ -196,7 +195,7 @@ async def test_a_library_that_imports_what_the_user_writes_is_not_taken_from_it(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     host = Host()
     await host.preload(agent.folder, ["plugin"])
-    await begin_loading(host, agent.settings())
+    await start_host(agent.settings(), host).loading
     answer = await host.request({"op": "run", "session": {}, "turns": [MESSAGE]}, 20.0, lambda event: None)
     await host.close()
     assert answer["state"]["early"] == []
@@ -226,7 +225,7 @@ async def test_a_module_in_a_package_hides_no_library_that_is_called_so(agent):
 async def test_it_is_dropped_when_what_is_around_it_changes(agent, what, monkeypatch, tmp_path):
     packages = tmp_path / "packages"
     packages.mkdir()
-    monkeypatch.setattr(warm_hosts_module, "LIBRARIES", (packages,))
+    monkeypatch.setattr(starting, "LIBRARIES", (packages,))
     await agent.run()
     match what:
         case "env file":

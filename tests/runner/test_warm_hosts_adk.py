@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.parent.starting import HostSettings
-from evaltui.runner.parent.warm_hosts import WarmHosts
+from evaltui.runner.parent.starting import HostSettings, WarmHosts
 from evaltui.runner.protocol import decode_event
 
 pytest.importorskip("google.adk")

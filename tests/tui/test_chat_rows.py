@@ -156,8 +156,8 @@ def test_changing_an_earlier_message_keeps_its_files_and_what_was_being_written(
     mine = draft.content("mine")
     blob = {"inline_data": {"mime_type": "image/png", "data": "eA=="}}
     turns = [ChatTurn({"role": "user", "parts": [{"text": name}, blob]}) for name in ("one", "two")]
-    assert draft.begin_instead(turns[0], "mine") == "one"
-    assert draft.begin_instead(turns[1], "one, changed") == "two"
+    assert draft.replace_turn(turns[0], "mine") == "one"
+    assert draft.replace_turn(turns[1], "one, changed") == "two"
     assert draft.content("two!")["parts"] == [{"text": "two!"}, blob]
     assert "".join(text for text, _ in draft.chips(1)).startswith("in place of turn 2")
     assert draft.end() == "mine"

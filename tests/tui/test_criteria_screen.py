@@ -183,7 +183,7 @@ async def test_a_change_on_disk_is_shown_while_it_is_open(parrot):
         await until(pilot, lambda: "0.79 ●" in screen_lines(app)[first(app)])
         changed = {"criteria": {"response_match_score": 0.8, "safety_v1": 0.5}, "own": 1}
         (parrot / "test_config.json").write_text(json.dumps(changed), encoding="utf-8")
-        app.workbench.editing.look_outside()
+        app.workbench.editing.merge_outside_changes()
         await until(pilot, lambda: "safety_v1" in screen_text(app))
         assert "0.79 ●" in screen_lines(app)[first(app)]
         assert screen.rows.current.name == "response_match_score"

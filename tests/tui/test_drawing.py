@@ -8,7 +8,7 @@ from pilots import screen_text, turn, until, until_ran, write_cases
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.main.panes import other_panes
-from evaltui.workbench.messages import ChatProgressed, RunsRead, Said, SessionsReceived
+from evaltui.workbench.messages import ChatProgressed, Notice, RunsRead, SessionsReceived
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -70,7 +70,7 @@ async def test_typing_in_a_field_draws_the_case_alone(drawn, shown):
 @pytest.mark.parametrize(
     ("message", "panes"),
     [
-        (Said("Saved"), set()),
+        (Notice("Saved"), set()),
         (SessionsReceived(), set()),
         (ChatProgressed(), {"trace"}),
         (RunsRead(), {"recent_runs"}),

@@ -8,7 +8,7 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.keys import GuidePage, HelpScreen
-from evaltui.tui.dialogs.keys_page import found_rows, keys_here
+from evaltui.tui.dialogs.keys_page import keys_here, matching_rows
 from evaltui.tui.dialogs.palette import PaletteScreen
 from evaltui.tui.dialogs.second_pages import PickRunScreen, ThemeScreen
 from evaltui.tui.result.view import ResultView
@@ -177,7 +177,7 @@ async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_
         await palette(pilot, app, ["o", "p", "e", "n", "space", "r", "u", "n"])
         await until(pilot, lambda: "Show the results of an earlier run" in screen_text(app))
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, PickRunScreen) and len(app.screen.found) == 1)
+        await until(pilot, lambda: isinstance(app.screen, PickRunScreen) and len(app.screen.matches) == 1)
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
 
@@ -278,7 +278,7 @@ async def test_the_chooser_can_be_left():
 @pytest.mark.parametrize(("key", "action"), [("R", "run_all"), ("H", "runs"), ("ctrl+s", "save")])
 def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
     here = keys_here(Workbench(Path("nowhere")), Scope.CASES)
-    assert found_rows(here, key, 80).order[0][1].target == action
+    assert matching_rows(here, key, 80).order[0][1].target == action
 
 
 async def test_copying_a_page_leaves_what_is_drawn_alone(parrot):

@@ -356,13 +356,13 @@ async def test_differences_lead_to_what_failed_and_enter_shows_every_answer(fold
     async with app.run_test(size=size) as pilot:
         key = await opened(app, pilot, *METRICS)
         await pilot.press("n")
-        assert app.workbench.navigation.difference == DifferenceAt("judgement", 1, found=(RUBRICS, 0))
+        assert app.workbench.navigation.difference == DifferenceAt("judgement", 1, finding=(RUBRICS, 0))
         await pilot.press("enter")
         await until(pilot, lambda: "✗ no  polite  4 of 5 votes" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: "✗ no  polite  4 of 5 votes" not in screen_text(app))
         await pilot.press("n")
-        assert app.workbench.navigation.difference == DifferenceAt("judgement", 1, found=(WHOLE, 0))
+        assert app.workbench.navigation.difference == DifferenceAt("judgement", 1, finding=(WHOLE, 0))
         assert refuses_case(app.workbench.editing, key) == "No difference in calls, response or state"
 
 

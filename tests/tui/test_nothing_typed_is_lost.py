@@ -120,7 +120,7 @@ async def test_escape_drops_what_was_typed_in_its_field_and_nothing_else(house):
         data = json.loads(path.read_text())
         data["eval_cases"][1]["note"] = "theirs"
         path.write_text(json.dumps(data))
-        await editing.look_outside()
+        await editing.merge_outside_changes()
         await pilot.press("escape")
         assert args(app)["level"] == 3
         assert editing.data(path)["eval_cases"][1]["note"] == "theirs"
@@ -155,7 +155,7 @@ async def test_a_field_says_what_was_changed_there_outside_and_the_user_decides(
         data = json.loads(path.read_text())
         data["eval_cases"][0]["conversation"][0]["final_response"]["parts"][0]["text"] = "theirs"
         path.write_text(json.dumps(data))
-        await app.workbench.editing.look_outside()
+        await app.workbench.editing.merge_outside_changes()
         await until(pilot, lambda: "! Changed outside to theirs" in screen_text(app))
         assert not app.workbench.editing.conflicts
         await pilot.press(*"mt")
@@ -197,7 +197,7 @@ async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_com
         data = json.loads(path.read_text())
         del data["eval_cases"][0]["conversation"][1]
         path.write_text(json.dumps(data))
-        await app.workbench.editing.look_outside()
+        await app.workbench.editing.merge_outside_changes()
         await until(pilot, lambda: app.focused is pane(app))
         await pilot.press(*"bodq")
         assert app.is_running

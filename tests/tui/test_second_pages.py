@@ -24,7 +24,7 @@ async def second_page(pilot, app, title, screen):
     while app.screen.current.title[0][0] != f"{title.capitalize()}…":
         await pilot.press("down")
     await pilot.press("enter")
-    await until(pilot, lambda: isinstance(app.screen, screen) and app.screen.found)
+    await until(pilot, lambda: isinstance(app.screen, screen) and app.screen.matches)
 
 
 def previewed(app):

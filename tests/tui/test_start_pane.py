@@ -157,7 +157,7 @@ def test_a_project_of_uv_adds_the_package(tmp_path):
 def test_a_module_of_the_agents_own_is_not_installed_from_anywhere(tmp_path):
     (tmp_path / "tools.py").write_text("", encoding="utf-8")
     missing = missing_package(tmp_path, error("No module named 'tols'"), OWN)
-    assert (missing.command, missing.meant) == ("", "tools")
+    assert (missing.command, missing.own_module) == ("", "tools")
     assert missing_package(tmp_path, error("x", "ValueError"), OWN) is None
 
 

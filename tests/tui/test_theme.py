@@ -117,7 +117,7 @@ async def test_json_is_coloured_while_it_is_typed():
     app = Typing()
     async with app.run_test() as pilot:
         field = app.query_one(FieldText)
-        field.begin('{"a": 1}\n"\u200b"', selected=False, is_json=True)
+        field.show_text('{"a": 1}\n"\u200b"', selected=False, is_json=True)
         await pilot.pause()
         key = Color.parse(variables_of(OURS[DARK])["key"]).rich_color
         line = field.get_line(0)

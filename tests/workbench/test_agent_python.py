@@ -14,7 +14,7 @@ from environments import make_environment
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import look_for_interpreter
-from evaltui.runner.parent.warm_hosts import WarmHosts
+from evaltui.runner.parent.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
 
@@ -139,7 +139,7 @@ async def test_a_python_that_is_none_is_the_error_of_the_run(python, reason, pro
 async def test_a_python_that_vanishes_after_it_was_found(project, opened):
     make_environment(project)
     workbench = await opened()
-    workbench.agent.look_at_python()
+    workbench.agent.update_python()
     workbench.agent._find_python = None
     shutil.rmtree(project / ".venv")
     await run(workbench)

@@ -70,7 +70,7 @@ async def test_a_set_that_is_new_or_gone_has_the_same_path(workbench):
     file = workbench.navigation.file
     assert await workbench.editing.save_all()
     file.unlink()
-    await workbench.editing.look_outside()
+    await workbench.editing.merge_outside_changes()
     await workbench.sets.read()
     assert workbench.sets.by_case_path(path) is None
     assert workbench.sets.file_of(path) == file

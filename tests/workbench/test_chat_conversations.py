@@ -209,7 +209,7 @@ async def test_changed_code_is_noticed_and_used_by_the_next_turn(chatting, until
     chat = chatting.chat
     await chatting.talk("one")
     change(chatting, '"hello"', '"good day"')
-    chat.session.look_at_code()
+    chat.session.check_code()
     await until(lambda: chat.session.code_changes)
     assert chat.session.code_changes == ("agent.py",)
     turn = await chatting.talk("two")

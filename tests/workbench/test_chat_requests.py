@@ -50,13 +50,13 @@ async def test_a_response_goes_on_after_rewind_resend_replay_and_new_code(bookin
     chat.rewind(2)
     await until(lambda: not chat.busy)
     draft = MessageDraft()
-    assert draft.begin(chat.take_proposal()) == ADA
+    assert draft.load(chat.take_proposal()) == ADA
     (call,) = chat.waiting()
     assert draft.target(chat.waiting()) == call
     assert await booking.talk('{"name": "Bo", "age": 6}') == "Booked for Bo, 6."
 
     turn = chat.transcript.turns[1]
-    assert draft.begin_instead(turn, "") == "Oslo"
+    assert draft.replace_turn(turn, "") == "Oslo"
     target = draft.target(chat.waiting(turn))
     assert target.args["message"] == "Where to?"
     chat.resend(1, draft.content("Rome", target))

@@ -72,7 +72,7 @@ async def test_a_change_of_it_outside_is_merged_and_undo_leaves_that(house):
     config = house[1]
     assert rename(workbench, path)
     write_config(config, response_match_score=0.9, safety_v1=1.0)
-    await workbench.editing.look_outside()
+    await workbench.editing.merge_outside_changes()
     assert not workbench.editing.conflicts
     assert await workbench.editing.save_all()
     assert names(path) == ["better", "bad"]
@@ -112,7 +112,7 @@ async def test_deleted_outside_it_scores_no_more_and_is_no_set(house):
     assert rename(workbench, path)
     assert await workbench.editing.save_all()
     config.unlink()
-    await workbench.editing.look_outside()
+    await workbench.editing.merge_outside_changes()
     assert [entry.path for entry in workbench.sets.listed] == [path]
     in_use = workbench.sets.last_opened(path).config
     assert in_use is None or in_use.path is None

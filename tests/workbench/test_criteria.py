@@ -90,7 +90,7 @@ async def test_without_a_file_the_defaults_apply_and_the_first_change_makes_it(g
     criteria = criteria_of(greetings)
     assert not criteria.exists
     assert criteria.sections()[0].title == "In use: ADK defaults"
-    assert [row.name for row in rows(criteria, MetricRow) if row.asked] == [
+    assert [row.name for row in rows(criteria, MetricRow) if row.in_use] == [
         "tool_trajectory_avg_score",
         "response_match_score",
     ]
@@ -170,13 +170,13 @@ async def test_of_several_runs_the_policy_decides(greetings, pass_if, passing):
 async def test_options_are_set_in_the_file_s_own_spelling_and_taken_out_again(greetings):
     criteria = criteria_of(greetings, CONFIG)
     match = option(criteria, "tool_trajectory_avg_score", "match_type")
-    assert (match.value, match.given) == ("IN_ORDER", True)
+    assert (match.value, match.is_set) == ("IN_ORDER", True)
     criteria.move(match, 1)
     assert '"matchType": "ANY_ORDER"' in text_of(greetings)
     criteria.move(option(criteria, "tool_trajectory_avg_score", "ignore_args"), 1)
     assert '"ignoreArgs": true' in text_of(greetings)
     criteria.remove(option(criteria, "tool_trajectory_avg_score", "match_type"))
-    assert not option(criteria, "tool_trajectory_avg_score", "match_type").given
+    assert not option(criteria, "tool_trajectory_avg_score", "match_type").is_set
     EvalConfig.model_validate(json.loads(text_of(greetings)))
 
 
@@ -419,7 +419,7 @@ async def test_whatever_is_added_makes_a_config_that_a_run_takes(greetings, name
     def is_valid():
         return validate_config(greetings.workbench.editing.data(greetings.config))[0] is not None
 
-    assert metric(criteria, name).asked
+    assert metric(criteria, name).in_use
     assert is_valid()
     # Whatever is taken out of it again, too.
     for row in rows(criteria, OptionRow):

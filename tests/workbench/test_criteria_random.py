@@ -68,7 +68,7 @@ def change(criteria, row, random):
     """Does one of the things that can be done to a row."""
     text = random.choice(TEXTS)
     match random.randrange(4):
-        case 0 if isinstance(row, MetricRow) and not row.asked:
+        case 0 if isinstance(row, MetricRow) and not row.in_use:
             if row.gates and not row.why_not:
                 assert criteria.addition(row)
             criteria.add(row)

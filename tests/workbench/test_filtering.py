@@ -59,7 +59,7 @@ SCORES = {
 def kept(text, statuses=STATUSES, also=None):
     filtered = Filtered()
     filtered.update(text, SETS, lambda key: statuses.get(key, "NOT_RUN"), also, lambda cases: SCORES)
-    return {path.partition(".")[0]: numbers for path, numbers in filtered.kept.items()}
+    return {path.partition(".")[0]: numbers for path, numbers in filtered.matching.items()}
 
 
 @pytest.mark.parametrize(
@@ -251,12 +251,12 @@ def test_many_stars_are_not_tried_in_every_way():
 async def test_what_a_filter_keeps_follows_the_cases(three_cases):
     workbench, path = three_cases
     workbench.navigation.set_filter("hello")
-    assert workbench.navigation.filtered.kept == {path.name: [0, 2]}
+    assert workbench.navigation.filtered.matching == {path.name: [0, 2]}
     workbench.navigation.select(Selection(path.name, "one"))
     set_editing.duplicate(workbench.editing)
-    assert workbench.navigation.filtered.kept == {path.name: [0, 1, 3]}
+    assert workbench.navigation.filtered.matching == {path.name: [0, 1, 3]}
     workbench.editing.undo()
-    assert workbench.navigation.filtered.kept == {path.name: [0, 2]}
+    assert workbench.navigation.filtered.matching == {path.name: [0, 2]}
 
 
 def test_a_plain_word_is_looked_for_without_a_call_for_each_case():

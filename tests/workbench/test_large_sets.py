@@ -144,7 +144,7 @@ async def test_what_was_changed_outside_alone_is_read_alone(opened, read):
     theirs[3] = case(3, "theirs")
     path.write_text(written(theirs))
     read()
-    await workbench.editing.look_outside()
+    await workbench.editing.merge_outside_changes()
     done = read()
     assert done["models"] == 1
     assert done["characters"] < 60 * SIZE

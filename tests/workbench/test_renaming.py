@@ -142,7 +142,7 @@ async def test_a_saved_recording_follows_later_runs(folder):
     recording = folder / "recordings" / "orders.jsonl"
     newer = recording.read_text() + json.dumps({**ASKED, "repeat": 1, "responses": []}) + "\n"
     recording.write_text(newer)
-    await workbench.editing.look_outside()
+    await workbench.editing.merge_outside_changes()
     assert workbench.editing.conflicts == []
     await renamed(workbench, "tool", "search", "find")
     assert await workbench.editing.save_all()

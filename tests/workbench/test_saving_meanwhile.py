@@ -147,7 +147,7 @@ class Sitting:
         assert json.loads(self.set.read_text())["both"] == json.loads(self.config.read_text())["both"]
         recovered = {self.folder / one.name: after(one) for one in self.recovered()}
         for path in (self.set, self.config):
-            file = self.files.known(path)
+            file = self.files.get(path)
             if file.is_being_written and file.document.has_text_of(file.saved):
                 # All was undone meanwhile: there is nothing to recover.
                 assert path not in recovered
@@ -159,9 +159,9 @@ class Sitting:
                 assert file.saved.text == file.document.text
 
     def here(self) -> tuple[int, int, int]:
-        data = self.files.known(self.set).document.value
+        data = self.files.get(self.set).document.value
         n = [data["eval_cases"][number]["n"] for number in (MINE, THEIRS)]
-        assert data["both"] == self.files.known(self.config).document.value["both"]
+        assert data["both"] == self.files.get(self.config).document.value["both"]
         return (*n, data["both"])
 
     def recovered(self) -> list[recovery.Recovered]:
@@ -200,7 +200,7 @@ async def play(folder: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch) 
     assert not sitting.files.unsaved()
     assert sitting.here() == (sitting.done[-1][0], sitting.theirs, sitting.done[-1][1])
     for path in (sitting.set, sitting.config):
-        assert path.read_text() == sitting.files.known(path).document.text
+        assert path.read_text() == sitting.files.get(path).document.text
     assert not sitting.recovered()
 
 

@@ -90,7 +90,7 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
     assert outcomes.results.attention == {key(path, 0), key(path, 3)}
     assert list(in_order(eval_set, range(6), CaseOrder.OUTCOME, outcomes.get)) == [0, 3, 1, 2, 4, 5]
     workbench.navigation.set_filter("fail score<0.5 response_match<0.5")
-    assert workbench.navigation.filtered.kept == {path.name: [0, 3]}
+    assert workbench.navigation.filtered.matching == {path.name: [0, 3]}
     totals = outcomes.results_of_set(eval_set)
     assert not read
     first = outcomes.get(key(path, 0)).result
@@ -109,9 +109,9 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
 
 async def test_a_filter_compares_every_score_without_reading_results(path, opened, read):
     opened.navigation.set_filter("tool_call_count_v1=0 fail")
-    assert opened.navigation.filtered.kept == {path.name: [0, 3]}
+    assert opened.navigation.filtered.matching == {path.name: [0, 3]}
     opened.navigation.set_filter("score>=1")
-    assert opened.navigation.filtered.kept == {path.name: [1, 2, 4, 5]}
+    assert opened.navigation.filtered.matching == {path.name: [1, 2, 4, 5]}
     assert not read
 
 

@@ -175,7 +175,7 @@ class Program:
         await self.editing.save_all()
 
     async def look(self) -> None:
-        await self.editing.look_outside()
+        await self.editing.merge_outside_changes()
 
     async def decide(self) -> None:
         for clash in self.editing.conflicts:

@@ -4,7 +4,7 @@ import host_processes
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.runner.parent import pool, supervisor
+from evaltui.runner.parent import host, pool
 from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
@@ -242,7 +242,7 @@ async def test_a_second_cancel_ends_every_process_at_once(write_agent, write_set
     """Those of all hosts, not of the first one alone, which hangs like the others."""
     monkeypatch.setattr(pool.os, "cpu_count", lambda: 2)
     # Whoever waits for a host to give way waits for longer than this test.
-    monkeypatch.setattr(supervisor, "_GRACE", 60)
+    monkeypatch.setattr(host, "_GRACE", 60)
     folder = write_agent(ECHO)
     write_set(folder, **{f"case_{number}": ("forever", "never") for number in range(8)})
     others = {*host_processes.hosts()}

@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -216,8 +216,6 @@ class _Host:
         self._t0 = t0
         self._brought_in = brought_in
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        # Limits the requests that have `at_once`.
-        self._limit: asyncio.Semaphore | None = None
         # The requests that the parent wants to be cancelled.
         self._unwanted: set[int] = set()
         self._serving: asyncio.Task[Any] | None = None
@@ -309,8 +307,7 @@ class _Host:
     async def _answer(self, request: Message) -> None:
         number = request["id"]
         try:
-            async with self._limited(request):
-                answer = await self._work(request)
+            answer = await self._work(request)
             if self._is_disturbed(number):
                 _end_disturbed(self._channel)
             self._send_opened()
@@ -326,18 +323,6 @@ class _Host:
             self._channel.send({"op": "failed", "id": number, "error": described, **usage_fields})
         finally:
             self._unwanted.discard(number)
-
-    @contextlib.asynccontextmanager
-    async def _limited(self, request: Message) -> AsyncIterator[None]:
-        """Waits for a free place, for a request whose kind is limited to a number at once."""
-        if "at_once" not in request:
-            yield
-            return
-        if self._limit is None:
-            self._limit = asyncio.Semaphore(request["at_once"])
-        async with self._limit:
-            self._channel.send({"op": "begun", "id": request["id"]})
-            yield
 
     def _send_opened(self) -> None:
         if paths := self._opened.new_paths():

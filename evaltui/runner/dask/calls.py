@@ -14,7 +14,8 @@ from typing import Protocol
 
 from evaltui.core.model.events import Json
 from evaltui.runner.dask.messages import CallStep, Go, StopCalls, Wait
-from evaltui.runner.parent.gate.gate import Gate, GatedCall
+from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.gate.limiter import Call
 
 # Seconds for which a call of a lost worker still counts as running: its model may still be at work.
 _LOST_CALL_SECONDS = 1.0
@@ -26,7 +27,7 @@ class WorkerCalls:
     def __init__(self, gate: Gate | None, send: Callable[[Go | Wait | StopCalls], None]) -> None:
         self._gate = gate
         self._send = send
-        self._calls: dict[int, GatedCall] = {}
+        self._calls: dict[int, Call] = {}
 
     def on_step(self, call_step: CallStep) -> None:
         gate = self._gate
@@ -46,7 +47,7 @@ class WorkerCalls:
                 gate.end(gated, call_step.usage)
             case "refused":
                 gate.refused(gated, call_step.retry_after)
-                model = gated.call.model
+                model = gated.model
                 self._send(Wait(model, gate.refused_until(model) - gate.clock()))
             case "withdraw":
                 gate.withdraw(gated)
@@ -58,7 +59,7 @@ class WorkerCalls:
         for gated in calls.values():
             if self._gate is None:
                 continue
-            if gated.call.began is None:
+            if gated.began is None:
                 self._gate.withdraw(gated)
             else:
                 loop.call_later(_LOST_CALL_SECONDS, self._gate.withdraw, gated)

@@ -43,12 +43,11 @@ from evaltui.runner.dask.versions import versions_of
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk
 from evaltui.runner.dask.workers import RemoteWorker, UnfitWorkers
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.pool import ExecutionResult, Listener, LoadingHost, RunningHost, finished
-from evaltui.runner.parent.starting import HostSettings, start_host
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
-from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.parent.host import IMPORT_TIMEOUT, Host
+from evaltui.runner.parent.pool import finished
+from evaltui.runner.parent.starting import HostSettings, RunningHost, StartedHost, start_host
+from evaltui.runner.parent.work import ExecutionResult, ExecutorError, Listener, WorkQueue
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 from evaltui.runner.protocol import FilesOpened
 
@@ -83,7 +82,7 @@ class DaskExecutor:
         plan: RunPlan,
         settings: HostSettings,
         listener: Listener[WorkItem],
-        first: LoadingHost | None,
+        first: StartedHost | None,
         gate: Gate | None,
         on_update: Callable[[Noted | Scaled], None],
     ) -> None:
@@ -146,7 +145,7 @@ class DaskExecutor:
             self._own_cluster = OwnCluster(self._own, self._run.hosts)
         try:
             if not await self._loads_here():
-                while len(work) and (item := await work.take()) is not None:
+                while len(work) and (item := await work.next()) is not None:
                     await self._listener.done(item, ExecutionResult(error=self._error))
                 return
             if warning := warning_of(self._plan.scheduler):
@@ -270,7 +269,7 @@ class DaskExecutor:
 
     async def _feed(self, work: WorkQueue[WorkItem]) -> None:
         """Queues the items of the run as they are added."""
-        while (item := await work.take()) is not None:
+        while (item := await work.next()) is not None:
             self._items.append(item)
             self._unfinished += 1
             if self._error is None:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
-from evaltui.runner.parent.pool import ExecutionResult
-from evaltui.runner.parent.scoring_hosts import ScoringKind
+from evaltui.runner.parent.scoring import ScoringKind
+from evaltui.runner.parent.work import ExecutionResult
 from evaltui.runner.protocol import FilesOpened
 
 

@@ -14,7 +14,7 @@ from evaltui.core.model.events import Json
 from evaltui.runner.dask.messages import LeaveScore, Score, Scored
 from evaltui.runner.dask.workers import RemoteWorker, ScoreRequest
 from evaltui.runner.errors import HostLostError
-from evaltui.runner.parent.scoring_hosts import JudgingRoom, ScoringKind
+from evaltui.runner.parent.scoring import JudgingRoom, ScoringKind
 from evaltui.runner.protocol import FilesOpened
 
 # Deaths of workers that computed only one request, until that request is to blame.

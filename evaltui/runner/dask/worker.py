@@ -4,13 +4,17 @@ the run."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
+import re
 import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +24,7 @@ from distributed import WorkerPlugin, get_worker
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
+from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
@@ -27,7 +32,6 @@ from evaltui.files.interpreters import OWN, InterpreterError
 from evaltui.files.packages import own_version
 from evaltui.files.settings import environment_of, gemini_here
 from evaltui.runner.dask.calls import RemoteGate
-from evaltui.runner.dask.masking import WorkerMask
 from evaltui.runner.dask.messages import (
     AgentBroken,
     ChunkStarted,
@@ -49,12 +53,74 @@ from evaltui.runner.dask.messages import (
 )
 from evaltui.runner.dask.versions import differing
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
-from evaltui.runner.parent.pool import ExecutionResult, HostPool
-from evaltui.runner.parent.scoring_hosts import LocalScoring
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
-from evaltui.runner.parent.supervisor import Host
-from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.parent.host import Host
+from evaltui.runner.parent.pool import HostPool
+from evaltui.runner.parent.scoring import LocalScoring
+from evaltui.runner.parent.starting import HostSettings, StartedHost, spawn_host, start_host
+from evaltui.runner.parent.work import ExecutionResult, WorkQueue
 from evaltui.runner.protocol import FilesOpened, decode_event
+
+
+class WorkerMask(Secrets):
+    """Replaces secrets that only the environment of a worker holds by `<NAME>`, and the worker's folder of
+    the agent by the folder on the machine of the run.
+
+    Other secrets are masked by the run itself, after scoring, as on one machine.
+    """
+
+    def __init__(self, environment: Mapping[str, str], here: Path, there: Path) -> None:
+        """The agent is in the folder `here` on the worker and `there` on the machine of the run."""
+        super().__init__(environment)
+        folders = (_without_common_end(folder, there) for folder in (here, here.resolve()))
+        self._replacements = dict(folders)
+        self._folders = re.compile(
+            "|".join(map(re.escape, sorted(self._replacements, key=len, reverse=True)))
+        )
+        folder_texts = {
+            text
+            for folder in self._replacements
+            for text in (folder, json.dumps(folder)[1:-1], _in_json(folder))
+        }
+        self._byte_signs = tuple(
+            text.encode("utf-8", "surrogatepass") for text in (*folder_texts, *self._signs)
+        )
+
+    def in_text(self, text: str) -> str:
+        if (values := self._values_in(text)) is not None:
+            text = values.sub(self._name, text)
+        return self._folders.sub(lambda match: self._replacements[match.group()], text)
+
+    def may_match(self, pickled: bytes) -> bool:
+        """Whether pickled messages may contain a text to mask. It may say so wrongly, but misses none."""
+        return any(sign in pickled for sign in self._byte_signs)
+
+    def masked_message(self, message: Any) -> Any:
+        """A copy of a message to the run, masked."""
+        match message:
+            case ItemEvent(text=text):
+                return replace(message, text=_json_text(self.masked(json.loads(text))))
+            case Scored(answer=AgentBrokenError() | RequestFailedError() | HostLostError() as error):
+                masked = copy(error)
+                masked.error = self.masked(error.error)
+                masked.args = (str(masked.error),)
+                return replace(message, answer=masked)
+        return self.masked(message)
+
+
+def _without_common_end(here: Path, there: Path) -> tuple[str, str]:
+    """Both folders without the end that they have in common: a project is sent with its agent."""
+    while here.name == there.name and here != here.parent:
+        here, there = here.parent, there.parent
+    return str(here), str(there)
+
+
+def _in_json(text: str) -> str:
+    return _json_text(text)[1:-1]
+
+
+def _json_text(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False)
+
 
 # Seconds for which events are gathered, and the characters that are sent at once.
 _GATHERED = 0.25
@@ -186,7 +252,7 @@ class WorkerRun:
         self._gate = RemoteGate(run.patterns, self.put) if run.patterns else None
         self._scoring: LocalScoring | None = None
         self._scores: dict[int, asyncio.Task[None]] = {}
-        self._free_hosts: list[StartedHost] = []
+        self._free_hosts: list[Host] = []
         # Limits the chunks at once of a worker with more threads than hosts.
         self._hosts = asyncio.Semaphore(run.hosts)
         self._chunks: set[asyncio.Task[None]] = set()
@@ -248,9 +314,8 @@ class WorkerRun:
     async def _score(self, message: Score) -> None:
         answer: Json | Exception
         assert self._scoring is not None
-        folder = str(agent_folder(self._settings.agent.folder).resolve())
         try:
-            answer = await self._scoring.answer(message.kind, {**message.request, "agent_folder": folder})
+            answer = await self._scoring.answer(message.kind, message.request)
         except (AgentBrokenError, RequestFailedError, HostLostError, RunStoppedError) as failed:
             answer = failed
         finally:
@@ -279,7 +344,7 @@ class WorkerRun:
                 # Only on the run's machine do these paths name the same files.
                 listener.opened = lambda: pool.opened
             try:
-                work = WorkQueue[int](len(requests))
+                work = WorkQueue[int]()
                 work.add(requests)
                 work.close()
                 await pool.run(work)
@@ -290,14 +355,15 @@ class WorkerRun:
     def _host(self) -> StartedHost:
         """A free host, else a new one; it becomes free when its chunk is over."""
         while self._free_hosts:
-            if (free := self._free_hosts.pop()).host.alive:
-                return free
-        return replace(start_host(self._settings), close=self._give_back)
+            if (host := self._free_hosts.pop()).alive:
+                loading = asyncio.create_task(_loaded(host.loaded.result()))
+                return StartedHost(self._settings, host, loading, partial(self._give_back, host))
+        host = spawn_host(self._settings)
+        return start_host(self._settings, host, end=partial(self._give_back, host))
 
     async def _give_back(self, host: Host) -> None:
         if host.alive and host.loaded.done() and host.loaded.exception() is None and not host.busy:
-            loading = asyncio.create_task(_loaded(host.loaded.result()))
-            self._free_hosts.append(StartedHost(self._settings, host, loading, self._give_back))
+            self._free_hosts.append(host)
         else:
             await host.close()
 
@@ -310,7 +376,7 @@ class WorkerRun:
         if self._scoring is not None:
             await self._scoring.close()
         free, self._free_hosts = self._free_hosts, []
-        await asyncio.gather(*(started.host.close() for started in free))
+        await asyncio.gather(*(host.close() for host in free))
         if self._send_timer is not None:
             self._send_timer.cancel()
 

@@ -18,7 +18,7 @@ from evaltui.runner.dask.chunks import Chunk
 from evaltui.runner.dask.messages import Score, ToWorker, Variables, WorkerReady
 from evaltui.runner.dask.worker import deliver, prepare
 from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.pool import Listener
+from evaltui.runner.parent.work import Listener
 from evaltui.runner.plan import Noted, WorkItem
 
 # Seconds.

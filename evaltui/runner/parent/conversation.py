@@ -1,4 +1,4 @@
-"""A conversation with an agent that goes on for as long as somebody has something to say."""
+"""A conversation with an agent, turn by turn, in a host of its own."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.conversation.waiting import CallPlace
 from evaltui.core.model.events import Event, Json, Step
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
-from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.starting import HostSettings, RunningHost, StartedHost, start_host
 from evaltui.runner.protocol import FilesOpened, decode_event, places_to_json
 
 
 class Conversation:
-    """A conversation with an agent in a host of its own. One turn at a time.
-
-    `settings.timeout` is that of each turn, in seconds. `on_console` gets ("stdout" or "stderr", line) for
-    whatever the agent prints, also between turns. `start` is where its hosts come from. `info` is the
-    AgentInfo as JSON, None until the agent is imported.
-    """
+    """A conversation with an agent, one turn at a time."""
 
     def __init__(
         self,
@@ -28,7 +22,10 @@ class Conversation:
         on_console: Callable[[str, str], None],
         start: Callable[[HostSettings], StartedHost] = start_host,
     ) -> None:
+        """`settings.timeout` is that of each turn, in seconds. `on_console` gets ("stdout" or "stderr", line)
+        for all that the agent prints, also between turns. `start` starts its hosts."""
         self.info: Json | None = None
+        """The AgentInfo as JSON; None until the agent is imported."""
         self._start = start
         self._settings = settings
         self._on_console = on_console
@@ -42,7 +39,7 @@ class Conversation:
         return self._started.host.opened if self._started else FilesOpened()
 
     async def open(self, session: Json, past: Sequence[Step] = ()) -> Json | None:
-        """Begin anew at the end of `past`, whose turns are not run again; returns the session state there,
+        """Start anew at the end of `past`, whose turns are not run again; returns the session state there,
         None where it is unknown.
 
         Imports the agent first where its host is not there or has died. `session` may have `app_name`,
@@ -109,7 +106,7 @@ class Conversation:
         if self._started is not None:
             await self._started.host.kill()
 
-    async def _loaded_host(self) -> Host:
+    async def _loaded_host(self) -> RunningHost:
         if self._started is not None and not self._started.host.alive:
             # What it started may have outlived it.
             await self.close()
@@ -125,6 +122,6 @@ class Conversation:
         return self._started.host
 
     async def _request(
-        self, host: Host, message: Json, on_event: Callable[[str], None] = lambda text: None
+        self, host: RunningHost, message: Json, on_event: Callable[[str], None] = lambda text: None
     ) -> Json:
         return await host.request(message, self._settings.timeout, on_event)

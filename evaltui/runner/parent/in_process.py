@@ -1,23 +1,23 @@
-"""An agent object at work in this process, in the place of a host.
+"""An agent object run in this process, in the place of a host.
 
-What a process of its own gives an agent is missing: code that blocks the event loop cannot be timed out, and
-what the agent prints, changes or breaks is this process's.
+It lacks what a process of its own gives an agent: code that blocks the event loop cannot be timed out, and
+the agent prints, changes and breaks things of this process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError, RunStoppedError, late_error
 from evaltui.runner.model_gate import ModelGate
+from evaltui.runner.parent.console import OnConsole
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
-from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner.parent.host import OnEvent, OnRecorded
+from evaltui.runner.parent.starting import HostSettings, StartedHost, started_loading
 from evaltui.runner.protocol import FilesOpened, Message
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ _CLOSE_TIMEOUT = 5.0
 
 class InProcessHost:
     """Runs cases on an agent object, in the event loop that it is made in."""
+
+    alive = True
+    """No case ends it without ending this process."""
+    files: frozenset[Any] = frozenset()
+    opened = FilesOpened()
+    """Unknown: this process opens files for others, too."""
 
     def __init__(self, agent: AgentObject) -> None:
         self._agent = agent
@@ -50,45 +56,28 @@ class InProcessHost:
         await self._agent.close()
 
     async def loaded(self, timeout: float) -> Json:
-        """The AgentInfo as JSON, waited for. Raises AgentBrokenError, also after `timeout` seconds."""
+        """Wait for the AgentInfo as JSON. Raises AgentBrokenError, also after `timeout` seconds."""
         done, _ = await asyncio.wait({self._loaded}, timeout=timeout)
         if not done:
             raise AgentBrokenError(late_error(f"the agent was not opened within {timeout:g} s"))
         return self._loaded.result()
 
-    @property
-    def alive(self) -> bool:
-        """Nothing that a case does ends it, unless it ends this process."""
-        return True
-
-    @property
-    def takes_more(self) -> bool:
-        """There is no way to it that what waits would be there the sooner."""
-        return False
-
-    @property
-    def opened(self) -> FilesOpened:
-        """Nothing is known: this process opens files for others, too."""
-        return FilesOpened()
-
-    def listen(self, on_console: Callable[[str, str], None]) -> None:
-        """Nothing is told: the agent prints where this process prints."""
+    def listen(self, on_console: OnConsole) -> None:
+        """The agent prints where this process prints."""
 
     async def request(
         self,
         message: Message,
         timeout: float,
-        on_event: Callable[[str], None],
-        on_recorded: Callable[[Json], None] = lambda line: None,
+        on_event: OnEvent,
+        on_recorded: OnRecorded = lambda line: None,
         gated: GatedRequest | None = None,
-        on_begun: Callable[[], None] = lambda: None,
     ) -> Message:
         """Run a case for at most `timeout` seconds; those that its model calls wait at `gated` do not count.
 
-        Raises RequestFailedError, for a time-out too. What does not give way to being cancelled goes on, and
-        nothing more is told of it. Raises RunStoppedError, too.
+        Raises RequestFailedError, also after the time-out. Code that ignores being cancelled goes on, without
+        further events. Raises RunStoppedError, too.
         """
-        on_begun()
         is_over = False
         gate = _gate_of(gated) if gated else None
         task = asyncio.create_task(
@@ -116,7 +105,7 @@ class InProcessHost:
                 gated.close()
 
     async def _given_up(self, task: asyncio.Task[Message], late: str) -> RequestFailedError:
-        """Cancels a case, and says where it was."""
+        """Cancels a case; returns the error with its place."""
         task.cancel()
         done, _ = await asyncio.wait({task}, timeout=_GRACE)
         # Nobody waits for it again.
@@ -131,7 +120,7 @@ class InProcessHost:
         return RequestFailedError(late_error(late))
 
     async def close(self) -> None:
-        """Let the agent close what it opened."""
+        """Let the agent close what it opened; nothing happens where that was done."""
         await self.kill()
         self._closing.set()
         if not self._loaded.done():
@@ -155,7 +144,7 @@ class InProcessHost:
 
 
 def _gate_of(gated: GatedRequest) -> ModelGate:
-    """What the agent's side sees of a request's gate. Its threads may make calls as well."""
+    """The gate of a request as the agent's side sees it. Its threads may make calls as well."""
     loop = asyncio.get_running_loop()
 
     def send(call: Json) -> None:
@@ -165,24 +154,12 @@ def _gate_of(gated: GatedRequest) -> ModelGate:
     return gate
 
 
-class StartedInProcess:
-    """An agent object that is being opened, as `StartedHost` is a process that imports one."""
-
-    def __init__(self, settings: HostSettings, host: InProcessHost) -> None:
-        self.settings = settings
-        self.host = host
-        self.loading = asyncio.create_task(host.loaded(settings.import_limit))
-        self.loading.add_done_callback(lambda task: task.cancelled() or task.exception())
-
-    async def end(self) -> None:
-        """Close the agent; nothing happens where that was done."""
-        await self.host.close()
-
-
-async def start_in_process(found: Any, address: AgentAddress, timeout: float) -> StartedInProcess:
-    """Open an agent object. Time-outs in seconds. Raises ValueError for what is no agent."""
+async def start_in_process(agent: Any, address: AgentAddress, timeout: float) -> StartedHost:
+    """Open an agent object. `timeout` is that of a case, in seconds. Raises ValueError for an object that is
+    no agent."""
     from evaltui.runner.child.in_process import AgentObject
 
-    began = time.monotonic()
-    agent = await AgentObject.of(found, address.name, began)
-    return StartedInProcess(HostSettings(address, timeout, began), InProcessHost(agent))
+    settings = HostSettings(address, timeout)
+    host = InProcessHost(await AgentObject.of(agent, address.name, settings.started))
+    loading = started_loading(host.loaded(settings.import_limit))
+    return StartedHost(settings, host, loading, host.close)

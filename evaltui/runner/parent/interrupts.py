@@ -1,4 +1,4 @@
-"""Being asked to end: Ctrl-C, SIGTERM and SIGHUP mean the same."""
+"""Signals that end a command: Ctrl-C, SIGTERM and SIGHUP mean the same."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Interrupts:
         self._end_force()
 
     def listen_again(self) -> None:
-        """What the first signal asked for is done, and was not the end: the next one counts again."""
+        """The first signal has ended its work, and the command goes on: the next signal counts again."""
         self._end_force()
         self.received = None
 
     def interrupt(self) -> None:
-        """As if SIGHUP had come, which is ignored where the process was started so; from any thread."""
+        """Acts like a SIGHUP, which is ignored where the process was started so; from any thread."""
         self._receive(signal.SIGHUP, None)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
@@ -112,7 +112,7 @@ def _announce_end(before: Callable[[], None]) -> None:
 
 
 def run_interruptible(work: Coroutine[Any, Any, Result]) -> Result:
-    """As `asyncio.run`: the first signal cancels `work`, which may clean up and return all the same.
+    """Runs like `asyncio.run`: the first signal cancels `work`, which may clean up and return all the same.
 
     Raises KeyboardInterrupt where it ended by being cancelled so.
     """

@@ -1,4 +1,4 @@
-"""The judges of a run: asked a few questions at a time in processes of their own, recorded and replayed."""
+"""The judges of a run: asked a few questions at once by scoring hosts, recorded and replayed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cached_property
-from pathlib import Path
 
 from evaltui.core.cost.metering import MeteredCall, tokens_of
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
@@ -15,8 +13,6 @@ from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import NOT_RECORDED, ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
-from evaltui.core.secrets import Secrets
-from evaltui.files.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder, ModelExchange
 from evaltui.runner.errors import (
     AgentBrokenError,
@@ -26,53 +22,49 @@ from evaltui.runner.errors import (
     error_from_json,
 )
 from evaltui.runner.exception_kinds import kind_of
-from evaltui.runner.parent.metric_calls import MetricCalls
+from evaltui.runner.parent.scoring import ScoringHosts, ScoringKind
 
 
 class Judges:
-    """Asks the questions of all cases, of one metric at most so many at once as its options allow."""
+    """Asks the questions of all cases, of each metric at most as many at once as its options allow."""
 
-    def __init__(self, models: MetricCalls, functions: MetricCalls, agent_dir: Path) -> None:
-        """`functions` is asked where a `module:callable` of the project stands for a model."""
-        self._models = models
-        self._functions = functions
-        self._agent_dir = agent_dir
+    def __init__(self, hosts: ScoringHosts) -> None:
+        self._hosts = hosts
         self._limits: dict[tuple[str, int], asyncio.Semaphore] = {}
 
-    @cached_property
-    def secrets(self) -> Secrets:
-        """What stays out of recordings."""
-        return secrets_of(self._agent_dir)
-
-    def judge_for(self, recorder: CallRecorder | None) -> CaseJudge:
-        """Who judges one run of a case; `recorder` has its recording, if there is one."""
-        return CaseJudge(self, recorder)
-
     async def ask(self, question: Question) -> Answer:
-        """The answer. Raises RequestFailedError, HostLostError or AgentBrokenError."""
+        """Raises RequestFailedError, HostLostError, AgentBrokenError or RunStoppedError."""
         options = question.options
         key = question.metric, options.parallelism_limit
-        limit = self._limits.setdefault(key, asyncio.Semaphore(options.parallelism_limit))
-        async with limit:
-            host = self._functions if ":" in options.judge_model else self._models
-            return await host.ask(options.judge_model, question.prompt, _config_to_ask(question))
+        request: Json = {
+            "op": "ask",
+            "judge": options.judge_model,
+            "prompt": question.prompt,
+            "config": _config_to_ask(question),
+        }
+        async with self._limits.setdefault(key, asyncio.Semaphore(options.parallelism_limit)):
+            # A `module:callable` of the project stands for a model.
+            kind: ScoringKind = "functions" if ":" in options.judge_model else "models"
+            reply = await self._hosts.answer(kind, request)
+        return Answer(reply["text"], cut_off=reply["cut_off"], usages=tuple(reply["usages"]))
 
 
 class CaseJudge:
-    """A `Judge` of one run of a case."""
+    """The `Judge` of one run of a case."""
 
     def __init__(self, judges: Judges, recorder: CallRecorder | None) -> None:
+        """`recorder` has the recording of the run; None where there is none."""
         self._judges = judges
-        self._call_recorder = recorder
+        self._recorder = recorder
         self._unanswered: Counter[str] = Counter()
         self.is_left = False
         """Whether the run was stopped before every question was answered."""
         self.calls: list[MeteredCall] = []
-        """What was asked, replayed answers included."""
+        """Calls of judges, replayed ones included."""
 
     @property
     def finished(self) -> set[str]:
-        """The metrics that were asked about, and of which every question was answered."""
+        """Metrics with questions, each of which was answered."""
         return {metric for metric, number in self._unanswered.items() if number == 0}
 
     async def __call__(self, question: Question) -> Answer:
@@ -92,12 +84,12 @@ class CaseJudge:
         self.calls.append(MeteredCall("judge", model, tokens, is_replayed, datetime.now(UTC)))
 
     def _exchange(self, question: Question) -> ModelExchange | None:
-        if self._call_recorder is None:
+        if self._recorder is None:
             return None
-        self._call_recorder.turn = question.turn
+        self._recorder.turn = question.turn
         prompt = {"role": "user", "parts": [{"text": question.prompt}]}
-        asked = JsonRequest(question.options.judge_model, [prompt], config=_config(question.options) or {})
-        return self._call_recorder.model_call(asked, f"{JUDGE_OF}{question.metric}")
+        request = JsonRequest(question.options.judge_model, [prompt], config=_config(question.options) or {})
+        return self._recorder.model_call(request, f"{JUDGE_OF}{question.metric}")
 
     async def _answer(self, question: Question, exchange: ModelExchange | None) -> Answer:
         if exchange is not None and exchange.missed is not None:
@@ -114,8 +106,8 @@ class CaseJudge:
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
             if exchange is not None and isinstance(failed, RequestFailedError):
                 _keep_failure(exchange, failed.error)
-            told = failed.usages if isinstance(failed, RequestFailedError) else ()
-            raise JudgeFailedError(failed.error.of_judge, usages=told) from failed
+            usages = failed.usages if isinstance(failed, RequestFailedError) else ()
+            raise JudgeFailedError(failed.error.of_judge, usages=usages) from failed
         if exchange is not None:
             cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
             usage = {"usage": answer.usages[-1]} if answer.usages else {}

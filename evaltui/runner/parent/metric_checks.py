@@ -1,4 +1,4 @@
-"""What can be computed of a plan here."""
+"""Checks which metrics of a plan can be computed: modules, keys, recordings and Gemini of this machine."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from evaltui.runner.plan import RunPlan
 
 
 def has_module(name: str, agent_folder: Path, python: Path | None = None) -> bool:
-    """Whether the child process would find this module for an agent, going by the files there are.
+    """Whether the files of an agent, and its Python, have a module.
 
-    True in another Python than evaltui's: only that one knows what is installed there, and how.
+    True in another Python than evaltui's: only that one knows its packages.
     """
     if python is not None:
         return True
@@ -34,7 +34,11 @@ def has_module(name: str, agent_folder: Path, python: Path | None = None) -> boo
     return any(
         _is_there(spelling.split("."), places)
         for spelling in _spellings(name, folder)
-        for places in (*([str(one)] for one in import_name(folder).folders), *_above(spelling, folder), None)
+        for places in (
+            *([str(path)] for path in import_name(folder).folders),
+            *_above(spelling, folder),
+            None,
+        )
     )
 
 
@@ -47,13 +51,13 @@ def _spellings(name: str, folder: Path) -> Iterator[str]:
 
 
 def _above(name: str, folder: Path) -> Iterator[list[str]]:
-    """The path may start further up: `agents.my_agent.metrics`."""
+    """Folders above the agent's, for a path that starts further up: `agents.my_agent.metrics`."""
     head = name.partition(".")[0]
-    return ([str(one.parent)] for one in folder.parents if one.name == head)
+    return ([str(parent.parent)] for parent in folder.parents if parent.name == head)
 
 
 def _is_there(parts: Sequence[str], places: Sequence[str] | None) -> bool:
-    """`places` are the folders to look in; None is wherever Python itself looks."""
+    """`places` are the folders to search in; None for those of Python itself."""
     for number, part in enumerate(parts):
         try:
             if number == 0 and places is None:
@@ -61,7 +65,7 @@ def _is_there(parts: Sequence[str], places: Sequence[str] | None) -> bool:
             else:
                 spec = PathFinder.find_spec(part, places)
         except (ImportError, ValueError):
-            # Of a module without a spec, such as __main__.
+            # A module without a spec, such as __main__.
             return False
         if spec is None:
             return False
@@ -70,23 +74,23 @@ def _is_there(parts: Sequence[str], places: Sequence[str] | None) -> bool:
 
 
 def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
-    """The plan with a check of every metric that it asks for.
+    """The plan with a check of each of its metrics.
 
-    `gemini` is how judges reach their models; None: as from this machine, or in a way that nobody knows yet.
+    `gemini` is the access of judges to their models; None for that of this machine, or where it is unknown.
     """
     sets = [
         SetToCheck(
-            one.eval_set_id,
-            one.cases,
-            as_adk_has_it(one.config) if plan.settings.adk_verdicts else one.config,
-            one.case_path,
+            eval_set.eval_set_id,
+            eval_set.cases,
+            as_adk_has_it(eval_set.config) if plan.settings.adk_verdicts else eval_set.config,
+            eval_set.case_path,
         )
-        for one in plan.sets
+        for eval_set in plan.sets
     ]
     recorded = (
-        one.case_path
-        for one in plan.sets
-        if (file := plan.recordings_path(one)) is not None and file.is_file()
+        eval_set.case_path
+        for eval_set in plan.sets
+        if (file := plan.recordings_path(eval_set)) is not None and file.is_file()
     )
     facts = facts_of(plan.agent_dir, plan.settings.record, recorded, plan.agent.interpreter.executable)
     if gemini is None and is_elsewhere(plan.scheduler) and not plan.agent.url:
@@ -100,7 +104,7 @@ def facts_of(
     recorded: Iterable[str] = (),
     python: Path | None = None,
 ) -> Facts:
-    """What is known of this machine and an agent. `recorded` are the sets with recordings, as in `CaseId`."""
+    """Facts of this machine and an agent. `recorded` are paths, as in `CaseId`, of sets with recordings."""
     folder = agent_folder(agent_dir)
     return Facts(
         gemini=gemini_here(environment_of(agent_dir)),

@@ -1,4 +1,4 @@
-"""Whether the Python of an agent has what the agent needs, told before anything is run."""
+"""Checks, before anything is run, the packages of an agent's Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import agent_folder
 from evaltui.files.packages import install_command, package_of
 from evaltui.runner.bootstrap import command, environment
-from evaltui.runner.parent.host_process import not_started
+from evaltui.runner.parent.host import not_started
 from evaltui.text.figures import some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -25,55 +25,55 @@ _OLDEST_ADK = 2
 
 @dataclass(frozen=True)
 class PythonCheck:
-    """What is known of an agent's Python without importing the agent."""
+    """Facts about an agent's Python, found without importing the agent."""
 
     path: Path
     """Its executable."""
     reason: str
-    """What it was found by; "" for the one that evaltui runs in."""
+    """The file or setting that names it; "" for the Python that evaltui runs in."""
     version: str = ""
-    """Such as `3.12.1`; "" where it cannot be used."""
+    """Its version, e.g. `3.12.1`; "" where it cannot be used."""
     adk: str = ""
     """The version of google-adk there; "" where it is not installed."""
     problem: str = ""
-    """What is missing or too old, as a clause; "" where all is there."""
+    """Packages that are missing or too old, as a clause; "" where none are."""
     install: str = ""
-    """What installs that, in a shell; "" where no command does."""
+    """Shell command that installs them; "" where there is none."""
 
 
 def check_python(agent: AgentAddress) -> PythonCheck:
-    """Starts the agent's Python, which takes a tenth of a second, and has it look for what the agent's files
-    import."""
+    """Starts the agent's Python, which takes a tenth of a second, and searches it for the imports of the
+    agent's files."""
     interpreter = agent.interpreter
     if interpreter.problem:
         return PythonCheck(interpreter.path, interpreter.reason, problem=interpreter.problem)
     python = interpreter.executable
     path = python or Path(sys.executable)
-    asked = command(str(path), "checking", str(agent.folder), agent.module)
+    arguments = command(str(path), "checking", str(agent.folder), agent.module)
     try:
         done = subprocess.run(
-            asked, env=environment(python), capture_output=True, text=True, timeout=_PATIENCE, check=True
+            arguments, env=environment(python), capture_output=True, text=True, timeout=_PATIENCE, check=True
         )
-        found = json.loads(done.stdout.splitlines()[-1])
+        facts = json.loads(done.stdout.splitlines()[-1])
     except subprocess.CalledProcessError as error:
         return PythonCheck(path, interpreter.reason, problem=not_started(path, error.returncode))
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError):
         return PythonCheck(path, interpreter.reason, problem=f"{path}: gives no list of its packages")
     folder = agent_folder(agent.folder)
-    packages = dict.fromkeys(map(package_of, found["missing"]))
+    packages = dict.fromkeys(map(package_of, facts["missing"]))
     if "google-adk" in packages:
         # Comes with it.
         packages.pop("google-genai", None)
     problem = ""
     if packages:
         are = "is" if len(packages) == 1 else "are"
-        version = ".".join(found["version"].split(".")[:2])
+        version = ".".join(facts["version"].split(".")[:2])
         problem = f"{some_of(list(packages))} {are} not installed for Python {version}"
-    elif found["uses_adk"] and found["adk"] and int(found["adk"].partition(".")[0]) < _OLDEST_ADK:
-        problem = f"google-adk {found['adk']} is too old: agents need {_OLDEST_ADK}.0 or later"
+    elif facts["uses_adk"] and facts["adk"] and int(facts["adk"].partition(".")[0]) < _OLDEST_ADK:
+        problem = f"google-adk {facts['adk']} is too old: agents need {_OLDEST_ADK}.0 or later"
         packages = {f"'google-adk>={_OLDEST_ADK}'": None}
     install = install_command(folder, " ".join(packages), path) if packages else ""
-    return PythonCheck(path, interpreter.reason, found["version"], found["adk"], problem, install)
+    return PythonCheck(path, interpreter.reason, facts["version"], facts["adk"], problem, install)
 
 
 def python_lines(check: PythonCheck) -> Iterator[Line]:

@@ -1,102 +1,170 @@
-"""The items of a run that wait for a host; more may come while others run."""
+"""The work of a run: its queue of items, their results, and the protocols of executors and listeners."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
-from itertools import count
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.events import Event, Json
+from evaltui.runner.plan import WorkItem
+from evaltui.runner.protocol import FilesOpened
 
 Item = TypeVar("Item")
-_LEAST = 1.0
-"""The urgency of what is least urgent."""
+ItemOfListener = TypeVar("ItemOfListener", contravariant=True)
+_LEAST_URGENT = 1.0
+
+
+@dataclass(frozen=True)
+class ExecutionResult:
+    """Result of running an item once: its events, its final state, and the error that ended it."""
+
+    events: tuple[Event, ...] = ()
+    state: Json | None = None
+    error: ErrorInfo | None = None
+    seconds: float = 0.0
+    throttled: float = 0.0
+    """Seconds that model calls waited at the run's gate, not part of `seconds`."""
+    is_left: bool = False
+    """Whether the run was stopped before the item came to an end: it has no result."""
+    refusal: tuple[str, str] | None = None
+    """Metric or place, and the sentence why the item was not run; None where it was."""
+
+
+class Listener(Protocol[ItemOfListener]):
+    """Receives everything that happens to the items of an executor."""
+
+    def message(self, item: ItemOfListener) -> Json:
+        """The request that makes a host run the item."""
+        ...
+
+    def started(self, item: ItemOfListener) -> None:
+        """A host runs the item; once more where the first host died and the item is repeated alone."""
+        ...
+
+    def happened(self, item: ItemOfListener, text: str) -> Event:
+        """Handles an event, as a host's JSON text. Raises DisturbedChannelError."""
+        ...
+
+    def recorded(self, item: ItemOfListener, line: Json) -> None:
+        """Handles a line of the item's recording, see `CallRecorder`; it comes before `done`."""
+        ...
+
+    def printed(self, item: ItemOfListener | None, source: str, line: str) -> None:
+        """Handles a line on the agent's stdout or stderr; `item` where only that can have printed it."""
+        ...
+
+    def loaded(self, info: Json) -> None: ...
+
+    def broken(self, error: ErrorInfo) -> None: ...
+
+    async def done(self, item: ItemOfListener, ran: ExecutionResult) -> None: ...
+
+
+class ExecutorError(RuntimeError):
+    """A sentence why items, or the rest of them, cannot be run."""
+
+
+class Executor(Protocol):
+    """Runs each item once, and reports to a `Listener`."""
+
+    @property
+    def opened(self) -> FilesOpened:
+        """The user's own files that its hosts on this machine have opened so far."""
+        ...
+
+    def host_count(self, items: int) -> int:
+        """Number of hosts for so many items, as far as it is known before they start."""
+        ...
+
+    async def run(self, work: WorkQueue[WorkItem]) -> None:
+        """Run every item, also those that are added meanwhile. A broken agent ends each with its error;
+        cancelling ends the hosts.
+
+        Raises ExecutorError.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End the host that was started beforehand, if nothing needed it."""
+        ...
+
+    async def kill(self) -> None:
+        """End all of its hosts by force."""
+        ...
 
 
 class WorkQueue(Generic[Item]):
     """Hands out the items of the most urgent group first, until it is closed: of equally urgent groups those
-    of the one that came first, and of a group always in order."""
+    of the first one, and of a group always in order."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        """How many items there will be at most."""
-        # Of a hundred thousand groups no more is made at first than this.
+    def __init__(self) -> None:
+        # The items that a run starts with: groups of a hundred thousand of them are not made.
         self._first: deque[Item] = deque()
         self._group_of: Callable[[Item], int] = lambda _: 0
-        # Each of few items: a deque takes ten times as much as a list.
-        self._waiting: dict[int, list[Item]] = {}
-        # Of a group the last entry counts.
-        self._order: list[tuple[float, int, int]] = []
-        self._entry_of: dict[int, tuple[float, int, int]] = {}
-        self._numbers = count()
-        self._closed = False
+        # Of other groups, their urgency and items.
+        self._groups: dict[int, tuple[float, deque[Item]]] = {}
+        self.is_closed = False
+        """Whether nothing more will be added."""
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        """How many items wait."""
-        return len(self._first) + sum(map(len, self._waiting.values()))
+        """Number of items that wait."""
+        return len(self._first) + sum(len(items) for _, items in self._groups.values())
 
-    def begin(self, items: Iterable[Item], group_of: Callable[[Item], int]) -> None:
-        """What is to be run at first, each group's items one after the other; nothing is less urgent."""
+    def add_first(self, items: Iterable[Item], group_of: Callable[[Item], int]) -> None:
+        """Add what a run starts with, each group's items one after the other; nothing is less urgent."""
         self._first.extend(items)
         self._group_of = group_of
         self.wake()
 
-    def add(self, items: Iterable[Item], group: int = 0, urgency: float = _LEAST) -> None:
-        """More to run, of a group that is as urgent from now on: the lower the `urgency`, the sooner."""
-        waiting = self._waiting.setdefault(group, [])
+    def add(self, items: Iterable[Item], group: int = 0, urgency: float = _LEAST_URGENT) -> None:
+        """Add items of a group that is as urgent from now on: the lower the `urgency`, the sooner."""
+        _, waiting = self._groups.pop(group, (urgency, deque[Item]()))
         while self._first and self._group_of(self._first[0]) == group:
             waiting.append(self._first.popleft())
         waiting.extend(items)
-        known = self._entry_of.get(group)
-        if not waiting:
-            del self._waiting[group]
-        elif known is None or known[0] != urgency:
-            entry = self._entry_of[group] = (urgency, next(self._numbers), group)
-            heappush(self._order, entry)
-        self.wake()
-
-    def put_back(self, item: Item) -> None:
-        """One that was taken and not begun."""
-        self._first.appendleft(item)
+        if waiting:
+            self._groups[group] = urgency, waiting
         self.wake()
 
     def _pop(self) -> Item:
-        while self._order and self._order[0] != self._entry_of.get(self._order[0][-1]):
-            heappop(self._order)
-        if self._first and (not self._order or self._order[0][0] >= _LEAST):
+        # Groups have results, so there are few.
+        group = min(self._groups, key=lambda group: self._groups[group][0], default=None)
+        if group is None or (self._first and self._groups[group][0] >= _LEAST_URGENT):
             return self._first.popleft()
-        group = self._order[0][-1]
-        item = self._waiting[group].pop(0)
-        if not self._waiting[group]:
-            del self._waiting[group], self._entry_of[group]
-            heappop(self._order)
+        _, items = self._groups[group]
+        item = items.popleft()
+        if not items:
+            del self._groups[group]
         return item
 
     @property
     def _has_items(self) -> bool:
-        return bool(self._first or self._waiting)
+        return bool(self._first or self._groups)
 
     def close(self) -> None:
-        """Nothing more will come; what waits is still handed out."""
-        self._closed = True
+        """End the queue: items that wait are still handed out, and none will be added."""
+        self.is_closed = True
         self.wake()
 
     def wake(self) -> None:
-        """Let those who wait for an item look again whether they still should."""
+        """Have everyone who waits for an item check again whether they still should."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def waits(self) -> bool:
-        """Whether there is an item, as soon as that is known; False when there will be none any more."""
-        while not self._has_items and not self._closed:
+        """Wait for an item; False once there will be none any more."""
+        while not self._has_items and not self.is_closed:
             await self._changed.wait()
         return self._has_items
 
-    async def take(self, wanted: Callable[[], bool] = lambda: True) -> Item | None:
-        """The next item, as soon as there is one; None when there will be none, or none is `wanted` here."""
-        while wanted() and (self._has_items or not self._closed):
+    async def next(self, is_open: Callable[[], bool] = lambda: True) -> Item | None:
+        """Wait for the next item; None where there will be none, or `is_open` is false."""
+        while is_open() and (self._has_items or not self.is_closed):
             if self._has_items:
                 return self._pop()
             await self._changed.wait()

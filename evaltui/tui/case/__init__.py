@@ -1,1 +1,1 @@
-"""A case, field by field."""
+"""The case pane: a case, field by field."""

@@ -1,4 +1,4 @@
-"""Editing one field of the case in its place: opening, typing, applying, closing."""
+"""Editing a field in its place: opening, typing, applying, closing."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ _MOST_CHOICES = 6
 
 @dataclass
 class OpenedField:
-    """A field between opening and closing. It keeps its widget all the time."""
+    """A field between opening and closing. It keeps its widget."""
 
     draft: Draft
-    """What is typed in it."""
+    """The draft of the field."""
     widget: FieldText
-    """Widget that the text is typed in."""
+    """The widget for its text."""
     added_from: RowId | None = None
-    """Row that the row of the field was added from right before; None for one that was there."""
+    """The row from which the row of the field was just added; None for an existing row."""
     hides_choices: bool = False
-    """Whether the completions were closed, until more is typed."""
+    """Whether the completions are closed, until more is typed."""
     choice: int | None = None
-    """Index of the selected completion, 0-based; None if none is."""
+    """Index of the selected completion, 0-based; None for none."""
     adds: dict[str, Callable[[], None]] | None = None
-    """What can be added, by label; None unless the field chooses what to add, so that nothing is drafted."""
+    """The possible additions, by label; None for a field that does not choose an addition. Additions are not
+    drafted."""
 
     def matches(self) -> list[Completion]:
-        """Completions of what is typed; none if that is one of them already."""
+        """Completions of the typed text; none if it equals one of them."""
         choices, typed = self.draft.field.completions, self.draft.text
         if not choices or self.hides_choices:
             return []
         if not self.draft.is_typed and self.added_from is None:
             typed = ""
-        if any(typed == one.text for one in choices):
+        if any(typed == choice.text for choice in choices):
             return []
-        ranks = [(_rank(typed, one.text), one) for one in choices]
-        return [one for rank, one in sorted(ranks, key=itemgetter(0)) if rank < _NO_MATCH]
+        ranks = [(_rank(typed, choice.text), choice) for choice in choices]
+        return [choice for rank, choice in sorted(ranks, key=itemgetter(0)) if rank < _NO_MATCH]
 
     def choose_best_match(self) -> None:
-        """Selects the first completion where enter should apply it."""
+        """Selects the first completion where enter applies it."""
         self.choice, self.hides_choices = None, False
         if matches := self.matches():
             draft = self.draft
@@ -64,16 +65,16 @@ class OpenedField:
 
     @property
     def _is_tool(self) -> bool:
-        """Whether it is the name of a tool that is called."""
+        """Whether it is the name of a tool call."""
         return self.draft.row[-2:-1] == ("call",)
 
     @property
     def first_choice(self) -> int:
-        """Index of the first completion on screen: there may be more than fit."""
+        """Index of the first completion on screen, as not all may fit."""
         return max(0, (self.choice or 0) - _MOST_CHOICES + 1)
 
     def completes(self) -> bool:
-        """Whether a completion is ready to be taken: it is selected, or has what was typed in it."""
+        """Whether enter takes a completion: it is selected, or contains the typed text."""
         matches = self.matches()
         if not matches or self.choice is not None:
             return bool(matches)
@@ -83,22 +84,22 @@ class OpenedField:
         return self.draft.is_typed and typed != "" and _rank(typed, matches[0].text) < most
 
     def choice_lines(self) -> list[tuple[Line, Line]]:
-        """Completions below the field: the text of each, and more about it at its right."""
+        """The completions below the field: the text of each, and a hint at its right."""
         lines: list[tuple[Line, Line]] = []
         matches, first = self.matches(), self.first_choice
-        taken = (self.choice or 0) if self.adds is None and self.completes() else None
-        for number, one in enumerate(matches[first : first + _MOST_CHOICES], first):
-            left = _marked(one.text, self.draft.text, "bold" if number == self.choice else "")
-            if one.detail:
-                left.append((visible(f"  {one.detail.splitlines()[0][:80]}"), "muted"))
+        default = (self.choice or 0) if self.adds is None and self.completes() else None
+        for number, match in enumerate(matches[first : first + _MOST_CHOICES], first):
+            left = _marked(match.text, self.draft.text, "bold" if number == self.choice else "")
+            if match.detail:
+                left.append((visible(f"  {match.detail.splitlines()[0][:80]}"), "muted"))
             tab: Line = [(key_of("next_field"), "bold accent"), (" complete", "muted")]
-            lines.append((left, tab if number == taken else []))
+            lines.append((left, tab if number == default else []))
         if len(matches) > first + _MOST_CHOICES:
             lines.append(([(f"… {show_number(len(matches) - first - _MOST_CHOICES)} more", "muted")], []))
         return lines
 
     def lines_below(self) -> list[Line]:
-        """The problem and the question, drawn below the field."""
+        """The problem and the question below the field."""
         lines: list[Line] = []
         if self.draft.problem:
             lines.append([("! ", "error"), (visible(self.draft.problem), "error")])
@@ -111,21 +112,22 @@ _SCATTERED, _NO_MATCH = 2, 3
 
 
 def _rank(typed: str, text: str) -> int:
-    """0 where a text begins with what is typed, 1 where it has it, 2 where it has its letters in order."""
-    wanted, found = typed.casefold(), text.casefold()
-    if wanted in found:
-        return 0 if found.startswith(wanted) else 1
+    """The rank of a completion: 0 if it starts with the typed text, 1 if it contains it, 2 if it contains its
+    letters in order, 3 for no match."""
+    letters, folded = typed.casefold(), text.casefold()
+    if letters in folded:
+        return 0 if folded.startswith(letters) else 1
     return _SCATTERED if len(_letters(typed, text)) == len(typed) else _NO_MATCH
 
 
 def _letters(typed: str, text: str) -> list[int]:
-    """Where the letters that are typed are in a text, as far as they are there in order."""
-    found, wanted = text.casefold(), typed.casefold()
-    if (start := found.find(wanted)) >= 0:
+    """The places of the typed letters in a text, in order, up to the first missing one."""
+    folded, letters = text.casefold(), typed.casefold()
+    if (start := folded.find(letters)) >= 0:
         return [*range(start, start + len(typed))]
     places: list[int] = []
-    for letter in wanted:
-        start = found.find(letter, places[-1] + 1 if places else 0)
+    for letter in letters:
+        start = folded.find(letter, places[-1] + 1 if places else 0)
         if start < 0:
             break
         places.append(start)
@@ -133,7 +135,7 @@ def _letters(typed: str, text: str) -> list[int]:
 
 
 def _marked(text: str, typed: str, role: str) -> Line:
-    """A text with the letters that are typed in the accent."""
+    """A text with the typed letters in the accent role."""
     places = set(_letters(typed, text))
     return [(visible(letter), "bold accent" if at in places else role) for at, letter in enumerate(text)]
 
@@ -144,11 +146,11 @@ _MOST_DISCARDED = 200
 
 
 class FieldEditor:
-    """The two widgets of a case pane that fields are typed in, and the field that is open in one of them."""
+    """The two text widgets of a case pane, and the field that is open in one of them."""
 
     def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
         self.opened: OpenedField | None = None
-        """The open field; None if none is."""
+        """The open field; None for none."""
         self.line = FieldLine(id="case-line")
         self.line.soft_wrap = True
         self.text = FieldText(id="case-text")
@@ -159,7 +161,8 @@ class FieldEditor:
     # Opening
 
     def perform(self, operation: Operation | None, otherwise: str) -> None:
-        """Does an operation of a row and opens the field it leads to; `otherwise` is why there is none."""
+        """Does an operation of a row and opens the next field; `otherwise` is shown where there is no
+        operation."""
         if operation is None:
             self._pane.refuse_row(otherwise)
             return
@@ -186,7 +189,7 @@ class FieldEditor:
             self._pane.show_soon()
 
     def choose(self, row: Row, field: Field, adds: dict[str, Callable[[], None]]) -> None:
-        """Opens a field below a row that chooses what to add there."""
+        """Opens a field below a row to choose an addition."""
         case = self._pane.selected.case
         if case is not None and self._workbench.navigation.leave():
             draft = Draft(case, row.id, "value", field, "", "")
@@ -198,11 +201,11 @@ class FieldEditor:
     def _show(self, opened: OpenedField, *, selected: bool) -> None:
         self._close()
         self.opened, widget = opened, opened.widget
-        for one in (self.line, self.text):
-            one.display = one is widget
+        for field in (self.line, self.text):
+            field.display = field is widget
         draft, kind, is_typed = opened.draft, opened.draft.field.kind, opened.draft.is_typed
         self.line.one_line = kind == "line"
-        widget.begin(draft.text, selected=selected, is_json=kind == "json")
+        widget.show_text(draft.text, selected=selected, is_json=kind == "json")
         # What the widget makes of a text, nobody has typed.
         draft.text = widget.typed
         if not is_typed:
@@ -214,12 +217,12 @@ class FieldEditor:
     # Typing
 
     def typed(self) -> None:
-        """Drafts what is in the field."""
+        """Puts the text of the field into the draft."""
         if self.opened is not None and self._draft(self.opened):
             self._pane.show_soon()
 
     def _draft(self, opened: OpenedField) -> bool:
-        """Whether something was typed since the last time."""
+        """Puts the text into the draft; returns whether it has changed."""
         draft, text = opened.draft, opened.widget.typed
         if text == draft.text:
             return False
@@ -233,7 +236,8 @@ class FieldEditor:
     # Closing
 
     def follow(self) -> None:
-        """Opens what was recovered, closes what was applied elsewhere, and takes over what was changed."""
+        """Opens a recovered draft, closes a field that was applied elsewhere, and takes over outside
+        changes."""
         drafting, opened = self._workbench.drafting, self.opened
         if opened is None:
             if (draft := drafting.draft) is not None and not draft.is_in_dialog and self._pane.rows:
@@ -253,7 +257,7 @@ class FieldEditor:
             self._show(replace(opened, widget=self._widget_for(opened.draft.field)), selected=False)
 
     def _close_from_outside(self, opened: OpenedField) -> None:
-        """Closes the field; what the user goes on typing is no command."""
+        """Closes the field; keys that the user goes on typing are ignored."""
         app, was_typing = self._pane.app, opened.widget.has_focus
         self._workbench.drafting.drop()
         self._close()
@@ -274,9 +278,9 @@ class FieldEditor:
         self.line.display = self.text.display = False
 
     def left(self) -> bool:
-        """Applies and closes the field when another pane gets the focus, but takes no completion.
+        """Applies and closes the field when another pane gets the focus, without taking a completion.
 
-        False where what is typed cannot be applied: the field asks, and keeps the focus.
+        False where the text cannot be applied: the field shows a question, and keeps the focus.
         """
         opened = self.opened
         if opened is None:
@@ -290,7 +294,7 @@ class FieldEditor:
         return self.opened is None
 
     def save(self) -> None:
-        """Applies and closes the field, and saves every file."""
+        """Applies and closes the field, and saves all files."""
         opened = self.opened
         if opened is not None and opened.adds is None:
             self._complete(opened)
@@ -298,10 +302,10 @@ class FieldEditor:
             self._workbench.editing.save_all()
 
     def _complete(self, opened: OpenedField) -> None:
-        """Drafts what is in the field; a selected completion counts as typed."""
+        """Puts the text into the draft; a selected completion counts as typed."""
         matches = opened.matches()
         if opened.choice is not None and opened.choice < len(matches):
-            opened.widget.begin(matches[opened.choice].text, selected=False)
+            opened.widget.show_text(matches[opened.choice].text, selected=False)
             opened.choice = None
         self._draft(opened)
 
@@ -316,7 +320,7 @@ class FieldEditor:
         return False
 
     def end(self) -> None:
-        """Applies and closes the field, and goes on to what comes after it."""
+        """Applies and closes the field, and opens the next one."""
         opened = self.opened
         if opened is None:
             return
@@ -326,7 +330,7 @@ class FieldEditor:
             self._go_on(opened, self._following(opened))
 
     def _following(self, opened: OpenedField) -> Operation | None:
-        """What comes after a field: its value after the name of something new, arguments after a call."""
+        """The operation after a field: the value after the name of a new member, arguments after a call."""
         draft, is_new = opened.draft, opened.added_from is not None
         field = None if draft.part == "file" else self._pane.selected.field(draft.row, draft.part)
         then = field.then if field else None
@@ -335,7 +339,7 @@ class FieldEditor:
         return then if then.make is not None or is_new else None
 
     def _go_on(self, opened: OpenedField, then: Operation | None) -> None:
-        """Closes a field that was applied, and does what comes after it."""
+        """Closes an applied field, and does the next operation."""
         if then is not None and then.make is not None:
             # A call, its name and the arguments that it needs are one step.
             self._pane.do(replace(then, then=None), extends=opened.draft.step)
@@ -366,7 +370,7 @@ class FieldEditor:
         add()
 
     def cancel(self) -> None:
-        """Closes the completions, else the field: the old value is back. A long text is asked about first."""
+        """Closes the completions, else the field without applying it. A long text is asked about first."""
         opened = self.opened
         if opened is None:
             return
@@ -381,9 +385,9 @@ class FieldEditor:
         self._pane.show_soon()
 
     def step(self, step: int) -> None:
-        """Applies the field and edits the next (1) or the one before (-1); the last one is not left.
+        """Applies the field and edits the next (1) or previous (-1) one; the last field stays open.
 
-        A completion that is ready is taken first, and the field stays open.
+        An available completion is taken first, and the field stays open.
         """
         opened = self.opened
         if opened is None:
@@ -392,7 +396,7 @@ class FieldEditor:
             self.end()
             return
         if step > 0 and opened.completes():
-            opened.widget.begin(opened.matches()[opened.choice or 0].text, selected=False)
+            opened.widget.show_text(opened.matches()[opened.choice or 0].text, selected=False)
             self.typed()
             return
         if not self._is_applied(opened):
@@ -412,7 +416,8 @@ class FieldEditor:
         self.edit("value", selected=True)
 
     def step_choice(self, step: int) -> None:
-        """Selects the next (1) or previous (-1) completion; without any, moves the cursor in the text."""
+        """Selects the next (1) or previous (-1) completion; without completions, moves the cursor in the
+        text."""
         field = self.opened
         if field is None:
             return
@@ -425,7 +430,7 @@ class FieldEditor:
         self._pane.show_soon()
 
     def choose_at(self, line: int) -> bool:
-        """Applies the completion that is drawn on a line of the page; False if there is none."""
+        """Applies the completion on a line of the page; False for a line without one."""
         field, pane = self.opened, self._pane
         if field is None or pane.current >= len(pane.placed):
             return False
@@ -438,7 +443,7 @@ class FieldEditor:
         return True
 
     def edit_outside(self) -> None:
-        """Goes on in $VISUAL or $EDITOR."""
+        """Edits the text in $VISUAL or $EDITOR."""
         field = self.opened
         if field is None or field.adds is not None:
             return
@@ -452,14 +457,14 @@ class FieldEditor:
             return
         if changed != before:
             changed = as_one_line(changed) if kind == "line" else changed
-            field.widget.begin(changed, selected=False, is_json=kind == "json")
+            field.widget.show_text(changed, selected=False, is_json=kind == "json")
         self.typed()
 
     # Where the field is on the page
 
     @property
     def page_field(self) -> OpenField | None:
-        """The room that the page leaves for the open field."""
+        """The space on the page for the open field."""
         field = self.opened
         if field is None:
             return None
@@ -481,7 +486,7 @@ class FieldEditor:
         )
 
     def height(self) -> int:
-        """The lines that the field takes."""
+        """The lines of the field."""
         field, size = self.opened, self._pane.size
         if field is None:
             return 1
@@ -491,7 +496,7 @@ class FieldEditor:
         return max(least, field.widget.height_at(width, most))
 
     def place(self) -> None:
-        """Puts the widget where the page has left room for it."""
+        """Puts the widget in its space on the page."""
         field, pane = self.opened, self._pane
         if field is None or pane.current >= len(pane.placed):
             return

@@ -1,4 +1,4 @@
-"""Rows of the selected case, the cursor in them, and operations on them."""
+"""The rows of the selected case, their cursor, and operations on them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _MOST_MEMBERS = 100
 
 
 class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
-    """Shows the selected case as rows with a cursor, and does what can be done with them; or the facts of the
-    selected set."""
+    """Shows the selected case as rows with a cursor and does their operations; or the facts of the selected
+    set."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -56,10 +56,10 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         return [*((f"{name} › ", "muted") for name in names[:-1]), (names[-1], "bold")]
 
     def _path(self) -> list[str]:
-        """The rows that the current one is in, and itself, by their names."""
-        known = {row.id: row for row in self.rows}
+        """The rows around the current one, and itself, by their names."""
+        by_id = {row.id: row for row in self.rows}
         at = self.row.id if self.row is not None else ()
-        around = [known[at[:length]] for length in range(1, len(at) + 1) if at[:length] in known]
+        around = [by_id[at[:length]] for length in range(1, len(at) + 1) if at[:length] in by_id]
         return [visible(_named(row)) for row in around]
 
     def mark(self) -> Span | None:
@@ -72,12 +72,12 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     @property
     def row(self) -> Row | None:
-        """The row with the cursor; None where there are no rows."""
+        """The row at the cursor; None without rows."""
         return self.rows[self.current] if self.current < len(self.rows) else None
 
     @property
     def page_field(self) -> OpenField | None:
-        """The field that the page leaves room for."""
+        """The open field, for which the page leaves space."""
         return None
 
     @property
@@ -92,7 +92,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
     # The page
 
     def write_changes(self) -> None:
-        """Writes the page anew if what it shows has changed."""
+        """Writes the page again if its contents have changed."""
         super().follow()
 
     def write(self, page: Page) -> None:
@@ -123,7 +123,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         self.placed = write_rows(page, self.rows, opened, self._outcomes())
 
     def _outcomes(self) -> dict[int, Span]:
-        """The glyphs of the turns that were run, as long as their result is that of now."""
+        """The glyphs of the turns that ran, if their result is current."""
         case = self._workbench.navigation.selection.case
         now = self._workbench.outcomes.freshness(case) if case else None
         if now is None or now.is_stale:
@@ -150,7 +150,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         return marked
 
     def _with_key(self, number: int) -> Line:
-        """A line of the page; that of the turn with the cursor has the key that changes what it expects."""
+        """A line of the page; for the current turn, with the key that changes its expectation."""
         line, row = self.page.lines[number], self.row
         turn = row.turn if row is not None and self.is_focused else None
         is_closed = row is not None and row.role == "turn" and row.fold == "closed"
@@ -179,7 +179,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
     # The cursor
 
     def find_current(self) -> None:
-        """Keeps the cursor on its row, or at its index where the row is gone."""
+        """Keeps the cursor on its row, or at its index where the row is deleted."""
         for number, row in enumerate(self.rows):
             if row.id == self._at:
                 self.current = number
@@ -206,7 +206,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
                     self.move_to_id(("turn", 0, "user", 0))
 
     def show_expected(self, at: DifferenceAt) -> None:
-        """Moves to what is expected at a difference; to its turn where nothing is."""
+        """Moves to the expected value of a difference; to its turn where there is none."""
         self.follow()
         case = self._workbench.navigation.selection.case
         scored = self._workbench.outcomes.get(case)
@@ -215,22 +215,22 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self.show_soon()
 
     def _scroll_to_selection(self) -> None:
-        """After the page is written: the cursor is where it is to be."""
+        """Scrolls to the cursor after the page is written."""
         if self.rows:
             self.call_after_refresh(self.show_current)
         else:
             super()._scroll_to_selection()
 
     def move_to_id(self, id: RowId) -> None:
-        """Moves to a row, or to the nearest row around it where it is not there."""
+        """Moves to a row, or to the nearest existing row around it."""
         self.selected.reveal(id)
         self.rows = self.selected.rows
-        known = {row.id: number for number, row in enumerate(self.rows)}
-        wanted = id
-        while wanted and wanted not in known:
-            wanted = wanted[:-1]
-        if wanted:
-            self.current, self._at = known[wanted], wanted
+        numbers = {row.id: number for number, row in enumerate(self.rows)}
+        target = id
+        while target and target not in numbers:
+            target = target[:-1]
+        if target:
+            self.current, self._at = numbers[target], target
 
     def move_by(self, step: int) -> None:
         if self.rows:
@@ -241,9 +241,9 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self._show_path()
 
     def next_field(self, step: int) -> RowId | None:
-        """The next row with a field (1), or the previous one (-1); None behind the last one.
+        """The next (1) or previous (-1) row with a field; None after the last one.
 
-        The fields of an object or an array are those of its members, unless there are too many.
+        An object or array is edited by the fields of its members, unless there are too many.
         """
         number = self.current + step
         while 0 <= number < len(self.rows):
@@ -261,11 +261,11 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         return None
 
     def _show_path(self) -> None:
-        """In the border."""
+        """Shows the path of the row in the border."""
         draw_around(self)
 
     def row_at(self, line: int) -> int | None:
-        """Index of the row that has a line, or of the next one below it."""
+        """Index of the row on a line, or of the next one below it."""
         return next((number for number, place in enumerate(self.placed) if line < place.last), None)
 
     def show_current(self) -> None:
@@ -276,7 +276,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self.show_line(top)
 
     def show_soon(self) -> None:
-        """Draws what has changed, and scrolls to the cursor once that is laid out."""
+        """Draws the changes, and scrolls to the cursor after the layout."""
         self.follow()
         self.call_after_refresh(self.show_current)
         self.refresh()
@@ -291,7 +291,8 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self.move_by(step)
 
     def _has_more(self, step: int) -> bool:
-        """Whether the current row goes on above or below what is seen: then it is read before it is left."""
+        """Whether the current row continues above or below the visible part: a key scrolls then before the
+        cursor moves."""
         if self.current >= len(self.placed):
             return False
         row, top = self.placed[self.current], self.scroll_offset.y
@@ -301,8 +302,8 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         if not self.rows or not self.placed:
             super().action_step_page(step)
             return
-        wanted = self.placed[self.current].first + step * max(1, self.size.height - 1)
-        number = self.row_at(max(0, wanted))
+        line = self.placed[self.current].first + step * max(1, self.size.height - 1)
+        number = self.row_at(max(0, line))
         self.move_by((number if number is not None else len(self.rows) - 1) - self.current)
 
     def action_top(self) -> None:
@@ -320,7 +321,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
     # Folding
 
     def action_unfold(self) -> None:
-        """Opens what is closed; once it is open, goes to the first row in it."""
+        """Opens a closed row; in an open one, goes to the first row inside."""
         row = self.row
         if row is not None and row.fold == "closed":
             self._toggle_fold(row.id)
@@ -328,13 +329,15 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self.move_by(1)
 
     def action_fold(self) -> None:
-        """Closes what is open; inside of it, goes to what it is in."""
+        """Closes an open row; inside of one, goes to the row around it."""
         row = self.row
         if row is not None and row.fold == "open":
             self._toggle_fold(row.id)
         elif row is not None:
-            known = {one.id for one in self.rows if one.fold}
-            around = [row.id[:length] for length in range(len(row.id) - 1, 0, -1) if row.id[:length] in known]
+            foldable = {foldable_row.id for foldable_row in self.rows if foldable_row.fold}
+            around = [
+                row.id[:length] for length in range(len(row.id) - 1, 0, -1) if row.id[:length] in foldable
+            ]
             if around:
                 self.move_to_id(around[0])
                 self.show_soon()
@@ -349,7 +352,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
     # Operations on rows
 
     def is_ready(self) -> bool:
-        """Whether the selected case can be edited, and its rows are of now; says why not."""
+        """Whether the selected case can be edited, and its rows are current; shows why not."""
         file, case = self._workbench.navigation.file, self._workbench.navigation.selection.case
         if file is None or case is None:
             return False
@@ -366,7 +369,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         return reason is None
 
     def ready_row(self) -> Row | None:
-        """The current row, with operations that fit the file; None where nothing can be edited."""
+        """The current row, with operations for the current file; None where it cannot be edited."""
         if not self.is_ready():
             return None
         if self.row is None:
@@ -374,14 +377,14 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         return self.row
 
     def refuse_row(self, reason: str | None) -> None:
-        """Shows why nothing can be edited, and forgets what was typed ahead for the field."""
+        """Shows why a row cannot be edited, and drops the keys typed ahead for its field."""
         if reason is not None:
             self._workbench.say(reason)
         if isinstance(self.app, KeysInOrder):
             self.app.ignore_typed_ahead()
 
     def do(self, operation: Operation, extends: Step | None = None) -> bool:
-        """Does an operation and moves to the row it leads to; False where it is refused."""
+        """Does an operation and moves to its next row; False where it is refused."""
         file = self._workbench.navigation.file
         if file is None:
             return False
@@ -397,7 +400,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
 
 def _named(row: Row) -> str:
-    """What a row is called where its path is told."""
+    """The name of a row in a path."""
     match row.role:
         case "turn":
             return row.label.lower()

@@ -1,4 +1,4 @@
-"""A case as rows: where it begins, and the messages, calls and responses of every turn."""
+"""A case as rows: its session, and the messages, calls and responses of every turn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_CHOICE = 60
 
 @dataclass(frozen=True)
 class OpenField:
-    """The room on a page for a field that is being edited."""
+    """The space on a page for the open field."""
 
     row: RowId
     part: Part
@@ -38,24 +38,24 @@ class OpenField:
     height: int
     """Lines of the field."""
     wide: bool
-    """Whether it begins in a new line, so that it is as wide as possible."""
+    """Whether it starts on a new line, to be as wide as possible."""
     choices: Sequence[tuple[Line, Line]]
-    """Completions under it: what stands at the left and at the right of each."""
+    """The completions below it: the left and right part of each."""
     chosen: int | None
-    """Index of the selected one of them; None if none is."""
+    """Index of the selected completion; None for none."""
     below: Sequence[Line]
-    """The problem, drawn under the choices."""
+    """The problem, below the completions."""
     remark: str = ""
-    """What is declared of its value, right of it; "" for nothing."""
+    """The declared type of its value, at the right; "" for none."""
     adding: bool = False
-    """Whether it stands below the row, for what is added there."""
+    """Whether it is below the row, to choose an addition."""
     is_new: bool = False
-    """Whether its row was just added: what is missing in it is not said."""
+    """Whether its row was just added: missing parts are not reported then."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a row is on a page."""
+    """The place of a row on a page."""
 
     first: int
     """Its first line, 0-based."""
@@ -66,7 +66,7 @@ class Placed:
     y: int = 0
     """Line of its field."""
     width: int = 0
-    """Cells for its field."""
+    """Cells of its field."""
 
 
 def write_rows(
@@ -75,7 +75,7 @@ def write_rows(
     opened: OpenField | None = None,
     outcomes: Mapping[int, Span] | None = None,
 ) -> list[Placed]:
-    """The rows one below the other, and where each of them is. `outcomes` has a glyph for turns that ran."""
+    """Writes the rows and returns their places. `outcomes` are glyphs of turns that ran."""
     columns = _columns(rows)
     placed = []
     before: Row | None = None
@@ -94,7 +94,7 @@ def write_rows(
 
 
 def _begins_block(row: Row, before: Row | None) -> bool:
-    """Whether an empty line separates a row from the one before it."""
+    """Whether an empty line separates a row from the previous one."""
     if row.role in ("turn", "section", "hint", "call"):
         return True
     of_call = before is not None and before.id[2:3] == ("call",)
@@ -102,17 +102,17 @@ def _begins_block(row: Row, before: Row | None) -> bool:
 
 
 def _column_of(row: Row) -> RowId:
-    """What the rows whose values begin in the same column have in common."""
+    """A key for rows whose values start in the same column."""
     return row.id[:4] if row.id[0] == "turn" else row.id[:1]
 
 
 def _columns(rows: Sequence[Row]) -> dict[RowId, int]:
-    """Cells for the longest name of each column, with how far in it is."""
+    """The width of each column: of its longest name, with the indentation."""
     columns: dict[RowId, int] = {}
     for row in rows:
         if row.name and (row.is_json or row.level) and row.role != "response":
-            wanted = min(len(visible(row.name)), _LONGEST_NAME) + _STEP * row.level
-            columns[_column_of(row)] = max(wanted, columns.get(_column_of(row), 0))
+            width = min(len(visible(row.name)), _LONGEST_NAME) + _STEP * row.level
+            columns[_column_of(row)] = max(width, columns.get(_column_of(row), 0))
     return columns
 
 
@@ -158,12 +158,12 @@ def _write_turn(page: Page, row: Row, glyph: Span | None) -> None:
 
 
 def _mark(row: Row) -> str:
-    """Before what folds."""
+    """The fold mark of a row."""
     return {"open": "▾ ", "closed": "▸ ", None: ""}[row.fold]
 
 
 def _head(row: Row, column: int = 0) -> Line:
-    """What stands before the value of a row, in its first line."""
+    """The text before the value of a row, in its first line."""
     name = visible(row.name)
     if row.level or row.role == "argument":
         named = pad(name, column - _STEP * row.level) if len(name) <= _LONGEST_NAME else name
@@ -185,7 +185,7 @@ def _head(row: Row, column: int = 0) -> Line:
 
 
 def value_margin(row: Row) -> int:
-    """The column in which the value of a row, or its name, begins."""
+    """The column in which the value of a row, or its name, starts."""
     inside = _STEP * row.level
     match row.role:
         case "call" | "response":
@@ -197,7 +197,7 @@ def value_margin(row: Row) -> int:
 
 
 def _folded(row: Row, room: int) -> Line:
-    """An object or array: its members are below it, or it has a preview in one line."""
+    """Whether an object or array is shown in one line as a preview, or by its members below."""
     if row.fold == "open":
         count = len(row.value)
         return [(f"▾ {{{count}}}" if isinstance(row.value, dict) else f"▾ [{count}]", "muted")]
@@ -205,7 +205,7 @@ def _folded(row: Row, room: int) -> Line:
 
 
 def _value(row: Row, room: int) -> Line:
-    """What a row says, in `room` cells where it is folded."""
+    """The value of a row, in `room` cells where it is folded."""
     if row.role == "call":
         return _called(row, room)
     if row.fold is not None and row.is_json:
@@ -223,7 +223,7 @@ def _value(row: Row, room: int) -> Line:
 
 
 def _called(row: Row, room: int) -> Line:
-    """The name of a call; folded, its arguments behind it in one line."""
+    """The name of a call; in a folded one, followed by its arguments in one line."""
     if row.shown is not None:
         return [(row.shown, "muted")]
     line: Line = [(visible(str(row.value)), "bold")]
@@ -235,7 +235,7 @@ def _called(row: Row, room: int) -> Line:
 
 
 def _write_open(page: Page, row: Row, column: int, opened: OpenField) -> tuple[int, int, int]:
-    """Leaves room for the field of a row; column and line of its first cell, and its width."""
+    """Leaves space for the field of a row; returns column and line of its first cell, and its width."""
     margin = value_margin(row)
     head = _head(row, column)
     if opened.adding:
@@ -262,7 +262,7 @@ def _write_open(page: Page, row: Row, column: int, opened: OpenField) -> tuple[i
 
 
 def _write_choices(page: Page, opened: OpenField, x: int) -> None:
-    """The completions, one below the other on a surface as wide as the widest of them."""
+    """Writes the completions, one per line, on a surface as wide as the widest."""
     if not opened.choices:
         return
     longest = max(cells(left) + (cells(right) + 2 if right else 0) for left, right in opened.choices)

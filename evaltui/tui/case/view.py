@@ -1,4 +1,4 @@
-"""The case pane: the selected case, every row edited in its place; or its set."""
+"""The case pane: the selected case, whose rows are edited in place; or its set."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class JsonEditing:
         self._is_shown = False
 
     def edit_case(self) -> None:
-        """Opens the JSON of the case; of one that is no object, the text of its file."""
+        """Opens the JSON of the case; for a case that is no object, the text of its file."""
         try:
             field = self._pane.selected.json_field(())
         except EditError:
@@ -66,7 +66,7 @@ class JsonEditing:
             self.show()
 
     def show(self) -> None:
-        """Opens the draft, as of an earlier session, unless it is open."""
+        """Opens a dialog for the draft, such as one of an earlier session, unless it is open."""
         draft = self._workbench.drafting.draft
         if draft is None or not draft.is_in_dialog or self._is_shown:
             return
@@ -78,7 +78,7 @@ class JsonEditing:
         self._pane.show_soon()
 
     def edit_in_editor(self, row: Row) -> None:
-        """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
+        """Edits the arguments of a call in the user's editor; in other rows, the whole case."""
         selected, drafting = self._pane.selected, self._workbench.drafting
         arguments = selected.json_field(row.id)
         place, field = (row.id, arguments) if arguments else ((), selected.json_field(()))
@@ -115,13 +115,13 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         return self._how_to_run
 
     def _draw_how_to_run(self, width: int) -> Line:
-        """` ▶ r  Run case   R  Run all 9 cases`"""
+        """Draws the keys to run: ` ▶ r  Run case   R  Run all 9 cases`."""
         cases = counted(len(list(self._workbench.sets.every_case())), "case")
         case: Line = [(" ▶ ", "success"), (key_of("run"), "bold accent"), ("  Run case   ", "")]
         return [*case, (key_of("run_all"), "bold accent"), (f"  Run all {cases}", "")]
 
     def source(self) -> SourcePlace | None:
-        """Of the tool that a call is of."""
+        """The source of the tool of a call."""
         row = self.row
         if row is None or row.role != "call":
             return None
@@ -156,7 +156,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._keep_field_in_view()
 
     def _keep_field_in_view(self) -> None:
-        """Scrolls to the open field where it stands elsewhere than before, as in a narrower pane."""
+        """Scrolls to the open field where it has moved, as in a narrower pane."""
         field = self._editor.opened
         place = self.placed[self.current] if field and self.current < len(self.placed) else None
         if place is not None and place != self._field_place:
@@ -267,7 +267,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         ask(self, PromptScreen(dialog_name("rename_everywhere"), name, check, hint, old), preview)
 
     def _perform(self, operation: Callable[[Row], Operation | None], otherwise: str) -> None:
-        """Does an operation of the current row; `otherwise` is why there is none."""
+        """Does an operation of the current row; `otherwise` is shown where there is none."""
         if (row := self.ready_row()) is not None:
             self._editor.perform(operation(row), otherwise)
 
@@ -307,7 +307,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._change_expectation(row.turn)
 
     def _change_expectation(self, turn: int) -> None:
-        """The next of the four kinds of expectation; says what it means and what is lost by it."""
+        """Sets the next of the four kinds of expectation; shows its meaning and the deleted calls."""
         operation, meaning, lost = next_expectation(self.selected.source, turn)
         self._editor.perform(operation, "")
         gone = f"; {counted(lost, 'call')} deleted   {key_of('undo')} undo" if lost else ""
@@ -324,7 +324,9 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if row is None:
             return
         adds: dict[str, Callable[[], None]] = {
-            one.label: partial(self._editor.perform, one, "") for one in row.adds if one.label
+            operation.label: partial(self._editor.perform, operation, "")
+            for operation in row.adds
+            if operation.label
         }
         if row.turn is not None:
             adds["attach file to user message"] = partial(self._ask_for_file, row.turn)
@@ -348,14 +350,14 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._workbench.say(file.notice)
 
     def edit_json(self) -> None:
-        """Opens the JSON of the selected case, or the text of a file whose cases cannot be read."""
+        """Opens the JSON of the selected case, or the text of a file with unreadable cases."""
         if self._workbench.navigation.selection.case is None:
             self._json.edit_file()
         elif self.is_ready():
             self._json.edit_case()
 
     def action_in_editor(self) -> None:
-        """Edits the open field or the text of this row in the user's editor; where it has none, the case."""
+        """Edits the open field or the text of this row in the user's editor; without a text, the case."""
         if self.is_editing:
             self._editor.edit_outside()
             return
@@ -388,7 +390,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._editor.save()
 
     def action_step_line(self, step: int) -> None:
-        """Goes to another completion of an open field, else to another row."""
+        """Selects another completion of an open field, else another row."""
         if self.is_editing:
             self._editor.step_choice(step)
         else:

@@ -1,4 +1,4 @@
-"""Lines of the tree: a set, a case, a turn."""
+"""The lines of the tree: a set, a case, a turn."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _BAR = 8
 
 
 class TreeLines:
-    """Draws nodes of the tree as the workbench knows them now."""
+    """Draws the rows of the tree with the current state of the workbench."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
         self._unsaved: dict[Path, tuple[CaseFile, CaseFile | None, frozenset[str]]] = {}
 
     def empty(self, width: int) -> list[Line]:
-        """The lines where there is no case to show."""
+        """The lines of an empty list."""
         if self._workbench.sets.workspace is None:
             return [[("Loading eval sets…", "muted")]]
         if self._workbench.navigation.filtered.filter:
@@ -46,7 +46,7 @@ class TreeLines:
             clear: Line = [(key_of("clear_filter"), "bold accent"), (" clear filter", "muted")]
             one_line: Line = [*no_match, ("   ", ""), *clear]
             return [one_line] if cells(one_line) <= width else [cut(no_match, width), clear]
-        skipped = sum(one.is_set for one in self._workbench.sets.workspace.skipped)
+        skipped = sum(skipped_file.is_set for skipped_file in self._workbench.sets.workspace.skipped)
         other_names: list[Line] = [[(f"{counted(skipped, 'file')} under other names", "warning")]]
         return [
             [("No eval sets yet", "bold")],
@@ -67,7 +67,7 @@ class TreeLines:
         ]
 
     def name(self, eval_set: EvalSetFile, row: Row) -> str:
-        """What a row is called, or what the user says in it: all of it, where the row may be cut."""
+        """The name of a row, or the user's text in it; in full where the row may be cut."""
         if row.case is None:
             return visible(eval_set.eval_set_id)
         case = eval_set.cases[row.case]
@@ -148,7 +148,7 @@ class TreeLines:
         return self._workbench.navigation.selection.case == case
 
     def _progress(self, case_id: CaseId, case: StoredCase) -> str:
-        """`turn 2 of 3`, as far as its events have come; `judging`."""
+        """The progress of a running case: `turn 2 of 3`, as far as its events have arrived; `judging`."""
         run = self._workbench.runs.current
         if run is not None and case_id in run.judging:
             return "judging"
@@ -160,7 +160,7 @@ class TreeLines:
         return f"turn {turn + 1} of {case.outline.turns}"
 
     def _saved_mark(self, path: Path) -> Line:
-        """What a set is that is not on disk as it is here."""
+        """The mark of a set with unsaved changes."""
         editing = self._workbench.editing
         file = editing.open_file(path)
         if file is None or not editing.is_dirty(path):
@@ -168,15 +168,15 @@ class TreeLines:
         return [(" ●", "warning"), *([("  new", "muted")] if file.saved is None else [])]
 
     def _unsaved_cases(self, path: Path) -> frozenset[str]:
-        """Looked up for every line, found out once for every edit."""
+        """The ids of unsaved cases, cached because every line needs them."""
         file = self._workbench.editing.open_file(path)
         if file is None or not file.dirty:
             return frozenset()
         now, saved = file.document, file.saved
-        known = self._unsaved.get(path)
-        if known is None or known[0] is not now or known[1] is not saved:
-            known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
-        return known[2]
+        cached = self._unsaved.get(path)
+        if cached is None or cached[0] is not now or cached[1] is not saved:
+            cached = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
+        return cached[2]
 
     def of_turn(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
         scored = self._workbench.outcomes.get(CaseId(eval_set.case_path, case.eval_id))

@@ -1,4 +1,4 @@
-"""The tree of sets, cases and turns, drawn by line: only what is visible is made into text."""
+"""The tree of sets, cases and turns; only visible lines are written."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _FLASH = 0.6
 
 
 class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
-    """Shows the workbench's sets and keeps its selection; which nodes are folded is known here only."""
+    """Shows the sets of the workbench and keeps its selection; it also stores which rows are folded."""
 
     BINDINGS = bindings(Scope.CASES)
 
     class Opened(Message):
-        """The user wants to see the result of what is selected."""
+        """The user opens the result of the selection."""
 
     class Added(Message):
-        """The selected case was just added: its first text is typed next."""
+        """The selected case was just added: its first text is edited next."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -52,7 +52,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self._failing: CaseId | None = None
         self._rows = TreeRows((), None, (), ())
         self._shown_workspace: object = None
-        self._shown_kept: object = None
+        self._shown_matching: object = None
         self._shown_order: object = None
         self._flashes = False
         self._lines = TreeLines(workbench)
@@ -67,8 +67,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             marked = [(f"{show_number(len(self._marking))} marked", "bold accent"), ("  ", "")]
         total = sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed)
         if self._workbench.navigation.filtered.filter:
-            kept = show_number(self._workbench.navigation.filtered.count)
-            return [*marked, (f"{kept} of {show_number(total)}", "bold accent")]
+            matching = show_number(self._workbench.navigation.filtered.count)
+            return [*marked, (f"{matching} of {show_number(total)}", "bold accent")]
         if marked:
             return [*marked, (show_number(total), "muted")]
         order = self._workbench.navigation.order
@@ -88,12 +88,12 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     # Following the workbench
 
     def follow(self) -> None:
-        """Draw what the workbench knows now, and go where its selection is."""
-        workspace, kept = self._workbench.sets.workspace, self._workbench.navigation.filtered.kept
+        """Draws the current state of the workbench, and moves to its selection."""
+        workspace, matching = self._workbench.sets.workspace, self._workbench.navigation.filtered.matching
         order, failing = self._order(), self._failing_case()
-        is_other = self._shown_workspace is not workspace or self._shown_kept is not kept
+        is_other = self._shown_workspace is not workspace or self._shown_matching is not matching
         if is_other or (order, failing) != (self._shown_order, self._failing):
-            self._shown_workspace, self._shown_kept = workspace, kept
+            self._shown_workspace, self._shown_matching = workspace, matching
             self._shown_order, self._failing = order, failing
             self._rebuild()
         elif self._selection_at(self.cursor) != self._workbench.navigation.selection:
@@ -102,7 +102,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self.refresh_changed()
 
     def _order(self) -> object:
-        """Differs where cases may be in another order; no row moves while cases run."""
+        """A value that changes when the order of cases may; no row moves while cases run."""
         order = self._workbench.navigation.order
         if order is CaseOrder.FILE or self._workbench.runs.is_running:
             return order
@@ -120,7 +120,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return case if (eval_set.cases[number].outline.turns or 0) <= _MOST_TURNS else None
 
     def _flash(self) -> None:
-        """Tints the cases that fail since the last run, once and for a moment."""
+        """Tints the cases that newly fail, once and briefly."""
         newly = self._workbench.outcomes.newly_failing
         if newly and not self._flashes:
             self._flashes = True
@@ -139,10 +139,10 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _count_rows(self) -> None:
         filtered = self._workbench.navigation.filtered
-        kept = filtered.kept if filtered.filter else None
+        matching = filtered.matching if filtered.filter else None
         unfolded = self._unfolded_cases | ({self._failing} if self._failing else set())
         order = self._workbench.navigation.in_order
-        self._rows = TreeRows(self._workbench.sets.listed, kept, self._folded_sets, unfolded, order)
+        self._rows = TreeRows(self._workbench.sets.listed, matching, self._folded_sets, unfolded, order)
         self.lines_changed(self._rows.count or len(self._empty()))
 
     def _empty(self) -> list[Line]:
@@ -176,7 +176,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._workbench.navigation.select(self._selection_at(self.cursor))
 
     def action_step_line(self, step: int) -> None:
-        """Steps over turns that are shown only as long as their case is selected."""
+        """Skips the turns that are shown only while their case is selected."""
         selection = self._selection_at(self.cursor)
         is_shown_for_now = selection.turn is None and selection.case == self._failing is not None
         if step > 0 and is_shown_for_now and self._failing not in self._unfolded_cases:
@@ -323,8 +323,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
         from evaltui.workbench.cases import set_editing
 
-        def named(wanted: str) -> None:
-            if set_editing.new_set(self._workbench.editing, wanted):
+        def named(set_id: str) -> None:
+            if set_editing.new_set(self._workbench.editing, set_id):
                 then()
 
         folder = set_editing.folder_for_new_set(self._workbench.editing)
@@ -350,8 +350,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             ask(self, question, partial(set_editing.rename_set, editing, path))
         else:
             case = CaseId(eval_set.case_path, eval_set.cases[row.case].eval_id)
-            taken = set_editing.case_id_problem(editing, path, row.case)
-            question = PromptScreen(name, case.eval_id, taken, about=case.eval_id)
+            problem_of = set_editing.case_id_problem(editing, path, row.case)
+            question = PromptScreen(name, case.eval_id, problem_of, about=case.eval_id)
             ask(self, question, partial(set_editing.rename_case, editing, case, row.case))
 
     def action_mark_case(self) -> None:
@@ -361,7 +361,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._move_to_next_case()
 
     def _mark_current(self) -> None:
-        """The case of the line; of a set, every case that is shown."""
+        """Marks the case of the line; for a set, all of its shown cases."""
         row = self._current()
         if row is None:
             return

@@ -1,1 +1,1 @@
-"""The conversation with the agent."""
+"""The chat pane: the conversation with the agent."""

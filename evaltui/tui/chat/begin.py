@@ -1,4 +1,4 @@
-"""Where a chat starts: at a turn of a case, or anew with a user, an agent and a session state."""
+"""Dialogs that start a chat: at a turn of a case, or a new one with a user, an agent and a session state."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Way(NamedTuple):
 
     title: str
     remark: str
-    """What it costs."""
-    begin: Callable[[], None]
+    """A remark about its cost."""
+    start: Callable[[], None]
     why_not: str | None = None
-    """Why it is refused; None if it is not."""
+    """Why it is refused; None where it is possible."""
 
 
 class ChatFromScreen(FormScreen):
-    """Starts the chat, and returns whether it has."""
+    """A dialog that starts a chat at a turn of a case; returns whether it has."""
 
     box = "#chat-from"
     AUTO_FOCUS = "#chat-ways"
@@ -89,7 +89,7 @@ class ChatFromScreen(FormScreen):
         self.run_worker(self._read_origin(), exit_on_error=False)
 
     async def _read_origin(self) -> None:
-        """What there is to continue from is read in the background: a log may be long."""
+        """Reads the result in the background, because a log may be long."""
         try:
             self._origin = await self._workbench.chat.origin(self._case)
         except (OSError, ValueError) as error:
@@ -102,7 +102,7 @@ class ChatFromScreen(FormScreen):
         return self.query_one(ChoiceList)
 
     def _offer_ways(self) -> None:
-        """Offers what begins at the turn of now; the way that was chosen stays so if it can be gone."""
+        """Offers the ways for the current turn; the chosen way stays chosen if it is possible."""
         self._ways = self._ways_from_turn()
         usable = [number for number, way in enumerate(self._ways) if way.why_not is None]
         chosen = self.choices.current
@@ -123,7 +123,7 @@ class ChatFromScreen(FormScreen):
         return self._refused or (self._origin.refuses(self.turn, source) if self._origin else None)
 
     def _failing_turn(self) -> int:
-        """The first turn that did not pass; without one, the end."""
+        """The first turn that did not pass, else the end."""
         scored = self._workbench.outcomes.get(self._case)
         if scored is None or scored.figures.passes:
             return self._turns
@@ -180,7 +180,7 @@ class ChatFromScreen(FormScreen):
         start = Way(
             "Start as the case does",
             "its session state, nothing sent",
-            recorded[1].begin,
+            recorded[1].start,
             self._why_not("case"),
         )
         play = Way(
@@ -196,7 +196,7 @@ class ChatFromScreen(FormScreen):
     def action_confirm(self) -> None:
         way = self._ways[self.choices.current]
         if way.why_not is None:
-            way.begin()
+            way.start()
             self.dismiss(True)
 
     def action_step_field(self, step: int) -> None:
@@ -225,7 +225,7 @@ _EMPTY = "empty"
 
 
 class NewChatScreen(FormScreen):
-    """Starts a chat, and returns whether it has."""
+    """A dialog that starts a new chat; returns whether it has."""
 
     box = "#new-chat"
     AUTO_FOCUS = "#chat-begin"
@@ -276,33 +276,33 @@ class NewChatScreen(FormScreen):
     # What there is to choose from
 
     def _agents(self) -> list[str]:
-        """The agent itself, then those below it."""
+        """The agent, then its sub-agents."""
         info: dict[str, Any] = self._workbench.chat.session.info or self._workbench.agent.info or {}
         return [str(info.get("name") or "root agent"), *map(str, info.get("sub_agents") or ())]
 
     def follow(self) -> None:
-        known = self._agents()
-        if known != self._known_agents:
-            self._known_agents = known
-            self.query_one("#chat-agent", ChoiceLine).offer(known)
+        agents = self._agents()
+        if agents != self._known_agents:
+            self._known_agents = agents
+            self.query_one("#chat-agent", ChoiceLine).offer(agents)
 
     async def _offer_case(self, case: Any) -> None:
         try:
-            found = await self._workbench.chat.origin(case)
+            origin = await self._workbench.chat.origin(case)
         except ValueError:
             # A case that has no turns may be chatted from all the same, but for its session.
             return
         if not self.is_here:
             return
-        self._starts[f"as {case.eval_id}"] = found.session
+        self._starts[f"as {case.eval_id}"] = origin.session
         self.query_one("#chat-begin", ChoiceLine).offer(list(self._starts))
 
     def _fill(self) -> None:
         start = list(self._starts.values())[self.query_one("#chat-begin", ChoiceLine).chosen]
-        self.query_one("#chat-user", FieldLine).begin(start.user_id, selected=False)
-        self.query_one("#chat-app", FieldLine).begin(start.app_name, selected=False)
+        self.query_one("#chat-user", FieldLine).show_text(start.user_id, selected=False)
+        self.query_one("#chat-app", FieldLine).show_text(start.app_name, selected=False)
         text = json.dumps(start.state, indent=2, ensure_ascii=False) if start.state else "{}"
-        self.query_one("#chat-state", FieldText).begin(text, selected=False, is_json=True)
+        self.query_one("#chat-state", FieldText).show_text(text, selected=False, is_json=True)
 
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
         if message.line.id == "chat-begin":
@@ -331,7 +331,7 @@ class NewChatScreen(FormScreen):
     def action_in_editor(self) -> None:
         field = self.query_one("#chat-state", FieldText)
         try:
-            field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
+            field.show_text(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
         except EditorError as error:
             self.query_one(QuestionNote).show(str(error))
 
@@ -342,14 +342,14 @@ class NewChatScreen(FormScreen):
         self.query_one(DialogKeys).refresh()
 
     def _state(self) -> tuple[Json, str | None]:
-        """The state that is typed, and why it is none."""
+        """The typed state, and why it is invalid."""
         text = self.query_one("#chat-state", FieldText).text.strip()
         if not text:
             return {}, None
-        found = parse(text)
-        if isinstance(found, Problem):
-            where = f"line {found.line}: " if found.line else ""
-            return {}, f"{where}{found.message}"
-        if not isinstance(found, dict):
+        state = parse(text)
+        if isinstance(state, Problem):
+            where = f"line {state.line}: " if state.line else ""
+            return {}, f"{where}{state.message}"
+        if not isinstance(state, dict):
             return {}, 'The state is not an object, e.g. {"name": 1}'
-        return found, None
+        return state, None

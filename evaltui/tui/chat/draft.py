@@ -1,4 +1,4 @@
-"""The message that is being written, beside its text."""
+"""The parts of an unsent message besides its text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evaltui.workbench.chat.conversation import ChatTurn, text_of
 
 
 class MessageDraft:
-    """All of a message but its text, which is in the field."""
+    """All parts of a message but its text, which is in the field."""
 
     def __init__(self) -> None:
         self.instead_of: ChatTurn | None = None
@@ -36,21 +36,21 @@ class MessageDraft:
 
     @property
     def changed_response(self) -> Json | None:
-        """The response that is sent again, to be changed; None for a message or a new response."""
+        """The response that is edited and sent again; None for a message or a new response."""
         return self._response
 
     @property
     def has_chosen_call(self) -> bool:
-        """Whether the user has turned to a call."""
+        """Whether the user has chosen a call to respond to."""
         return bool(self._chosen)
 
     @property
     def replaces(self) -> bool:
-        """Whether what is sent takes the place of something sent before."""
+        """Whether sending replaces an earlier message."""
         return self.instead_of is not None or self._response is not None
 
-    def begin(self, content: Json) -> str:
-        """Take over a message; returns its text for the field."""
+    def load(self, content: Json) -> str:
+        """Loads a message; returns its text for the field."""
         self.end()
         parts = content.get("parts") or []
         responses = responses_in(content)
@@ -60,15 +60,15 @@ class MessageDraft:
         self._attached = [("", part) for part in parts if not part.get("text")]
         return text_of(content)
 
-    def begin_instead(self, turn: ChatTurn, written: str) -> str:
-        """Change the message of a turn; what was being written is put aside meanwhile."""
+    def replace_turn(self, turn: ChatTurn, written: str) -> str:
+        """Edits the message of a turn; the current draft is stored meanwhile."""
         aside = self._aside if self.instead_of is not None else (written, self._attached)
-        text = self.begin(turn.content)
+        text = self.load(turn.content)
         self.instead_of, self._aside = turn, aside
         return text
 
     def end(self) -> str:
-        """The message is sent or left; returns what had been put aside for it, for the field."""
+        """Ends the message, sent or not; returns the text of the stored draft for the field."""
         text, self._attached = self._aside
         self._aside = "", []
         self.instead_of, self._place = None, None
@@ -78,7 +78,7 @@ class MessageDraft:
     # Calls that wait
 
     def target(self, waiting: Sequence[WaitingCall]) -> WaitingCall | None:
-        """The call that what is typed is the response to; None for a message."""
+        """The call that the typed text responds to; None for a message."""
         if self._chosen is not None:
             return next((call for call in waiting if call.id == self._chosen), None)
         if (changed := self._response) is None:
@@ -90,15 +90,15 @@ class MessageDraft:
         return next(same, None) or next(like, gone)
 
     def turn_to_message(self) -> None:
-        """Write a message; the calls wait."""
+        """Switches to a message; the calls wait."""
         self._chosen = ""
 
     def responded(self) -> None:
-        """The call that was turned to has its response; what is being written stays."""
+        """Notes that the chosen call has its response; the draft stays."""
         self._chosen = None
 
     def turn_to_next(self, waiting: Sequence[WaitingCall]) -> None:
-        """Respond to the next call, or send a message, in turns."""
+        """Switches to the next call, or to a message after the last one."""
         targets = ["", *(call.id for call in waiting)]
         now = self.target(waiting)
         at = targets.index(now.id) if now is not None and now.id in targets else 0
@@ -121,12 +121,13 @@ class MessageDraft:
         self._attached.append((file.name, {"inline_data": {"mime_type": file.mime_type, "data": data}}))
 
     def detach(self) -> None:
-        """Without the file that was attached last."""
+        """Removes the last attached file."""
         if self._attached:
             self._attached.pop()
 
     def chips(self, number: int | None, waiting: Sequence[WaitingCall] = ()) -> Line:
-        """What goes along, that it replaces turn `number`, from 0, and which of the calls it responds to."""
+        """The chips of the draft: attached files, the replaced turn `number` (from 0), and the call that it
+        responds to."""
         line: Line = []
         if number is not None:
             line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "muted")]
@@ -139,7 +140,7 @@ class MessageDraft:
     # Messages sent before
 
     def earlier(self, text: str, inputs: Sequence[str]) -> str | None:
-        """The message before the one that is shown; None where there is none."""
+        """The message before the shown one in the history; None for none."""
         if self._place is None:
             self._written = text
         place = (len(inputs) if self._place is None else self._place) - 1
@@ -149,7 +150,7 @@ class MessageDraft:
         return inputs[place]
 
     def later(self, inputs: Sequence[str]) -> str | None:
-        """The message after it, at last what was being written."""
+        """The message after it in the history, at the end the current draft."""
         if self._place is None:
             return None
         self._place += 1
@@ -160,7 +161,7 @@ class MessageDraft:
 
 
 def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Line:
-    """The call that is responded to, and what it takes; or that others wait while a message is written."""
+    """The call that the draft responds to, with its input; or a note that calls wait."""
     if target is None:
         waits = counted(len(waiting), "call waits", "calls wait")
         respond: Line = [("   ", ""), (key_of("respond_to_next"), "bold accent"), (" respond", "muted")]
@@ -184,4 +185,4 @@ def _chip(name: str, part: Json) -> str:
         return describe_response(response)
     else:
         kind, what = "part", ", ".join(part)
-    return "  ".join(visible(known) for known in (name, kind, what) if known)
+    return "  ".join(visible(part) for part in (name, kind, what) if part)

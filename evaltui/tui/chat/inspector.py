@@ -1,4 +1,4 @@
-"""The inspector beside a conversation: a row of it, the session state, and the conversation as a whole."""
+"""The inspector of a conversation: a row, the session state, and totals."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _MOST_PATHS = 60
 
 
 class ChatTotals(NamedTuple):
-    """What a conversation took so far."""
+    """The totals of a conversation so far."""
 
     tokens: int
     spent: Spending | None = None
-    """What its models cost, None where that is not known yet."""
+    """The cost of its models, None where it is unknown yet."""
 
 
 def write_inspected(
@@ -50,9 +50,9 @@ def write_inspected(
     waiting: Sequence[WaitingCall],
     totals: ChatTotals,
 ) -> None:
-    """A row in full, then the session state with the turn of each change, what waits, and totals.
+    """Writes a row in full, then the session state with the turn of each change, waiting calls, and totals.
 
-    The conversation may have gone back meanwhile: `turn` is the one that the row is of.
+    `turn` is the turn of the row, which a rewind may have removed from the conversation.
     """
     name = visible(row.text) if row.kind in ("call", "result") else visible(row.who)
     took = "" if row.duration is None else show_duration(row.duration)
@@ -87,7 +87,7 @@ def _write_call(page: Page, row: Row) -> None:
 
 
 def _write_paths(page: Page, transcript: Transcript) -> None:
-    """Every value of the session state by its path, with the turn that changed it last."""
+    """Writes every value of the session state by path, with the turn that changed it last."""
     paths = dict(_paths(transcript.state))
     page.section(
         ("Session state", "bold"), *([] if paths else [_without_state(transcript.has_unknown_state)])
@@ -148,7 +148,7 @@ def _write_totals(
 
 
 def write_details(page: Page, row: Row, turn: ChatTurn) -> None:
-    """All that is known of a row: the events of a call and its result, an error, a change of the state."""
+    """Writes all details of a row: the events of a call and its result, an error, a change of the state."""
     if row.kind == "difference" and turn.difference is not None:
         _write_difference(page, turn.difference, row.turn)
     elif row.kind == "footer":
@@ -164,7 +164,7 @@ def write_details(page: Page, row: Row, turn: ChatTurn) -> None:
 
 
 def write_session(page: Page, transcript: Transcript) -> None:
-    """The state now, what each turn changed of it, and where the conversation began."""
+    """Writes the current state, the changes of each turn, and the start of the conversation."""
     session = transcript.session
     for label, value in (("user", session.user_id), ("app", session.app_name), ("id", session.session_id)):
         if value:
@@ -192,7 +192,7 @@ def _write_state(page: Page, title: str, state: Mapping[str, object] | None) -> 
 def _changed(
     before: Mapping[str, object], after: Mapping[str, object] | None
 ) -> dict[str, tuple[Line, Line]]:
-    """The keys with another value, each with both values as they are shown."""
+    """The keys with another value, each with both values as text."""
     if after is None:
         return {}
     keys = [

@@ -1,4 +1,4 @@
-"""The message being written, and the lines around it."""
+"""The message field, and the lines around it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _next_steps(workbench: Workbench) -> Line:
-    """From a conversation to the first case, as long as that is not made."""
+    """The steps from a conversation to the first case, until a case was made."""
     chat = workbench.chat
     if (
         chat.has_saved
@@ -59,7 +59,7 @@ _TICK = 0.2
 
 
 class ChatMessage(Vertical):
-    """Stands below `rows`, the conversation: a rule with a note, what is attached, and the field."""
+    """The message box below `rows`, the conversation: a rule with a note, attachments, and the field."""
 
     def __init__(self, workbench: Workbench, rows: BlockLines, *, id: str) -> None:
         super().__init__(id=id)
@@ -87,24 +87,24 @@ class ChatMessage(Vertical):
         self.set_interval(_TICK, lambda: self.follow() if self._chat.busy and self.is_on_screen else None)
 
     def take_proposal(self) -> None:
-        """Writes the message that is proposed next, unless another one is being written."""
+        """Shows the proposed message in the field, unless another one is being written."""
         proposal = self._chat.take_proposal()
         if proposal is not None and not self.field.text.strip() and not self._draft.has_attached:
-            self.field.begin(self._draft.begin(proposal))
+            self.field.show_text(self._draft.load(proposal))
 
     def edit(self, turn: ChatTurn) -> None:
-        """Begins to write another message in place of that of a turn."""
-        self.field.begin(self._draft.begin_instead(turn, self.field.text))
+        """Starts to edit the message of a turn."""
+        self.field.show_text(self._draft.replace_turn(turn, self.field.text))
         self.write()
 
     def write(self) -> None:
-        """Gives the focus to the field, or to the form that stands in its place."""
+        """Focuses the field, or the form in its place."""
         self.follow()
         self.screen.set_focus(self.entry, scroll_visible=False)
 
     @property
     def entry(self) -> Widget:
-        """What is typed in: the field of the message, or the first one of the form."""
+        """The input widget: the field of the message, or the first one of the form."""
         shown = self._form is not None and self._form.display and self._form.is_mounted
         return self._form.first if self._form is not None and shown else self.field
 
@@ -128,7 +128,7 @@ class ChatMessage(Vertical):
         return [(stroke * (width - cells(ending)), role), *ending]
 
     def follow(self) -> None:
-        """Draw what may have changed around the field."""
+        """Draws the changes around the field."""
         self._follow_form()
         self._chips.display = bool(self._chips.line(self.size.width))
         self._chips.refresh()
@@ -185,11 +185,11 @@ class ChatMessage(Vertical):
     # The form of a call that waits
 
     def _follow_form(self) -> None:
-        """Shows the form in place of the field while a call waits that says what it takes."""
+        """Shows a form in place of the field while a call waits that declares its input."""
         if not self.is_mounted:
             return
         waiting = self._waiting
-        call, fields, typed = self._asked(waiting)
+        call, fields, typed = self._request_to_show(waiting)
         self._tell_which(self._draft.target(waiting))
         if call is None:
             self._show_field(self._draft.target(waiting))
@@ -210,16 +210,16 @@ class ChatMessage(Vertical):
             self.call_after_refresh(self._hide_field)
 
     def _tell_which(self, call: WaitingCall | None) -> None:
-        """So that the status line names the call that the form is about."""
+        """Notes the call of the form for the status line."""
         transcript, asks = self._workbench.chat.transcript, call.id if call is not None else ""
         if transcript is not None and transcript.asks != asks:
             transcript.asks = asks
             draw_around(self)
 
-    def _asked(
+    def _request_to_show(
         self, waiting: Sequence[WaitingCall]
     ) -> tuple[WaitingCall | None, list[RequestField], dict[str, str]]:
-        """The call to show a form for, its fields and what is in them; None to type as text."""
+        """The call for the form, its fields and their texts; None for a plain text field."""
         call, changed = self._draft.target(waiting), self._draft.changed_response
         fields = fields_of(call) if call is not None else []
         nothing: tuple[None, list[RequestField], dict[str, str]] = None, [], {}
@@ -250,7 +250,7 @@ class ChatMessage(Vertical):
         self.follow()
 
     def _show_field(self, call: WaitingCall | None) -> None:
-        """In a frame while what is typed is the response to a call."""
+        """Shows the field, in a frame while it is a response to a call."""
         self._line.display = True
         self._line.set_class(call is not None, "-request")
         self._line.border_title = REQUESTED[request_of(call).kind] if call is not None else ""
@@ -261,7 +261,7 @@ class ChatMessage(Vertical):
                 self.screen.set_focus(self.field, scroll_visible=False)
 
     def _later(self) -> None:
-        """What is in the form stays; a message is written meanwhile."""
+        """Switches to a message; the texts in the form are kept."""
         if self._draft.instead_of is not None:
             self.action_leave_message()
             return
@@ -279,7 +279,7 @@ class ChatMessage(Vertical):
         self._form.remove()
         self._form = None
         if self._draft.replaces:
-            self.field.begin(self._draft.end())
+            self.field.show_text(self._draft.end())
         else:
             self._draft.responded()
         self._line.display = True
@@ -288,7 +288,7 @@ class ChatMessage(Vertical):
 
     @property
     def _waiting(self) -> list[WaitingCall]:
-        """The calls that what is typed may be the response to."""
+        """The waiting calls that the draft may respond to."""
         return self._chat.waiting(self._draft.instead_of)
 
     @property
@@ -315,11 +315,11 @@ class ChatMessage(Vertical):
             self._workbench.say(reason)
             return
         replaced = self._replaced
-        self.field.begin(self._draft.end())
+        self.field.show_text(self._draft.end())
         self._send(content, replaced)
 
     def _send(self, content: Json, replaced: int | None) -> None:
-        """`replaced` is the index of the turn in whose place it is sent; None for a new turn."""
+        """Sends the message; `replaced` is the index of the replaced turn, None for a new turn."""
         self.call_after_refresh(self._rows.show_end)
         if replaced is None:
             self._chat.send(content)
@@ -328,7 +328,7 @@ class ChatMessage(Vertical):
 
     def action_leave_message(self) -> None:
         if self._draft.instead_of is not None:
-            self.field.begin(self._draft.end())
+            self.field.show_text(self._draft.end())
             self.follow()
         else:
             self.screen.set_focus(self._rows, scroll_visible=False)
@@ -347,7 +347,7 @@ class ChatMessage(Vertical):
 
     def _recall(self, text: str | None) -> None:
         if text is not None:
-            self.field.begin(text)
+            self.field.show_text(text)
 
     def action_step_page(self, step: int) -> None:
         self._rows.scroll_page(step)
@@ -362,7 +362,7 @@ class ChatMessage(Vertical):
         except EditorError as error:
             self._workbench.say(str(error))
             return
-        self.field.begin(changed)
+        self.field.show_text(changed)
 
     def action_attach_file(self) -> None:
         question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT, is_path=True)

@@ -1,4 +1,4 @@
-"""A conversation: its rows as lines, and its page before anything was sent."""
+"""A conversation as lines: its rows, and the page before the first message."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ONE_LINE: frozenset[RowKind] = frozenset({"result", "transfer", "thinking", "foo
 
 
 def who_width(names: Iterable[str]) -> int:
-    """The cells that the longest name takes, as far as it is shown."""
+    """The cells of the longest shown name."""
     return min(_MOST_WHO, max((cell_len(visible(name)) for name in names), default=0))
 
 
 def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded: bool) -> list[Line]:
-    """The lines of a row; `column` is the width of the names; a name is not repeated in the next row."""
+    """Writes a row; `column` is the width of the names; a name is not repeated in the next row."""
     if row.kind == "code":
         return [_code_changed(row, width)]
     width = min(width, _MAX_WIDTH + column)
@@ -108,14 +108,14 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
 
 
 def _took(row: Row) -> Line:
-    """How long the turn took and how many tokens; empty where it is not over."""
+    """Duration and tokens of a turn; empty while it runs."""
     facts = [show_duration(row.duration)] if row.duration is not None else []
     facts += [counted(row.tokens, "token")] if row.tokens else []
     return [("  ".join(facts), "muted")] if facts else []
 
 
 def _beside(lines: Sequence[Line], right: Line, room: int) -> Iterator[Line]:
-    """Lines with a remark at the right of the first one, or of the last one, or else below them."""
+    """Lines with a remark at the right of the first or of the last one, or else below them."""
     ends = (0, len(lines) - 1) if lines else ()
     place = next((n for n in ends if cells(lines[n]) + cells(right) + 2 <= room), None)
     for number, line in enumerate(lines):
@@ -133,7 +133,7 @@ def _text(text: str, role: str, room: int) -> Iterator[Line]:
 
 
 def _answer(row: Row, room: int) -> Iterator[Line]:
-    """What an agent says, as Markdown; while it is still coming, with a cursor at its end."""
+    """The text of an agent, as Markdown; while it is streamed, with a cursor at its end."""
     lines = markdown(row.text[:_LONGEST_TEXT].rstrip("\n"), room)
     if row.partial and lines:
         lines[-1] = [*cut_line(lines[-1], room - 1), ("▋", "accent")]
@@ -160,10 +160,10 @@ def _files(files: Sequence[FileShown]) -> Iterator[Line]:
 
 
 def file_chip(file: FileShown) -> str:
-    """`[image/png 34 KB photo.png]`"""
+    """The chip of a file: `[image/png 34 KB photo.png]`."""
     size = "linked" if file.size is None else show_size(file.size)
-    known = (visible(file.mime_type) or "file", size, visible(file.name))
-    return f"[{' '.join(part for part in known if part)}]"
+    parts = (visible(file.mime_type) or "file", size, visible(file.name))
+    return f"[{' '.join(part for part in parts if part)}]"
 
 
 def _called(row: Row) -> Line:
@@ -179,7 +179,7 @@ REQUESTED = {
 
 
 def full_line(row: Row, number: int) -> str:
-    """All of a line that is cut to its room, a call or a change of the state; "" for one that wraps."""
+    """The whole text of a line that is cut, a call or a change of the state; "" for a line that wraps."""
     line: Line = []
     if row.kind == "call" and number == 0:
         line = [("→ ", ""), (visible(row.text), ""), *arguments_line(row.args, _LONGEST_TEXT)]
@@ -191,7 +191,7 @@ def full_line(row: Row, number: int) -> str:
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:
-    """What is asked and what comes with it, beside an amber bar."""
+    """A request of the agent with its details, beside an amber bar."""
     lines: list[Line] = [[(REQUESTED.get(row.asks, "Requested"), "bold warning")]]
     lines += wrap([(visible_block(row.text[:_LONGEST_TEXT]), "bold")], room - 2)
     for name, data in (row.args or {}).items():
@@ -210,20 +210,20 @@ def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     text = json.dumps(result, ensure_ascii=False, indent=2, default=repr)
     written = code(text[:_LONGEST_TEXT], "json")[: 2 * _MOST_RESULT_LINES]
-    lines = [line for one in written for line in _hung(one, room - 2)]
+    lines = [line for code_line in written for line in _wrap_code(code_line, room - 2)]
     for line in lines[:_MOST_RESULT_LINES]:
         yield [("  ", ""), *line]
     if len(lines) > _MOST_RESULT_LINES:
         yield [(f"  …   {key_of('open_details')} show all", "muted")]
 
 
-def _hung(line: Line, room: int) -> list[Line]:
-    """A line of code; what goes on in the next line is indented as it is."""
+def _wrap_code(line: Line, room: int) -> list[Line]:
+    """A wrapped line of code; continuation lines keep its indentation."""
     first = line[0][0] if line else ""
     indent = len(first) - len(first.lstrip(" "))
     first_line, *more = wrap(line, room)
-    rest = wrap([span for one in more for span in one], max(8, room - indent)) if more else []
-    return [first_line, *([(" " * indent, ""), *one] for one in rest)]
+    rest = wrap([span for part in more for span in part], max(8, room - indent)) if more else []
+    return [first_line, *([(" " * indent, ""), *wrapped] for wrapped in rest)]
 
 
 def _changes(row: Row, room: int) -> Iterator[Line]:
@@ -262,15 +262,16 @@ def _code_changed(row: Row, width: int) -> Line:
 
 
 def _ended(left: Line, right: Line, room: int) -> Line:
-    """One text on the left, one at the end of the line, the left one cut where they would meet."""
+    """A left and a right text in one line; the left one is cut where they would meet."""
     if not cells(right):
         return cut_line(left, room)
-    kept = cut_line(left, max(8, room - cells(right) - 2)) if left else []
-    return [*kept, (" " * max(1, room - cells(kept) - cells(right)), ""), *right]
+    shown = cut_line(left, max(8, room - cells(right) - 2)) if left else []
+    return [*shown, (" " * max(1, room - cells(shown) - cells(right)), ""), *right]
 
 
-def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
-    """How a conversation begins, what can be done with it, and why the agent cannot be talked to."""
+def write_empty_chat(page: Page, transcript: Transcript | None) -> None:
+    """Writes the start of a conversation: its settings, the possible actions, and why the agent cannot be
+    used."""
     if transcript is not None and transcript.broken is not None:
         page.text([("Cannot load agent", "bold")])
         page.blank()
@@ -296,7 +297,7 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
 
 
 def _write_start(page: Page, transcript: Transcript) -> None:
-    """What was chosen for the conversation."""
+    """Writes the settings of the conversation."""
     session = transcript.session
     chosen = {"agent": transcript.agent_name or "", "user": session.user_id, "app": session.app_name}
     for label, value in chosen.items():

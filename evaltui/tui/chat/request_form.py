@@ -1,4 +1,4 @@
-"""The form of a call that waits: a field for each member of its response."""
+"""The form for a waiting call: a field for each member of its response."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _SWITCH = "respond_to_next"
 
 
 class RequestForm(FormKeys, PaneForm):
-    """Begins with what is `typed`. `respond` sends a response to the call, `later` leaves the form."""
+    """The form for a call, filled with `typed`. `respond` sends a response to the call, `later` closes the
+    form."""
 
     BINDINGS = bindings(Scope.MESSAGE, _SWITCH)
 
@@ -65,37 +66,39 @@ class RequestForm(FormKeys, PaneForm):
         return line
 
     def _fill(self, typed: Mapping[str, str]) -> None:
-        for field, given in zip(self._fields, self._inputs, strict=True):
+        for field, box in zip(self._fields, self._inputs, strict=True):
             text = typed.get(field.name, "" if typed else field.initial)
-            if isinstance(given, ChoiceLine):
-                given.chosen = field.labels.index(text) + 1 if text in field.labels else 0
+            if isinstance(box, ChoiceLine):
+                box.chosen = field.labels.index(text) + 1 if text in field.labels else 0
             else:
-                given.load_text(text)
-                given.move_cursor(given.document.end)
+                box.load_text(text)
+                box.move_cursor(box.document.end)
 
     def typed(self) -> dict[str, str]:
-        """What is in the fields, by name."""
+        """The texts of the fields, by name."""
         return {
-            field.name: ("", *field.labels)[given.chosen] if isinstance(given, ChoiceLine) else given.typed
-            for field, given in zip(self._fields, self._inputs, strict=True)
+            field.name: ("", *field.labels)[box.chosen] if isinstance(box, ChoiceLine) else box.typed
+            for field, box in zip(self._fields, self._inputs, strict=True)
         }
 
     def compose(self) -> ComposeResult:
         question = visible_block(cut(request_of(self.call).message, _LONGEST_QUESTION))
         yield Static(text_for_terminal(question), markup=False, id="request-question")
         with VerticalScroll(id="request-fields", can_focus=False):
-            for field, given in zip(self._fields, self._inputs, strict=True):
-                if isinstance(given, ChoiceLine):
-                    yield given
+            for field, box in zip(self._fields, self._inputs, strict=True):
+                if isinstance(box, ChoiceLine):
+                    yield box
                     continue
                 with Horizontal(classes="form-line"):
                     label = DrawnLine(partial(self._words, pad(field.label, self._column)))
                     label.styles.width = self._column
                     yield label
-                    yield given
-                    takes = DrawnLine(partial(self._words, f"  {field.accepts}"))
-                    takes.styles.width = min(_MOST_TAKES, max(len(one.accepts) for one in self._fields) + 2)
-                    yield takes
+                    yield box
+                    hint = DrawnLine(partial(self._words, f"  {field.accepts}"))
+                    hint.styles.width = min(
+                        _MOST_TAKES, max(len(request_field.accepts) for request_field in self._fields) + 2
+                    )
+                    yield hint
         yield QuestionNote()
         yield DialogKeys(self._hints)
 
@@ -105,7 +108,7 @@ class RequestForm(FormKeys, PaneForm):
         self.app.theme_changed_signal.subscribe(self, lambda theme: self._draw_border())
 
     def place(self, text: str) -> None:
-        """Says which of several calls it is, as in `1/2`."""
+        """The number of the call among several: `1/2`."""
         if text != self._place:
             self._place = text
             self._draw_border()
@@ -130,7 +133,7 @@ class RequestForm(FormKeys, PaneForm):
 
     @property
     def _focused(self) -> ChoiceLine | FieldLine | None:
-        return next((given for given in self._inputs if given.has_focus), None)
+        return next((box for box in self._inputs if box.has_focus), None)
 
     @property
     def first(self) -> ChoiceLine | FieldLine:
@@ -138,7 +141,7 @@ class RequestForm(FormKeys, PaneForm):
         return self._inputs[0]
 
     def enter(self) -> None:
-        """Gives the focus to the first field; what is typed by now was meant for another one."""
+        """Focuses the first field, and drops the keys typed so far, which were meant for another field."""
         self.screen.set_focus(self.first)
         if isinstance(self.app, KeysInOrder):
             self.app.ignore_typed_ahead()
@@ -161,13 +164,13 @@ class RequestForm(FormKeys, PaneForm):
         self._later()
 
     def action_step_field(self, step: int) -> None:
-        given = self._focused
-        at = self._inputs.index(given) if given is not None else 0
+        box = self._focused
+        at = self._inputs.index(box) if box is not None else 0
         self.screen.set_focus(self._inputs[(at + step) % len(self._inputs)])
 
     def action_step_item(self, step: int) -> None:
-        if isinstance(given := self._focused, ChoiceLine):
-            given.step(step)
+        if isinstance(box := self._focused, ChoiceLine):
+            box.step(step)
 
     def on_descendant_focus(self) -> None:
         self.query_one(DialogKeys).refresh()

@@ -1,4 +1,5 @@
-"""The conversation saved as a case: its id, its set, its turns, and what each expects."""
+"""The dialog that saves a conversation as a case: its id, its set, its turns, and the expectations of
+each."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ _MEANINGS = {
 
 
 class SaveCaseScreen(FormScreen):
-    """Adds the case to its set, unsaved, and returns whether it has."""
+    """Adds the case to its set, unsaved; returns whether it has."""
 
     box = "#save-case"
     AUTO_FOCUS = "#save-id"
@@ -88,8 +89,8 @@ class SaveCaseScreen(FormScreen):
             yield DialogKeys(self._hints)
 
     def on_mount(self) -> None:
-        self.query_one("#save-id", FieldLine).begin(self.choices.eval_id, selected=True)
-        self.query_one("#save-new", FieldLine).begin(self.choices.new_set, selected=False)
+        self.query_one("#save-id", FieldLine).show_text(self.choices.eval_id, selected=True)
+        self.query_one("#save-new", FieldLine).show_text(self.choices.new_set, selected=False)
         self._follow_target()
 
     def _hints(self) -> list[Hint]:
@@ -128,7 +129,7 @@ class SaveCaseScreen(FormScreen):
 
     @on(CursorLines.Moved)
     def _show_note(self) -> None:
-        """Why the case cannot be saved; else which case is the same, or what the column means."""
+        """Shows why the case cannot be saved; else an equal case, or the meaning of the column."""
         note = self.query_one(QuestionNote)
         if problem := saving.problem(self._workbench.editing, self.choices):
             note.show(problem)
@@ -140,7 +141,8 @@ class SaveCaseScreen(FormScreen):
             note.show(None)
 
     def _twin_of(self, choices: SaveChoices) -> str:
-        """Looked for when turns or set change, not with each letter of the id."""
+        """A sentence on an equal case; searched again when turns or set change, not for each letter of the
+        id."""
         if self._twin is None or self._twin[0] != choices:
             workbench = self._workbench
             twin = saving.twin(workbench.agent, workbench.editing, self._transcript, choices)
@@ -209,8 +211,8 @@ def _text_room(width: int) -> int:
 
 
 class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """The turns, each with what is kept of it, then the state before and after them. Of a turn, one cell is
-    current."""
+    """The turns with the parts that are saved, then the state before and after them. A cell of the current
+    turn is current."""
 
     def __init__(
         self,
@@ -228,7 +230,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def column(self) -> str:
-        """What the current cell is about."""
+        """The part of the turn in the current cell."""
         beyond = self.cursor - len(self._choices().turns)
         if beyond >= 0:
             return ("state", "final")[min(beyond, 1)]
@@ -243,7 +245,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def open_current(self) -> None:
-        """A click on a cell changes it already."""
+        """Does not open a cell: a click changes it already."""
 
     def toggle(self) -> None:
         choices, column = self._choices(), self.column
@@ -254,7 +256,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         else:
             turn = choices.turns[self.cursor]
             changed = _toggled(turn, column)
-            turns = tuple(changed if one is turn else one for one in choices.turns)
+            turns = tuple(changed if other is turn else other for other in choices.turns)
             self._change(replace(choices, turns=turns))
         self.refresh()
 
@@ -282,9 +284,9 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def _state(self, choices: SaveChoices, *, is_final: bool, here: bool) -> Line:
         state = self._state_of(choices, is_final=is_final)
-        kept = choices.final_state if is_final else choices.state
+        is_saved = choices.final_state if is_final else choices.state
         label = "expect the final state" if is_final else "start with the state"
-        head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "bold accent" if here else "")]
+        head: Line = [("    ", ""), (f"{_box(is_saved)} {label}  ", "bold accent" if here else "")]
         unknown = self._transcript.has_unknown_state
         shown: Line = value_line(state, 400) if state else [(UNKNOWN if unknown else "empty", "muted")]
         return cut([*head, *shown], max(cells(head), self.line_width - 1))

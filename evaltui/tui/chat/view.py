@@ -1,4 +1,4 @@
-"""The chat pane: the conversation with the agent, and the message being written."""
+"""The chat pane: the conversation with the agent, and the message field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evaltui.tui.chat.page import (
     ONE_LINE,
     full_line,
     who_width,
-    write_nothing_said,
+    write_empty_chat,
     write_row,
 )
 from evaltui.tui.dialogs.details import DetailsScreen
@@ -43,13 +43,14 @@ _ROOM = Room(from_width=140, least=42, most=42)
 
 
 class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
-    """A row may have many lines, and there may be ten thousand rows: only what is seen is written."""
+    """The chat pane. Only visible rows are written, because a conversation may have ten thousand rows of many
+    lines."""
 
     BINDINGS = bindings(Scope.CHAT)
     SHOWS = (ChatProgressed, SelectionChanged, AgentChanged)
 
     class Moved(Message):
-        """The user has gone to another row."""
+        """The user has moved to another row."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -65,7 +66,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._drawn: Hashable = None
         self._showed_cursor = True
         self._rows_seen = 0
-        self._inspector = Inspector(workbench, self, self._look, _ROOM, id="chat-inspector")
+        self._inspector = Inspector(workbench, self, self._inspected_row, _ROOM, id="chat-inspector")
 
     def beside(self) -> Beside:
         return self._inspector
@@ -89,7 +90,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     @property
     def new_rows(self) -> int:
-        """How many rows have come below what is seen."""
+        """The number of new rows below the visible part."""
         return len(self._rows.rows) - self._rows_seen if self.lines_below else 0
 
     def heading(self) -> Line:
@@ -104,7 +105,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         return line
 
     def source(self) -> SourcePlace | None:
-        """Of the tool that was called, where an error was raised, or the instruction of who answers."""
+        """The source of the called tool, of an error, or of the instruction of the agent."""
         row, agent = self._current, self._workbench.agent
         if row is None or row.kind == "user":
             return None
@@ -118,7 +119,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         return ("●", "warning") if self._chat.waiting() else None
 
     def copied(self) -> Copied | None:
-        """What the current row says or holds."""
+        """The text or data of the current row."""
         row = self._current
         if row is None:
             return None
@@ -162,7 +163,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             self.refresh()
 
     def _widen(self, first: int) -> bool:
-        """Whether the column of names has become wider."""
+        """Widens the column of names; returns whether it has changed."""
         new = {row.who for row in self._rows.rows[first:]} - self._names
         self._names |= new
         before, self._column = self._column, max(self._column, who_width(new))
@@ -180,7 +181,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             return
         self._drawn = state
         page = Page(max(20, self.line_width - 2))
-        write_nothing_said(page, self._shown)
+        write_empty_chat(page, self._shown)
         self._empty = list(page.lines)
         self.blocks_changed(0, 1)
         self.scroll_to(y=0, animate=False, force=True)
@@ -278,12 +279,12 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             self.post_message(self.Moved())
 
     def chat_place(self) -> ChatPlace | None:
-        """What of the conversation is current."""
+        """The place of the current row in the conversation."""
         row = self._current
         return None if row is None else ChatPlace(row.turn, row.events)
 
     def show_place(self, place: ChatPlace) -> None:
-        """Goes to the row of something that happened, wherever it was found."""
+        """Goes to the row of a place."""
         self.follow()
         transcript = self._chat.transcript
         if transcript is None or place.turn >= len(transcript.turns):
@@ -298,13 +299,13 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def action_open_details(self) -> None:
         self._inspector.open()
 
-    def _look(self) -> Inspected | None:
-        """What the inspector shows of the current row."""
+    def _inspected_row(self) -> Inspected | None:
+        """The content of the inspector for the current row."""
         row, transcript = self._current, self._shown
         if row is None or transcript is None or row.turn >= len(transcript.turns):
             return None
         waiting = self._chat.waiting()
-        tokens = sum(one.tokens or 0 for one in self._rows.rows)
+        tokens = sum(chat_row.tokens or 0 for chat_row in self._rows.rows)
         turn = transcript.turns[row.turn]
         spent = self._workbench.chat_spending.of(transcript)
         totals = ChatTotals(tokens, spent)

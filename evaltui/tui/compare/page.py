@@ -1,4 +1,4 @@
-"""Two runs compared: what moved, a line per case, and what both did in one of them."""
+"""Two runs compared: the changed cases, a line per case, and both runs of a case."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LEAST_WHY = 14
 
 
 def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
-    """A chip per group with its count, each with the action of a click on it."""
+    """A chip per group with its count, each with its click action."""
     for kind in KINDS:
         if count := len(comparison.of(kind)):
             role = f"bold {KIND_ROLES.get(kind, 'muted')} {_TINTS.get(kind, 'panel')}"
@@ -60,7 +60,8 @@ def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
 
 
 def spent_line(compared: Compared) -> Line:
-    """How cases differ, what else is different between the runs, what those in both took, what is missing."""
+    """The totals of a comparison: changed cases, other differences between the runs, spending, missing
+    cases."""
     facts: list[Line] = []
     if (pairs := compared.comparison.paired).cases:
         role = "error" if pairs.is_worse(compared.comparison.alpha) else ""
@@ -74,7 +75,7 @@ def spent_line(compared: Compared) -> Line:
 
 
 def kind_line(title: KindTitle) -> Line:
-    """`▾ Broken  2   passed in the base`"""
+    """The title of a group: `▾ Broken  2   passed in the base`."""
     return [
         ("▸ " if title.folded else "▾ ", "faint"),
         (title.kind.capitalize(), f"bold {KIND_ROLES.get(title.kind, '')}".strip()),
@@ -84,7 +85,7 @@ def kind_line(title: KindTitle) -> Line:
 
 
 class Columns(NamedTuple):
-    """The cells of the columns of a table of cases; 0 for one that there is no room for, or nothing in."""
+    """The widths of the columns in a table of cases; 0 for a hidden or empty one."""
 
     name: int
     score: int = 0
@@ -94,8 +95,8 @@ class Columns(NamedTuple):
 
     @classmethod
     def for_width(cls, width: int, names: int, *, tokens: bool, costs: bool = False) -> Columns:
-        """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens and
-        costs or not."""
+        """The columns for lines of `width` cells, names of up to `longest` cells, and runs with or without
+        tokens and costs."""
         name = max(8, min(names, width * 2 // 5))
         time = _TIME if width >= _WITH_TIME else 0
         if width < _WITH_SCORE:
@@ -105,9 +106,10 @@ class Columns(NamedTuple):
 
 
 def change_line(change: CaseChange, name: str, why: str | None, columns: Columns, width: int) -> Line:
-    """A case in both runs: its name, both verdicts, why, the score that moved most, time and tokens.
+    """A case in both runs: its name, both verdicts, the reason, the most changed score, time and tokens.
 
-    `why` is None while it is being read."""
+    `why` is None while it is being read.
+    """
     left: Line = [
         (pad(name, columns.name), ""),
         ("  ", ""),
@@ -141,7 +143,7 @@ def change_heads(columns: Columns, width: int) -> Line:
 
 
 def write_group(page: Page, compared: Compared, kind: Kind) -> None:
-    """How many cases a group has, how they come out now, and all that is different between the runs."""
+    """Writes the number of cases in a group, their statuses, and the other differences between the runs."""
     changes = compared.comparison.of(kind)
     now = Counter(change.candidate.status.value for change in changes if change.candidate)
     page.row((counted(len(changes), "case"), "bold"), (f"   {_MEANINGS[kind]}", "muted"))
@@ -155,7 +157,7 @@ def write_group(page: Page, compared: Compared, kind: Kind) -> None:
 
 
 def write_change(page: Page, change: CaseChange) -> None:
-    """Both outcomes, why they are not comparable, and every figure."""
+    """Writes both outcomes, why they are not comparable, and every figure."""
     outcomes: Line = [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)]
     row = change_row(change)
     spent = [
@@ -186,9 +188,10 @@ def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
 def write_trajectories(
     page: Page, both: Trajectories, titles: tuple[str, str], height: int, toggled: Collection[str] = ()
 ) -> None:
-    """What both runs did, turn by turn, side by side where there is room.
+    """Writes both runs of a case, turn by turn, side by side where there is room.
 
-    Equal turns are folded where not all of it fits in so many lines; a click folds or opens a turn."""
+    Equal turns are folded where not everything fits in the height; a click folds or opens a turn.
+    """
     base, candidate = (", ".join(filter(None, side)) for side in zip(titles, both.repeats, strict=True))
     titles = base, candidate
     for side, problem in zip(titles, both.problems, strict=True):
@@ -198,7 +201,7 @@ def write_trajectories(
     above = Lines(page.lines)
     _write_turns(page, both, titles, folding, opens_equal=True)
     if len(page.lines) > height:
-        page.take(Page(page.width, page.widest, lines=Lines(above)))
+        page.add_page(Page(page.width, page.widest, lines=Lines(above)))
         _write_turns(page, both, titles, folding, opens_equal=False)
 
 
@@ -238,14 +241,14 @@ def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, 
     is_open = folding.is_open(key, usual=usual)
     mark: Span = ("=", "muted") if turn.is_equal else ("≠", "error")
     head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", ""), mark]
-    said = " ".join(visible_block(turn.user).split())
+    message = " ".join(visible_block(turn.user).split())
     page.turns[number] = len(page.lines)
-    page.fold(key, [*head, (f"  {said}", "muted")], [(_calls_in_words(turn.result), "muted")])
+    page.fold(key, [*head, (f"  {message}", "muted")], [(_calls_in_words(turn.result), "muted")])
     return is_open
 
 
 def _calls_in_words(turn: TurnResult) -> str:
-    """`2 calls`, `2 → 3 calls`"""
+    """The number of calls: `2 calls`, `2 → 3 calls`."""
     before, after = (
         sum(getattr(diff, side) is not None for diff in turn.calls) for side in ("expected", "actual")
     )
@@ -253,5 +256,5 @@ def _calls_in_words(turn: TurnResult) -> str:
 
 
 def title_of_sides(base: str, candidate: str) -> Sequence[Span]:
-    """`run 15 baseline → run 18`"""
+    """The title of a comparison: `run 15 baseline → run 18`."""
     return [(visible(base), ""), (" → ", "muted"), (visible(candidate), "bold")]

@@ -1,4 +1,5 @@
-"""Two kept runs compared: the cases by what became of them, and what both runs did in the current one."""
+"""The screen that compares two stored runs: the cases by kind of change, and both runs of the current
+case."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ _PAUSE = 0.15
 
 
 class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
-    """Returns the run and the case that the user wants to see."""
+    """The comparison screen; returns the run and the case that the user opens."""
 
     BINDINGS = bindings(Scope.COMPARISON)
     SHOWS = (RunsRead,)
@@ -64,7 +65,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     tab, scope = COMPARE, Scope.COMPARISON
 
     def __init__(self, workbench: Workbench, sides: Sides, case: CaseId | None = None) -> None:
-        """`case` is the one that is looked at first."""
+        """`case` is the first current case."""
         super().__init__(workbench)
         self._base, self._candidate = sides
         self._first = case
@@ -112,7 +113,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         await self._end_reading()
         self._reasons, self._both = None, None
         try:
-            compared, chips, spent = await asyncio.to_thread(self._look_at_runs)
+            compared, chips, spent = await asyncio.to_thread(self._compare_runs)
             self.compared, self._chips, self._spent = compared, chips, [(" ", ""), *spent]
             self._reasons = Reasons(compared, self.workbench.messages)
         except (OSError, ValueError) as error:
@@ -121,8 +122,8 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
             self.rows.show(self.compared, self._first)
             self.follow()
 
-    def _look_at_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
-        """In a thread: there may be thousands of cases. Raises OSError, ValueError."""
+    def _compare_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
+        """In a thread: compares the runs. Raises OSError, ValueError."""
         compared = compare_runs(self._base.path, self._candidate.path)
         return compared, list(chip_parts(compared.comparison)), spent_line(compared)
 
@@ -198,7 +199,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self.dismiss(None)
 
     def action_step_pane(self, _: int) -> None:
-        """To the trajectories, or back to the cases."""
+        """Moves to the turns, or back to the cases."""
         both = self.query_one(BothTrajectories)
         self.set_focus(self.rows if both.has_focus else both)
 
@@ -210,7 +211,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self.follow()
 
     def action_go_to_kind(self, kind: Kind) -> None:
-        """A click on its chip."""
+        """Goes to a group, by a click on its chip."""
         if self.takes_input:
             self.rows.go_to_kind(kind)
 
@@ -238,7 +239,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 
 
 class Chips(ActionLine):
-    """How many cases are in each group; a click goes there."""
+    """The number of cases in each group; a click goes there."""
 
     def __init__(self, chips: Callable[[], Iterable[tuple[str, Line]]], *, id: str) -> None:
         super().__init__(id=id)
@@ -250,7 +251,7 @@ class Chips(ActionLine):
 
 
 class BothTrajectories(PageLines, inherit_bindings=False):
-    """What both runs did in the current case; a click on a turn folds and opens it."""
+    """Both runs of the current case; a click on a turn folds or opens it."""
 
     def __init__(self, write: Callable[[Page], object], toggle: Callable[[str], object], *, id: str) -> None:
         super().__init__(write, id=id, widest=_WIDEST)
@@ -262,7 +263,7 @@ class BothTrajectories(PageLines, inherit_bindings=False):
 
 
 class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """The groups, each with its cases; the keys are those of the screen."""
+    """The groups with their cases; the keys are those of the screen."""
 
     def __init__(self, screen: ComparisonScreen, *, id: str) -> None:
         super().__init__(id=id)
@@ -270,17 +271,17 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._folded: set[Kind] = set(FOLDED_AT_FIRST)
         self._rows: list[ComparedRow] = []
         self._longest = 0
-        self._tells_tokens = self._tells_costs = False
+        self._has_tokens = self._has_costs = False
 
-    def show(self, compared: Compared | None, wanted: CaseId | None = None) -> None:
+    def show(self, compared: Compared | None, case: CaseId | None = None) -> None:
         changes = compared.comparison.cases if compared else ()
         if changes and all(change.kind in FOLDED_AT_FIRST for change in changes):
             # There is nothing else to see.
             self._folded = set()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
-        self._tells_tokens = compared is not None and compared.comparison.tokens is not None
-        self._tells_costs = compared is not None and compared.comparison.usd is not None
-        first = next((change for change in changes if change.case == wanted), None)
+        self._has_tokens = compared is not None and compared.comparison.tokens is not None
+        self._has_costs = compared is not None and compared.comparison.usd is not None
+        first = next((change for change in changes if change.case == case), None)
         if first is not None:
             self._folded -= {first.kind}
         self._write()
@@ -302,12 +303,12 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def columns(self) -> Columns:
-        """The columns that there is room for."""
-        tells = {"tokens": self._tells_tokens, "costs": self._tells_costs}
-        return Columns.for_width(self.line_width - 5, self._longest, **tells)
+        """The columns that fit."""
+        optional = {"tokens": self._has_tokens, "costs": self._has_costs}
+        return Columns.for_width(self.line_width - 5, self._longest, **optional)
 
     def toggle_fold(self) -> None:
-        """Folds or opens the group that the cursor is in, and goes to its title."""
+        """Folds or opens the group at the cursor, and goes to its title."""
         row = self.current
         if row is None:
             return
@@ -316,7 +317,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.go_to_kind(row.kind)
 
     def go_to_kind(self, kind: Kind) -> None:
-        """To the title of a group, which is its first row."""
+        """Goes to the title of a group, which is its first row."""
         self.move_to(next((number for number, row in enumerate(self._rows) if row.kind == kind), 0))
 
     def _id_of(self, change: CaseChange) -> str:

@@ -1,4 +1,4 @@
-"""The rows of the criteria as lines: metrics with their sliders, options, settings, marks and rules."""
+"""The criteria rows as lines: metrics with sliders, options, settings, marks and rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RANGE = 30
 
 
 class Group(NamedTuple):
-    """Metrics that are not in use and look at the same."""
+    """Metrics that are not in use, with the same subject."""
 
     subject: Subject
     rows: tuple[MetricRow, ...]
@@ -45,7 +45,7 @@ class Group(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Cells of the columns of a metric in use."""
+    """The widths of the columns of a metric in use."""
 
     name: int
     slider: int
@@ -56,10 +56,11 @@ class Columns(NamedTuple):
 
 
 def columns_of(rows: Sequence[MetricRow], width: int) -> Columns:
-    """The widest columns that fit: first the slider is short, then the mean goes, then names are cut."""
+    """The widest columns that fit: the slider is shortened first, then the mean is dropped, then names are
+    cut."""
     longest, unused = (
-        max((len(visible(row.name)) for row in rows if row.asked is asked), default=0)
-        for asked in (True, False)
+        max((len(visible(row.name)) for row in rows if row.in_use is in_use), default=0)
+        for in_use in (True, False)
     )
     name = max(longest, _LEAST_NAME)
     unused = min(unused, max(_LEAST_NAME, width - _RANGE))
@@ -71,11 +72,11 @@ def columns_of(rows: Sequence[MetricRow], width: int) -> Columns:
 
 
 def row_line(row: Row | Group, columns: Columns, width: int, *, here: bool) -> Line:
-    """A row without its marker; `here` is whether it is current."""
+    """A row without its marker; `here` tells whether it is current."""
     match row:
         case Group():
             return _group_line(row, width)
-        case MetricRow(asked=True):
+        case MetricRow(in_use=True):
             return _used_line(row, columns, here=here)
         case MetricRow():
             return _unused_line(row, columns)
@@ -92,7 +93,7 @@ def row_line(row: Row | Group, columns: Columns, width: int, *, here: bool) -> L
 
 
 def _group_line(group: Group, width: int) -> Line:
-    """`▸ Judge  11  needs a judge model   safety_v1, …`"""
+    """A group: `▸ Judge  11  needs a judge model   safety_v1, …`."""
     line: Line = [
         ("▾ " if group.is_open else "▸ ", "muted"),
         (group.subject, ""),
@@ -126,7 +127,7 @@ def _used_line(row: MetricRow, columns: Columns, *, here: bool) -> Line:
 
 
 def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
-    """`━━━━●──`; empty where the metric has no range."""
+    """The slider of a threshold: `━━━━●──`; empty where the metric has no interval."""
     if row.threshold is None or row.interval is None:
         return [(" " * width, "")]
     low, high = row.interval
@@ -141,7 +142,7 @@ def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
 
 
 def _passing(row: MetricRow) -> Line:
-    """`✗ 5/9 pass`, of the last run."""
+    """The passing cases of the last run: `✗ 5/9 pass`."""
     if row.why_not:
         return [glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
     trial = row.trial
@@ -162,7 +163,7 @@ def _unused_line(row: MetricRow, columns: Columns) -> Line:
 
 
 def range_text(row: MetricRow) -> str:
-    """`0 to 1`, `0 and up`."""
+    """The interval in words: `0 to 1`, `0 and up`."""
     if row.interval is None:
         return "0 and up"
     return f"{show_number(row.interval[0])} to {show_number(row.interval[1])}"
@@ -174,23 +175,23 @@ def _option_value(row: OptionRow, *, here: bool) -> Line:
     if row.value is None:
         return [("— required", "warning")]
     chosen = here and row.option.kind in ("choice", "flag")
-    return _value(row.value, given=row.given, chosen=chosen)
+    return _value(row.value, is_set=row.is_set, chosen=chosen)
 
 
 def _setting_value(row: SettingRow, *, here: bool) -> Line:
-    return _value(row.value, given=row.given, chosen=here and bool(row.choices))
+    return _value(row.value, is_set=row.is_set, chosen=here and bool(row.choices))
 
 
-def _value(value: object, *, given: bool, chosen: bool) -> Line:
-    """A value as JSON; what `←→` chooses stands between arrows."""
+def _value(value: object, *, is_set: bool, chosen: bool) -> Line:
+    """A value as JSON; a choice for `←→` is between arrows."""
     shown = value_line(value)
     if chosen:
         shown = [("‹ ", "accent"), *shown, (" ›", "accent")]
-    return shown if given else [*shown, ("  default", "faint")]
+    return shown if is_set else [*shown, ("  default", "faint")]
 
 
 def fact_lines(name: int, settings: RunSettings) -> list[Line]:
-    """The settings of a run that no config has, and the option for each."""
+    """The run settings that no config has, with the option for each."""
     facts = (
         ("Timeout", f"{settings.timeout:g} s per case"),
         ("Parallel", counted(settings.parallel, "case")),

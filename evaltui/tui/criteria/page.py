@@ -1,4 +1,4 @@
-"""The page beside the criteria: what a row means, the scores of the last run, and what would change."""
+"""The page beside the criteria: the meaning of a row, the scores of the last run, and the pending changes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _WITH_SETS = 56
 def write_row(
     page: Page, row: Row | Group | None, metric: MetricRow | None, effect: Effect, height: int
 ) -> dict[int, CaseId]:
-    """The page of a row that belongs to a metric, for a pane of so many rows; returns the lines of cases.
+    """Writes the page of a row of a metric in `height` rows; returns the lines of cases.
 
-    Where the pane is low, what would change stands above the scores.
+    In a low pane, the pending changes are above the scores.
     """
     is_low = height < _FROM // 2
     if row is not None:
         _write_meaning(page, row, in_short=is_low and bool(effect.change))
-    if metric and not (metric.asked or metric.trial.scored):
+    if metric and not (metric.in_use or metric.trial.scored):
         metric = None
     if metric and not is_low:
         _write_scores(page, metric, _TALL if height >= _FROM else _LOW, effect.stale)
@@ -59,7 +59,7 @@ def write_row(
 
 
 def row_title(row: Row | Group) -> str:
-    """What a row is called."""
+    """The title of a row."""
     match row:
         case MetricRow(name=name):
             return visible(name)
@@ -91,8 +91,8 @@ def _write_meaning(page: Page, row: Row | Group, *, in_short: bool) -> None:
         case Group(subject=subject, rows=rows):
             page.text([(_ABOUT[subject], "")])
             page.blank()
-            for one in rows:
-                page.text([(visible(one.name), "bold"), ("  ", ""), (visible(one.meaning), "muted")])
+            for metric in rows:
+                page.text([(visible(metric.name), "bold"), ("  ", ""), (visible(metric.meaning), "muted")])
         case MetricRow():
             _write_metric(page, row, in_short=in_short)
         case OptionRow(option=option):
@@ -132,7 +132,7 @@ def _write_metric(page: Page, row: MetricRow, *, in_short: bool) -> None:
 
 
 def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
-    """The scores of the last run as a histogram, and how many cases pass."""
+    """Writes the scores of the last run as a histogram, and the number of passing cases."""
     trial = row.trial
     page.blank()
     if not trial.scored:
@@ -145,7 +145,7 @@ def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
     page.lines += histogram(
         trial.scores,
         row.interval or (0.0, max(1.0, trial.scores[-1][0], row.threshold or 0.0)),
-        row.threshold if row.asked else None,
+        row.threshold if row.in_use else None,
         page.width,
         height,
         lower_is_better=row.lower_is_better,
@@ -168,7 +168,7 @@ def _stale(number: int) -> Line:
 
 
 def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId]:
-    """The score of every case, the worst one first."""
+    """Writes the score of every case, the worst first."""
     places: dict[int, CaseId] = {}
     if not row.trial.cases:
         return places
@@ -176,7 +176,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
     for case, score in row.trial.cases[:_MOST_CASES]:
         places[len(page.lines)] = case
         status = "INFORMATIONAL"
-        if row.asked and row.threshold is not None:
+        if row.in_use and row.threshold is not None:
             passes = score <= row.threshold if row.lower_is_better else score >= row.threshold
             status = "PASSED" if passes else "FAILED"
         figures: Line = [(f"{score_figures(score, row.threshold)[0]} ", "")]
@@ -192,7 +192,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
 
 
 def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
-    """The cases with another outcome, each on a line, and those that are not known."""
+    """Writes the cases whose outcome changes, one per line, and those without a known outcome."""
     flips = effect.flips
     if flips.problem:
         page.section(("Outcomes", "bold"), ("  —", "muted"))
@@ -243,7 +243,7 @@ def _run_all() -> Line:
 
 
 def _counts(flips: Flips) -> Line:
-    """`  ✗ → ✓ 2   ✓ → ✗ 1`"""
+    """The counts of changed outcomes: `  ✗ → ✓ 2   ✓ → ✗ 1`."""
     line: Line = []
     for sides, count in Counter((flip.before, flip.after) for flip in flips.cases).items():
         first, last = glyph(sides[0]), glyph(sides[1])
@@ -256,7 +256,7 @@ def _sides(flip: Flip) -> Line:
 
 
 def _named(page: Page, case: CaseId, effect: Effect) -> Line:
-    """`lights › movie_mode`; the set only where there is room, or another set has such a case."""
+    """A case: `lights › movie_mode`; with the set where there is room, or several sets have this id."""
     name = (visible(case.eval_id), "bold")
     owner = effect.sets.get(case.path)
     if owner is None or (page.width < _WITH_SETS and case.eval_id not in effect.twins):
@@ -265,7 +265,7 @@ def _named(page: Page, case: CaseId, effect: Effect) -> Line:
 
 
 def _write_change(page: Page, effect: Effect) -> None:
-    """What saving writes, folded to the lines that change."""
+    """Writes the changed lines of the file, without the unchanged ones."""
     if effect.added:
         page.section(
             (key_of("add_criterion"), "bold accent"),
@@ -281,11 +281,11 @@ def _write_change(page: Page, effect: Effect) -> None:
             write_code(page, dedent("\n".join(written.split("\n")[1:-1])), "json", 0)
         return
     gone = sum(line.op == "-" for line in effect.change)
-    come = len(effect.change) - gone
+    added = len(effect.change) - gone
     title: Line = [(visible(effect.name), "bold")]
     title += [
         (f"  {op}{count}", role)
-        for op, count, role in (("−", gone, "error"), ("+", come, "success"))
+        for op, count, role in (("−", gone, "error"), ("+", added, "success"))
         if count
     ]
     page.section(*title)

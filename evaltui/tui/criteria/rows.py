@@ -1,4 +1,4 @@
-"""The list of the criteria: the rows in their sections, moved in and clicked on."""
+"""The list of the criteria: rows in sections, with a cursor and mouse clicks."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Shown(NamedTuple):
 
 
 class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """Every row of the criteria below the titles of its section; only rows have the cursor.
+    """The criteria rows below the titles of their sections; only rows have the cursor.
 
     The options of a metric are below it while it or one of them is current. Metrics that are not in use are
-    grouped by what they look at; a group is folded where not everything fits.
+    grouped by subject; groups are folded where not everything fits.
     """
 
     BINDINGS = moves()
@@ -83,17 +83,17 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def metric(self) -> MetricRow | None:
-        """The metric that the current row is, or is of; None for a row of none."""
+        """The metric of the current row; None for a row of no metric."""
         here = self.current
         owner = here.name if isinstance(here, MetricRow) else _owner(here) if here else ""
         return next((row for row in self.rows() if isinstance(row, MetricRow) and row.name == owner), None)
 
     def rows(self) -> Iterator[Row]:
-        """Every row, those that are folded included."""
+        """Every row, also folded ones."""
         return (row for section in self._sections for row in section.rows)
 
     def follow(self) -> None:
-        """Shows the config and the results as they are now; the cursor stays with its row."""
+        """Shows the current config and results; the cursor stays with its row."""
         at = self.current
         self._problem = self._criteria.unreadable()
         self._problems = () if self._problem else self._criteria.problems()
@@ -108,11 +108,11 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.show_line(self.cursor)
 
     def _show(self, at: AnyRow | None) -> None:
-        """Makes the lines anew, with the cursor on a row, or near where it was if that is gone."""
+        """Builds the lines again, with the cursor on a row, or near its old place if the row is gone."""
         if at is not None:
             # What it says may have changed.
-            known = {_identity(row): row for row in self.rows()}
-            self._owner = _owner(known.get(_identity(at), at))
+            by_identity = {_identity(row): row for row in self.rows()}
+            self._owner = _owner(by_identity.get(_identity(at), at))
         seen = [row for row in self.rows() if isinstance(row, MetricRow) and self._is_seen(row)]
         self._columns = columns_of(seen, self.line_width - _MARKER)
         self._shown = list(self._lines())
@@ -126,19 +126,19 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             self._show(there)
 
     def _number(self, row: AnyRow | None) -> int | None:
-        """The number of the line of the same thing, None where it is not shown."""
-        wanted = None if row is None else _identity(row)
+        """The line number of a row with the same identity, None where it is hidden."""
+        identity = None if row is None else _identity(row)
         return next(
             (
                 number
                 for number, shown in enumerate(self._shown)
-                if shown.row is not None and _identity(shown.row) == wanted
+                if shown.row is not None and _identity(shown.row) == identity
             ),
             None,
         )
 
     def go_to(self, row: AnyRow) -> None:
-        """To the row that is of the same thing, wherever it is now; its group is opened."""
+        """Goes to the row with the same identity; its group is opened."""
         if isinstance(row, MetricRow) and not self._is_seen(row):
             self.fold(row.subject)
         self._show(row)
@@ -146,14 +146,14 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def stay_in_use(self) -> None:
-        """To the metric in use that is nearest to where the cursor is, if there is any."""
+        """Goes to the metric in use that is nearest to the cursor, if there is one."""
         used = [
             (abs(number - self.cursor), shown.row)
             for number, shown in enumerate(self._shown)
-            if isinstance(shown.row, MetricRow) and shown.row.asked
+            if isinstance(shown.row, MetricRow) and shown.row.in_use
         ]
         if used:
-            self.go_to(min(used, key=lambda one: one[0])[1])
+            self.go_to(min(used, key=lambda distance: distance[0])[1])
 
     def fold(self, subject: str) -> None:
         """Folds a group, or opens it."""
@@ -161,7 +161,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._show(self.current)
 
     def _is_seen(self, row: MetricRow) -> bool:
-        return row.asked or self._is_open(row.subject)
+        return row.in_use or self._is_open(row.subject)
 
     def _is_open(self, subject: str) -> bool:
         return (subject in (self._fitting or ())) != (subject in self._toggled)
@@ -169,23 +169,23 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     # Lines
 
     def _groups_that_fit(self) -> frozenset[str]:
-        """The groups that can be open with everything else, whichever metric is current."""
+        """The groups that can be open without scrolling, for any current metric."""
         rows = [*self.rows()]
-        unused = Counter(row.subject for row in rows if isinstance(row, MetricRow) and not row.asked)
+        unused = Counter(row.subject for row in rows if isinstance(row, MetricRow) and not row.in_use)
         options = Counter(row.metric for row in rows if isinstance(row, OptionRow | RubricRow))
         needed = len(rows) - unused.total() + len(unused) - options.total()
         needed += max(options.values(), default=0) + 2 * len(self._sections)
         needed += len(fact_lines(0, self._settings))
         needed += len(list(self._problem_lines()))
-        found: set[str] = set()
+        fitting: set[str] = set()
         for subject, count in unused.items():
             if needed + count <= self.size.height:
                 needed += count
-                found.add(subject)
-        return frozenset(found)
+                fitting.add(subject)
+        return frozenset(fitting)
 
     def _wrapped(self, problem: str, role: str) -> list[Shown]:
-        """All of a problem, in as many lines as it takes."""
+        """The whole text of a problem, wrapped."""
         width = max(24, self.line_width)
         return [Shown(line) for line in wrap_behind([("! ", role)], [(visible(problem), "")], width)]
 
@@ -218,7 +218,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
                 yield from (Shown(line) for line in fact_lines(self._columns.name, self._settings))
 
     def _rows_of(self, section: Section) -> Iterator[AnyRow]:
-        unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.asked]
+        unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.in_use]
         for subject, rows in groupby(unused, key=lambda row: row.subject):
             group = Group(subject, tuple(rows), self._is_open(subject))
             yield group
@@ -228,7 +228,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
                 case OptionRow(metric=metric) | RubricRow(metric=metric):
                     if metric == self._owner:
                         yield row
-                case MetricRow(asked=False):
+                case MetricRow(in_use=False):
                     pass
                 case _:
                     yield row
@@ -261,7 +261,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             self.post_message(self.Moved())
 
     def _snap(self, direction: int) -> None:
-        """From a line that is no row to the next one that is: onwards, else back."""
+        """Moves the cursor from a line without row to the next row: downwards, else upwards."""
         places = [number for number, shown in enumerate(self._shown) if shown.row is not None]
         if not places:
             self.cursor = 0
@@ -290,7 +290,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def allow_select(self) -> bool:
-        """Dragging a slider selects no text."""
+        """No text selection while a slider is dragged."""
         return super().allow_select and not self._over_slider
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -312,12 +312,12 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _row_of_slider(self, event: events.MouseEvent) -> MetricRow | None:
         number = self.scroll_offset.y + event.y
         row = self._shown[number].row if 0 <= number < len(self._shown) else None
-        if not isinstance(row, MetricRow) or not row.asked or row.interval is None:
+        if not isinstance(row, MetricRow) or not row.in_use or row.interval is None:
             return None
         return row if 0 <= self._cell(event) < self._columns.slider else None
 
     def _cell(self, event: events.MouseEvent) -> int:
-        """The cell of the column of sliders."""
+        """The cell of the mouse in the column of sliders."""
         return event.x - _MARKER - self._columns.name - 2
 
     def _slide(self, event: events.MouseEvent) -> None:
@@ -331,7 +331,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 def _owner(row: AnyRow) -> str:
     """The metric whose options are shown while a row is current; "" for none."""
     match row:
-        case MetricRow(asked=True, name=name):
+        case MetricRow(in_use=True, name=name):
             return name
         case OptionRow(metric=metric) | RubricRow(metric=metric):
             return metric

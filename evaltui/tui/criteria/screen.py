@@ -1,4 +1,5 @@
-"""The metrics that score a set, their thresholds and options: `test_config.json` without its JSON."""
+"""The criteria screen: metrics of a set with thresholds and options, for editing `test_config.json` without
+JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ from evaltui.workbench.workbench import Workbench
 
 
 class CriteriaDetails(ScrolledLines, inherit_bindings=False):
-    """`write` writes the page for so many rows, and returns the lines that stand for cases.
+    """The details page. `write` writes the page for a height, and returns the lines of cases.
 
     Keys move from case to case, and scroll where there is none; `enter` goes to the case.
     """
@@ -52,7 +53,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*moves(), *bindings(Scope.CRITERIA_EFFECT)]
 
     class Chosen(Message):
-        """The user wants to see a case."""
+        """The user opens a case."""
 
         def __init__(self, case: CaseId) -> None:
             super().__init__()
@@ -67,7 +68,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
         self._at: tuple[CaseId, int] | None = None
 
     def follow(self) -> None:
-        """Writes the page of now; the cursor stays with its case."""
+        """Writes the current page; the cursor stays with its case."""
         self._page = Page(self.line_width)
         seen = Counter[CaseId]()
         self._places = {}
@@ -79,7 +80,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
         self.lines_changed(len(self._page.lines))
 
     def from_top(self) -> None:
-        """Shows the page from its beginning, as that of another row."""
+        """Shows the page from its start, for another row."""
         self.scroll_home(animate=False)
         self.follow()
 
@@ -138,9 +139,9 @@ _ROWS, _DETAILS = "criteria-rows", "criteria-details"
 
 
 class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
-    """For the config beside a set; returns a case that the user wants to see.
+    """The criteria of a set's config; returns a case that the user opens.
 
-    No key of the main screen works until it is closed.
+    The keys of the main screen are off until it is closed.
     """
 
     BINDINGS = bindings(Scope.CRITERIA)
@@ -196,7 +197,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         return self.query_one(CriteriaDetails)
 
     def _where(self) -> Line:
-        """The file, and the sets that it applies to."""
+        """The file, and its sets."""
         path = self.criteria.path
         name = f"{visible(path.parent.resolve().name)}/{path.name}"
         sets = [visible(eval_set.eval_set_id) for eval_set in self.criteria.sets]
@@ -204,12 +205,12 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         return [*missing, (f"{name}   ", ""), (f"for {some_of(sets)}", "muted")]
 
     def _details_title(self) -> str:
-        """The current row; without one, the file."""
+        """The title of the current row; without one, the file."""
         row = self.rows.current
         return self.criteria.path.name if row is None else row_title(row)
 
     def _divider(self, width: int) -> Line:
-        """The title of the details where there are no borders."""
+        """The title of the details on a screen without borders."""
         focused = self.details.has_focus
         name = (f" {self._details_title()} ", "chip" if focused else "bold")
         keys: Line = [(key_of("next_pane"), "bold accent")]
@@ -241,7 +242,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         return write_row(page, row, self.rows.metric, effect, height)
 
     def follow(self) -> None:
-        """Shows the config and the results as they are now."""
+        """Shows the current config and results."""
         self._followed = self._shown_state()
         self.rows.follow()
         self._flips = flips_of(self.criteria)
@@ -252,7 +253,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self._draw_borders()
 
     def draw_soon(self) -> None:
-        """An edit is shown at once: the next key changes what it has made."""
+        """Draws an edit at once, because the next key may change its effect."""
         if self.is_here and self._shown_state()[1] != self._followed[1]:
             self.follow()
         super().draw_soon()
@@ -271,7 +272,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             self.follow()
 
     def _shown_state(self) -> tuple[object, object, object]:
-        """The results, the config and the sets that are shown."""
+        """The results, the config and the sets for which the screen was drawn."""
         bench = self._workbench
         file = bench.editing.open_file(self.criteria.path)
         shown = (file.document, file.dirty) if file else self.criteria.exists
@@ -289,7 +290,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
     @property
     def _scope(self) -> Scope:
-        """Where the focus is."""
+        """The scope of the focus."""
         return Scope.CRITERIA_EFFECT if self.details.has_focus else Scope.CRITERIA
 
     def action_help(self) -> None:
@@ -325,7 +326,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             self.app.push_screen(RawScreen(self._workbench))
 
     def action_close(self) -> None:
-        """Leaves the effect for the rows, and those for the cases."""
+        """Goes from the details back to the rows; from the rows, closes the screen."""
         if self.details.has_focus:
             self.go_to(_ROWS)
         else:
@@ -342,14 +343,14 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         match row:
             case Group():
                 self.rows.fold(row.subject)
-            case MetricRow(asked=False, gates=True):
+            case MetricRow(in_use=False, gates=True):
                 if (needed := needed_option(row)) is None:
                     self._add(row)
                 else:
                     check = partial(self.criteria.check, needed)
                     title, hint = _question(needed)
                     ask(self, PromptScreen(title, "", check, hint), partial(self._add, row))
-            case MetricRow(asked=False):
+            case MetricRow(in_use=False):
                 self._workbench.say(f"{row.name} is reported in every run and takes no threshold")
             case MetricRow():
                 self._workbench.say(f"{row.name} is already in use")
@@ -379,9 +380,9 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         row = self.rows.current
         if row is None or isinstance(row, Group):
             return
-        if isinstance(row, MetricRow) and not row.asked:
+        if isinstance(row, MetricRow) and not row.in_use:
             self._workbench.say(f"{row.name} is not in use")
-        elif isinstance(row, OptionRow | SettingRow) and not row.given:
+        elif isinstance(row, OptionRow | SettingRow) and not row.is_set:
             self._workbench.say("Already the default")
         elif self.criteria.remove(row) and isinstance(row, MetricRow):
             self.follow()
@@ -392,7 +393,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         if isinstance(row, Group):
             if row.is_open != (direction > 0):
                 self.rows.fold(row.subject)
-        elif isinstance(row, MetricRow) and not row.asked:
+        elif isinstance(row, MetricRow) and not row.in_use:
             self._workbench.say(f"{row.name} is not in use   {key_of('add_criterion')} add")
         elif isinstance(row, RubricRow) or (isinstance(row, OptionRow) and row.option.kind == "text"):
             self._workbench.say(f"Text   {key_of('edit_value')} edit")
@@ -403,7 +404,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         row = self.rows.current
         if row is None:
             return
-        if isinstance(row, Group) or (isinstance(row, MetricRow) and not row.asked):
+        if isinstance(row, Group) or (isinstance(row, MetricRow) and not row.in_use):
             self.action_add_criterion()
         elif text_of(row) is not None:
             self._ask(row)

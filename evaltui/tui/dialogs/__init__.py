@@ -1,1 +1,1 @@
-"""What lies over a screen until it is answered."""
+"""Dialogs over a screen."""

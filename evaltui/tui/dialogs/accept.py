@@ -36,7 +36,7 @@ _OTHER_ROWS = 3
 
 
 class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
-    """Shows what each choice would change, returns whether it was made; nothing changes before `enter`."""
+    """Shows the changes of each choice; returns whether they were made. No file changes before `enter`."""
 
     box = "#accept"
     BINDINGS = bindings(Scope.FORM)
@@ -68,7 +68,7 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
 
     @property
     def choice(self) -> Choice:
-        """What would be accepted."""
+        """The current choice."""
         return self._choices[self._current]
 
     def _about(self) -> Line:
@@ -143,7 +143,7 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
 
 
 class AcceptLines(PageLines, inherit_bindings=False):
-    """The lines of the files that would be other ones, as high as there is room for."""
+    """The changed lines of the files, in the available height."""
 
     BINDINGS = moves()
 
@@ -154,10 +154,10 @@ class AcceptLines(PageLines, inherit_bindings=False):
 
 
 class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
-    """What can be accepted, from the least to the most."""
+    """The choices, from the smallest to the largest."""
 
     class Chosen(Message):
-        """The user clicked one."""
+        """The user clicked a choice."""
 
         def __init__(self, number: int) -> None:
             super().__init__()
@@ -174,7 +174,7 @@ class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
         self.refresh()
 
     def on_resize(self) -> None:
-        """As many in a line as there is room for."""
+        """Shows as many choices in a line as fit."""
         self._rows = []
         left = 0
         for number in range(len(self._titles)):

@@ -1,4 +1,4 @@
-"""One thing in full, over the main screen: its details, its JSON, a file of an old format converted."""
+"""Full-screen views over the main screen: details, the JSON of a case, the conversion of an old file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _AROUND = 12
 
 
 class DetailsScreen(DialogScreen[None], inherit_bindings=False):
-    """Stands alone, as the help does. `write` is called for every width anew."""
+    """A page of details, without the panes. `write` is called again for every width."""
 
     BINDINGS = bindings(Scope.DETAILS)
 
@@ -68,7 +68,7 @@ class DetailsScreen(DialogScreen[None], inherit_bindings=False):
         self.dismiss()
 
     def action_open_source(self) -> None:
-        """Of what is current below: the details are of that."""
+        """Opens the source of the current item of the pane below, which the details describe."""
         below = self.app.screen_stack[0]
         self.dismiss()
         self.app.call_later(below.run_action, "open_source")
@@ -78,10 +78,9 @@ _INDENT = "  "
 
 
 class RawScreen(DialogScreen[None], inherit_bindings=False):
-    """Edits the draft of a JSON text; it is in the clipboard then where its case was deleted meanwhile.
+    """Edits the draft of a JSON text; if its case is deleted meanwhile, the text goes to the clipboard.
 
-    An undo brings the JSON of the case back. Text that is not JSON is not applied: the cursor goes to the
-    problem.
+    An undo restores the JSON of the case. Invalid JSON is not applied: the cursor goes to the problem.
     """
 
     def __init__(self, workbench: Workbench) -> None:
@@ -113,7 +112,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
         if draft is None:
             return
         text = draft.text
-        field.begin(draft.base, selected=False, is_json=True)
+        field.show_text(draft.base, selected=False, is_json=True)
         if draft.is_typed:
             field.replace(text, field.document.start, field.document.end)
         field.move_cursor((0, 0))
@@ -124,7 +123,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
             self._draft()
 
     def _draft(self) -> Draft | None:
-        """The draft, with what is in the field by now."""
+        """The draft, with the current text of the field."""
         drafting = self._workbench.drafting
         if drafting.draft is not None and self._field.text != drafting.draft.text:
             drafting.type(self._field.text)
@@ -157,7 +156,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
             self._say(draft.question)
 
     def action_step_field(self, step: int) -> None:
-        """Indents, or takes one step of indentation from the line."""
+        """Indents the line, or removes one level of indentation."""
         if step > 0:
             self._field.insert(_INDENT)
             return
@@ -169,7 +168,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
     def action_in_editor(self) -> None:
         field = self._field
         try:
-            field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
+            field.show_text(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
         except EditorError as error:
             self._say(str(error))
 
@@ -191,7 +190,7 @@ _PAUSE = 0.15
 
 
 class ConvertScreen(QuestionScreen[None]):
-    """Asks for the name of the new file; nothing is written before `enter`."""
+    """Asks for the name of the new file, and previews it; no file is written before `enter`."""
 
     box = "#convert"
 
@@ -212,33 +211,34 @@ class ConvertScreen(QuestionScreen[None]):
             if can_be_done:
                 yield QuestionInput(self._new.name)
                 yield QuestionNote(f"Name of the new file; {self._old.name} is kept")
-            take = [Hint("confirm", "write file")] if can_be_done else []
-            yield DialogKeys(lambda: [*take, Hint("page_down", "scroll"), CANCEL])
+            hints = [Hint("confirm", "write file")] if can_be_done else []
+            yield DialogKeys(lambda: [*hints, Hint("page_down", "scroll"), CANCEL])
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """The text is shown as that of the file that is named, soon: to colour a long one takes a while."""
+        """Shows the text for the typed file name after a short delay, because colouring a long text is
+        slow."""
         problem = self._problem
         self.query_one(QuestionNote).show(problem)
         if self._timer is not None:
             self._timer.stop()
         if problem is None:
-            self._new = self._old.parent / self._wanted
+            self._new = self._old.parent / self._file_name
             self._timer = once(self, _PAUSE, self.answers.write_page)
 
     @property
-    def _wanted(self) -> str:
+    def _file_name(self) -> str:
         return self.query_one(QuestionInput).value.strip()
 
     @property
     def _problem(self) -> str | None:
-        return set_editing.converted_name_problem(self._workbench.editing, self._old, self._wanted)
+        return set_editing.converted_name_problem(self._workbench.editing, self._old, self._file_name)
 
     @property
     def answers(self) -> PageLines:
         return self.query_one(PageLines)
 
     def _write(self, page: Page) -> None:
-        """The text of the new file, or why there is none."""
+        """Writes the text of the new file, or why there is none."""
         if self._eval_set is None:
             page.text([("Fix these problems before converting the file", "bold")])
             page.blank()
@@ -253,6 +253,6 @@ class ConvertScreen(QuestionScreen[None]):
         if problem := self._problem:
             self.query_one(QuestionNote).show(problem)
             return
-        new, workbench = self._old.parent / self._wanted, self._workbench
+        new, workbench = self._old.parent / self._file_name, self._workbench
         if await set_editing.convert(workbench.editing, self._eval_set, new, workbench.say):
             self.dismiss()

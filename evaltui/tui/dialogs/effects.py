@@ -1,4 +1,4 @@
-"""What a change would do to results, and the rules that a difference can be relaxed by."""
+"""The effect of a change on results, and the rules that can relax a difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KIND = 13
 def write_result(
     page: Page, name: str, before: CaseResult, after: CaseResult, go_key: str = "", fixed: str = "fixed"
 ) -> None:
-    """A case before and after: fixed, or still failing with what still fails and the key that goes there."""
+    """Writes a case before and after: fixed, or still failing with the failing metric and the key to it."""
     name = visible(name)
     if after.status is Status.PASSED:
         page.row(glyph(after.status), (f" {name}", "bold"), (f"  {fixed}", "success"))
@@ -42,12 +42,12 @@ def write_result(
 
 
 def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
-    """`trajectory stays 0.50, threshold 1.00`"""
-    failed = next((one for one in after.metrics if one.status is Status.FAILED), None)
+    """The change of the worst metric: `trajectory stays 0.50, threshold 1.00`."""
+    failed = next((metric for metric in after.metrics if metric.status is Status.FAILED), None)
     if failed is None or failed.score is None or failed.threshold is None:
         return []
-    known: Mapping[str, MetricResult] = {one.name: one for one in before.metrics}
-    old = known[failed.name].score if failed.name in known else None
+    by_name: Mapping[str, MetricResult] = {metric.name: metric for metric in before.metrics}
+    old = by_name[failed.name].score if failed.name in by_name else None
     moves = "stays" if old == failed.score else f"{show_score(old)} →"
     (name,) = short_names([failed.name], shortest=True)
     threshold = f", threshold {show_score(failed.threshold)}"
@@ -55,7 +55,7 @@ def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
 
 
 def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run: str, go_key: str) -> None:
-    """What a rule would do to this case, and to others."""
+    """Writes the effect of a rule on this case, and on others."""
     if effect.result is None:
         page.row(("No run log for this case; run it again", "warning"))
     else:
@@ -124,8 +124,9 @@ def rule_line(match: Any) -> Line:
 
 
 def unavailable_rules(matches: Sequence[Any]) -> list[Line]:
-    """The kinds of rule that do not let a difference pass, each with why; `matches` are those that do."""
-    there = {one if isinstance(one, str) else next(iter(one), "") for one in matches if one}
+    """The kinds of rule that cannot relax a difference, each with the reason; `matches` are those that
+    can."""
+    there = {match if isinstance(match, str) else next(iter(match), "") for match in matches if match}
     missing = [kind for kind in _KINDS if kind not in there and kind in _WHY_NOT]
     return [
         [("○ ", "faint"), (f"{_KINDS[kind]:{_KIND}}", "faint"), (_WHY_NOT[kind], "faint")] for kind in missing

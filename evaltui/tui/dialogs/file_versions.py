@@ -1,4 +1,4 @@
-"""Lines of a file before and after a change, and of its base and the two versions that are in conflict."""
+"""Lines of a file before and after a change, or of its base and the two versions in conflict."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _MOST_LINES = 2_000
 
 def write_file_change(page: Page, change: FileChange) -> None:
     gone = sum(line.op == "-" for line in change.lines)
-    come = len(change.lines) - gone
+    added = len(change.lines) - gone
     head: Line = [(visible(change.path.name), "bold")]
-    head += [(f"  {op}{count}", "") for op, count in (("-", gone), ("+", come)) if count]
+    head += [(f"  {op}{count}", "") for op, count in (("-", gone), ("+", added)) if count]
     if change.cases > 1:
         head.append((f"  in {counted(change.cases, 'case')}", "muted"))
     page.row(*head)
@@ -42,7 +42,7 @@ def write_file_change(page: Page, change: FileChange) -> None:
 
 
 def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
-    """The lines that go and come, with what differs in them marked."""
+    """Writes the removed and added lines, with their differences marked."""
     shown = changes[:_MOST_LINES]
     digits = len(str(max((line.number for line in shown), default=0)))
     margin = _margin(line.text for line in shown)
@@ -61,7 +61,7 @@ def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
 
 
 def _margin(texts: Iterable[str]) -> int:
-    """How much of their indentation all lines have in common."""
+    """The indentation that all lines have in common."""
     return min((_indent(text) for text in texts if text.strip()), default=0)
 
 
@@ -70,7 +70,7 @@ def _indent(text: str) -> int:
 
 
 def _blocks(lines: Sequence[LineChange]) -> Iterator[list[LineChange]]:
-    """Lines that go, with those that come for them."""
+    """The removed lines, each block with the lines added for it."""
     block: list[LineChange] = []
     for op, group in groupby(lines, key=lambda line: line.op):
         if op == "-" and block:
@@ -82,7 +82,8 @@ def _blocks(lines: Sequence[LineChange]) -> Iterator[list[LineChange]]:
 
 
 def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChange, list[Span]]]:
-    """The lines of a block; where each line that goes has one that comes, with what differs in colour."""
+    """The lines of a block, coloured; differences are marked where there are as many added as removed
+    lines."""
     texts = [line.text[margin:].replace("\t", "    ") for line in block]
     half = len(block) // 2
     is_paired = [line.op for line in block] == ["-"] * half + ["+"] * half
@@ -112,14 +113,14 @@ _MOST_COMPARISONS = 4_000_000
 
 
 class Choice(NamedTuple):
-    """Something to decide; `whole` is the file where it cannot be decided in parts."""
+    """A conflict to decide; `whole` is the file where it has no parts."""
 
     clash: Clash
     kind: str
 
 
 class VersionRow(NamedTuple):
-    """A line of one choice: its head, a line of each version, or none, so many that are folded."""
+    """A line of a choice: its heading, a line of each version, or the number of folded lines."""
 
     choice: int
     head: bool = False
@@ -129,7 +130,7 @@ class VersionRow(NamedTuple):
     folded: int = 0
     blank: bool = False
     part: int = 0
-    """Which of its lines on screen it is, from 0, where it is wrapped."""
+    """The part of a wrapped line, from 0."""
 
     @property
     def by_side(self) -> Mapping[str, str]:
@@ -139,12 +140,12 @@ class VersionRow(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether mine and theirs are different here."""
+        """Whether mine and theirs differ here."""
         return self.mine != self.theirs
 
 
 class Versions(NamedTuple):
-    """The lines of each version; `base` is None where what both added is compared."""
+    """The lines of each version; `base` is None where two additions are compared."""
 
     base: list[str] | None
     mine: list[str]
@@ -152,16 +153,16 @@ class Versions(NamedTuple):
 
 
 def choices_of(clash: FileConflict, base: str | None) -> list[Choice]:
-    """What is to be decided; `base` is the text of the file that both versions come from."""
+    """The conflicts to decide; `base` is the text of the file before both changes."""
     conflict = clash.conflict
     if conflict.reason is not None:
         return [Choice(Clash(clash.path.name, base, clash.mine, clash.theirs), "file")]
     kinds = (("case", conflict.cases), ("member", conflict.members), ("order of", conflict.orders))
-    return [Choice(one, kind) for kind, clashes in kinds for one in clashes]
+    return [Choice(clash, kind) for kind, clashes in kinds for clash in clashes]
 
 
 def versions_of(clash: Clash) -> Versions:
-    """Every version as lines, spread out where that loses nothing of the difference."""
+    """The versions as lines, formatted where the difference stays visible."""
     base = None if clash.base is None else _lines(clash.base, "")
     mine, theirs = _lines(clash.mine, "removed here"), _lines(clash.theirs, "removed outside")
     if mine != theirs:
@@ -180,8 +181,8 @@ def _lines(text: str | None, gone: str) -> list[str]:
 
 
 def compared(choice: int, versions: Versions) -> Iterator[VersionRow]:
-    """Line by line, without the indentation that all have; of what is the same, only what stands around a
-    difference."""
+    """Compares the versions line by line, without common indentation; equal lines far from a difference are
+    folded."""
     rows = list(_aligned(choice, versions))
     differing = [number for number, row in enumerate(rows) if row.differs or row.base != row.mine]
     if versions.base is None:
@@ -206,12 +207,12 @@ def _dedented(row: VersionRow, margin: int) -> VersionRow:
 
 
 def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
-    """The lines of all versions, beside each other from one that all of them have to the next."""
+    """The lines of all versions side by side, aligned at the lines that all have."""
     base, mine, theirs = versions
     if base is None:
         for _, i1, i2, j1, j2 in _opcodes(mine, theirs):
             pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
-            yield from (VersionRow(choice, mine=one, theirs=other) for one, other in pairs)
+            yield from (VersionRow(choice, mine=left, theirs=right) for left, right in pairs)
         return
     in_mine, in_theirs = dict(_equal(base, mine)), dict(_equal(base, theirs))
     ends = [(n, in_mine[n], in_theirs[n]) for n in range(len(base)) if n in in_mine and n in in_theirs]
@@ -224,25 +225,26 @@ def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
         b, m, t = next_b + 1, next_m + 1, next_t + 1
 
 
-def _equal(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The numbers of lines that both have, in order."""
-    for op, i1, i2, j1, j2 in _opcodes(one, other):
+def _equal(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The numbers of the equal lines, in order."""
+    for op, i1, i2, j1, j2 in _opcodes(first, second):
         if op == "equal":
             yield from zip(range(i1, i2), range(j1, j2), strict=True)
 
 
-def _opcodes(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """As those of difflib, which for long texts that have little in common takes too long."""
-    if len(one) * len(other) <= _MOST_COMPARISONS:
-        return SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
-    head, tail = common_ends(one, other)
-    end, other_end = len(one) - tail, len(other) - tail
-    found = [
+def _opcodes(first: Sequence[str], second: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """The opcodes of difflib; for long texts, which take difflib too long, those of one common start and
+    end."""
+    if len(first) * len(second) <= _MOST_COMPARISONS:
+        return SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+    head, tail = common_ends(first, second)
+    end, second_end = len(first) - tail, len(second) - tail
+    opcodes = [
         ("equal", 0, head, 0, head),
-        ("replace", head, end, head, other_end),
-        ("equal", end, len(one), other_end, len(other)),
+        ("replace", head, end, head, second_end),
+        ("equal", end, len(first), second_end, len(second)),
     ]
-    return [found_one for found_one in found if found_one[1] < found_one[2] or found_one[3] < found_one[4]]
+    return [opcode for opcode in opcodes if opcode[1] < opcode[2] or opcode[3] < opcode[4]]
 
 
 # Columns
@@ -259,7 +261,7 @@ def column_width(columns: int, width: int) -> int:
 
 
 def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line:
-    """Lines beside each other, each cut to its column."""
+    """Lines side by side, each cut to its column."""
     room = column_width(len(parts), width)
     line: Line = [(pad(mark[0], _GUTTER), mark[1])]
     for number, part in enumerate(parts):
@@ -269,8 +271,8 @@ def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line
 
 
 def version_lines(row: VersionRow, side: str, chosen: Side | None, room: int) -> list[Line]:
-    """The line of one version in so many cells: in colour what is changed in it, with the words that differ
-    tinted, on green what will be kept."""
+    """The line of one version in `width` cells: changes are coloured, with the changed words tinted, and the
+    chosen version is green."""
     text = row.by_side.get(side, "")
     line: Line = [(text, "muted")]
     if side != "base" and row.differs and text != row.base and chosen in (None, side):

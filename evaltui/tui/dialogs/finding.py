@@ -33,21 +33,22 @@ _WHOLE_WORDS = 100.0
 _MAX_TEXT = 60
 
 
-Found = TypeVar("Found")
+Match = TypeVar("Match")
 
 
-class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
-    """A line for each thing that was found, or one that says why there is none; sections have headings."""
+class MatchLines(CursorLines, can_focus=False, inherit_bindings=False):
+    """A line for each match, or one that says why there is none; sections have headings."""
 
     def __init__(self, draw: Callable[[int, int], Line], nothing: Callable[[], str], clicks: int) -> None:
         super().__init__()
-        self._draw_found = draw
+        self._draw_match = draw
         self._nothing = nothing
         self._rows: list[int | str] = []
         self.clicks_to_open = clicks
 
     def show(self, sections: Sequence[str], current: int = 0) -> None:
-        """Shows so many, each with the name of its section, "" for none; one of them is current."""
+        """Shows a line for each section name, "" for a match without section; `current` is the index of the
+        current match."""
         self._rows = []
         for number, section in enumerate(sections):
             if section and (number == 0 or section != sections[number - 1]):
@@ -58,12 +59,12 @@ class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
 
     @property
     def current(self) -> int | None:
-        """Which one is current, 0-based."""
+        """The index of the current match, 0-based."""
         row = self._rows[self.cursor] if self.cursor < len(self._rows) else None
         return row if isinstance(row, int) else None
 
     def move_to(self, number: int) -> None:
-        """The cursor goes past headings."""
+        """Moves the cursor, skipping headings."""
         number = max(0, min(number, len(self._rows) - 1))
         if self._rows and isinstance(self._rows[number], str):
             number += -1 if 0 < number < self.cursor else 1
@@ -71,7 +72,7 @@ class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
         self._show_heading()
 
     def _show_heading(self) -> None:
-        """Of the first section, which no cursor goes to."""
+        """Scrolls to the heading of the first section, which the cursor skips."""
         if self.cursor <= 1:
             self.show_line(0)
 
@@ -95,60 +96,60 @@ class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
             ]
         return [
             ("▌" if number == self.cursor else " ", "bold accent"),
-            *self._draw_found(row, self.line_width - 1),
+            *self._draw_match(row, self.line_width - 1),
         ]
 
 
 def has_words(query: str, text: str) -> bool:
-    """Whether a text has every word of a query in it, whatever their case."""
-    found = text.casefold()
-    return all(word in found for word in query.casefold().split())
+    """Whether a text contains every word of a query, ignoring case."""
+    folded = text.casefold()
+    return all(word in folded for word in query.casefold().split())
 
 
-class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, Found]):
-    """Looks for what is typed, soon after the last key, and returns the choice."""
+class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, Match]):
+    """A dialog that searches while the user types, after a short pause, and returns the choice."""
 
     title_text: ClassVar[str]
     placeholder: ClassVar[str]
     nothing = "No match"
-    """What is shown where nothing is found."""
+    """The text that is shown for no match."""
     clicks_to_choose = 2
     take_word = "choose"
-    """What enter does, for the line of keys."""
+    """The label of enter in the line of keys."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: Sequence[Found] = ()
-        """What was found, the best first."""
+        self.matches: Sequence[Match] = ()
+        """The matches, the best first."""
         self.query_text: str | None = None
-        """What was looked for last; None at first."""
+        """The last query; None at first."""
         self._timer: Timer | None = None
 
     @abstractmethod
-    def find(self, query: str) -> Sequence[Found]:
-        """What a query finds, the best first."""
+    def find(self, query: str) -> Sequence[Match]:
+        """The matches of a query, the best first."""
 
     @abstractmethod
-    def found_line(self, found: Found, width: int) -> Line:
-        """The line of something that was found, without the cursor."""
+    def match_line(self, match: Match, width: int) -> Line:
+        """The line of a match, without the cursor."""
 
     @abstractmethod
-    def result_of(self, found: Found) -> ScreenResultType:
-        """What choosing it returns."""
+    def result_of(self, match: Match) -> ScreenResultType:
+        """The result for the chosen match."""
 
-    def section_of(self, found: Found) -> str:
-        """The section it stands in; "" where there are none."""
+    def section_of(self, match: Match) -> str:
+        """The section of a match; "" for none."""
         return ""
 
-    def about(self, found: Found) -> str:
-        """A line about the current one."""
+    def about(self, match: Match) -> str:
+        """A line about the current match."""
         return ""
 
     @property
-    def current(self) -> Found | None:
-        """The current one of what was found."""
-        number = self.query_one(FoundLines).current
-        return self.found[number] if number is not None and number < len(self.found) else None
+    def current(self) -> Match | None:
+        """The current match."""
+        number = self.query_one(MatchLines).current
+        return self.matches[number] if number is not None and number < len(self.matches) else None
 
     def compose(self) -> ComposeResult:
         with Dialog(self.title_text, id=(self.box or "").removeprefix("#")):
@@ -160,13 +161,13 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         return [Hint("confirm", self.take_word), CANCEL]
 
     def shown(self) -> ComposeResult:
-        """What was found, and about the current one."""
-        yield self.found_lines()
+        """The shown matches, and the line about the current one."""
+        yield self.match_lines()
         yield DrawnLine(self._about_current)
 
-    def found_lines(self) -> FoundLines:
-        return FoundLines(
-            lambda number, width: self.found_line(self.found[number], width),
+    def match_lines(self) -> MatchLines:
+        return MatchLines(
+            lambda number, width: self.match_line(self.matches[number], width),
             lambda: self.nothing,
             self.clicks_to_choose,
         )
@@ -179,7 +180,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         self.draw_about()
 
     def draw_about(self) -> None:
-        """Says about the current one what is known by now."""
+        """Draws what is known about the current match."""
         self.query_one(DrawnLine).refresh()
 
     def on_mount(self) -> None:
@@ -196,21 +197,21 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
             self.query_text = query
             self._show(self.find(query), 0)
 
-    def _show(self, found: Sequence[Found], current: int) -> None:
-        self.found = found
-        self.query_one(FoundLines).show([self.section_of(one) for one in found], current)
+    def _show(self, matches: Sequence[Match], current: int) -> None:
+        self.matches = matches
+        self.query_one(MatchLines).show([self.section_of(match) for match in matches], current)
 
     def search_again(self) -> None:
-        """Looks again for the same, after more is known; the current one stays current if it is found."""
+        """Searches again with the same query, after more data has loaded; the current match stays current."""
         if self.query_text is not None:
-            before, found = self.current, self.find(self.query_text)
-            self._show(found, found.index(before) if before in found else 0)
+            before, matches = self.current, self.find(self.query_text)
+            self._show(matches, matches.index(before) if before in matches else 0)
 
     @property
-    def answers(self) -> FoundLines:
+    def answers(self) -> MatchLines:
         # What was typed just now counts.
         self._search()
-        return self.query_one(FoundLines)
+        return self.query_one(MatchLines)
 
     def action_confirm(self) -> None:
         self._search()
@@ -218,12 +219,12 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
 
     @on(CursorLines.Opened)
     def _choose(self) -> None:
-        if (found := self.current) is not None:
-            self.dismiss(self.result_of(found))
+        if (match := self.current) is not None:
+            self.dismiss(self.result_of(match))
 
 
 class FindCaseScreen(SearchScreen[Selection, Jump]):
-    """Returns the case that was chosen."""
+    """A dialog that finds a case; returns it."""
 
     box = "#find-case"
     title_text = "Find case"
@@ -239,23 +240,23 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
         self.nothing = "No match" if query else all_cases
         return rank_cases(query, listed, _MOST_FOUND)
 
-    def found_line(self, found: Jump, width: int) -> Line:
+    def match_line(self, match: Jump, width: int) -> Line:
         name_width = min(48, max(12, width * 2 // 5))
         return [
-            glyph(self._workbench.outcomes.status(found.case)),
+            glyph(self._workbench.outcomes.status(match.case)),
             (" ", ""),
-            *filled(_marked(found), name_width),
+            *filled(_marked(match), name_width),
             ("  ", ""),
-            (pad(visible(found.set_id), min(20, width // 5)), "muted"),
-            (f"  {visible(found.text)}", "muted"),
+            (pad(visible(match.set_id), min(20, width // 5)), "muted"),
+            (f"  {visible(match.text)}", "muted"),
         ]
 
-    def result_of(self, found: Jump) -> Selection:
-        return Selection(*found.case)
+    def result_of(self, match: Jump) -> Selection:
+        return Selection(*match.case)
 
 
 def _marked(jump: Jump) -> Line:
-    """The id with the letters that were typed."""
+    """The id with the typed letters marked."""
     name = visible(jump.case.eval_id)
     if name != jump.case.eval_id:
         return [(name, "")]

@@ -29,14 +29,14 @@ _TABS = ((RUNS, "H", "Runs"), (COMPARE, "=", "Compare"))
 
 
 class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
-    """Covers the main screen, none of whose keys works until it is left. `tab` is the tab on top."""
+    """A screen over the main screen, whose keys are off while it is open. `tab` is the tab on top."""
 
     tab: str
     scope: Scope
     tabs: tuple[tuple[str, str, str], ...] = _TABS
-    """Those in its border: an id, a key and a title each."""
+    """The tabs in its border: an id, a key and a title each."""
     SHOWS: ClassVar[tuple[type[WorkbenchMessage], ...]] = ()
-    """The messages after which what is in the frame may look otherwise."""
+    """The messages after which its contents may have changed."""
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
@@ -44,23 +44,23 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
 
     @property
     def on_top(self) -> str:
-        """The tab whose contents are shown."""
+        """The shown tab."""
         return self.tab
 
     @abstractmethod
     def parts(self) -> Iterator[Widget]:
-        """What is in the frame."""
+        """The contents of the frame."""
 
     @abstractmethod
     def where(self) -> Line:
-        """What the border says below."""
+        """The text in the bottom border."""
 
     @abstractmethod
     def other_tab(self) -> None:
-        """The tab that is not on top was clicked."""
+        """Another tab was clicked."""
 
     def below(self) -> Iterator[Widget]:
-        """What stands below the frame."""
+        """The widgets below the frame."""
         yield from ()
 
     def status(self) -> Status:
@@ -85,7 +85,7 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         self.set_class(event.size.height < _TALL, "-low")
 
     def draw_frame(self) -> None:
-        """Draws the tabs, where one is, and the lines around the frame."""
+        """Draws the tabs, the position, and the lines around the frame."""
         tabs = tuple(Tab(tab, key, title, None, tab == self.on_top) for tab, key, title in self.tabs)
         where = self.where()
         self.query_one(TabRow).show(tabs, where)
@@ -98,6 +98,6 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
 
     def action_go_to(self, tab: str) -> None:
-        """A click on a tab."""
+        """Shows a tab, by a click."""
         if tab != self.on_top and self.takes_input:
             self.other_tab()

@@ -1,4 +1,4 @@
-"""Dialogs about keys and the guide: the keys of a pane, pages of the guide, and the key of every pane."""
+"""Dialogs for keys and the guide: the keys of a pane, guide pages, and jumps to panes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ from evaltui.text.markdown import markdown
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.tui.dialogs.finding import SearchScreen
-from evaltui.tui.dialogs.keys_page import Cell, KeyRows, KeysHere, found_rows, key_rows, keys_here, row_line
+from evaltui.tui.dialogs.keys_page import (
+    Cell,
+    KeyRows,
+    KeysHere,
+    key_rows,
+    keys_here,
+    matching_rows,
+    row_line,
+)
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.widgets.lines import LineView, OneLine
 from evaltui.tui.widgets.writer import Page, PageLines
@@ -29,7 +37,8 @@ from evaltui.workbench.workbench import Workbench
 
 
 class HelpScreen(QuestionScreen[str]):
-    """Returns the action that was chosen. No key of the main screen works until it is closed."""
+    """The keys of a pane; returns the chosen action. The keys of the main screen are off until it is
+    closed."""
 
     box = "#help"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,10 +89,10 @@ class HelpScreen(QuestionScreen[str]):
 
 
 class HelpLines(LineView, can_focus=False, inherit_bindings=False):
-    """The rows of the help, with a cursor that goes over all that can be chosen."""
+    """The rows of the help, with a cursor for the cells that can be chosen."""
 
     class Chosen(Message):
-        """The user wants an action done."""
+        """The user chose an action."""
 
         def __init__(self, action: str) -> None:
             super().__init__()
@@ -101,7 +110,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         self._write()
 
     def show(self, query: str) -> None:
-        """What a query finds; all of it where there is none."""
+        """Shows the matches of a query; everything for an empty one."""
         if query != self._query:
             self._query = query
             self._cursor = 0
@@ -110,7 +119,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
     def _write(self) -> None:
         width = max(30, self.size.width - 1)
         self._drawn = (
-            found_rows(self._here, self._query, width)
+            matching_rows(self._here, self._query, width)
             if self._query
             else key_rows(self._here, self._opened, width)
         )
@@ -137,7 +146,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         self._move_to(self._cursor + step)
 
     def step_column(self, step: int) -> None:
-        """Goes to the next column (1) or the one before it (-1), as near to the same row as can be."""
+        """Goes to the next (1) or previous (-1) column, to the nearest row."""
         if not self._drawn.order:
             return
         row, current = self._drawn.order[self._cursor]
@@ -153,7 +162,8 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         self._move_to(self._cursor + step * max(1, self.size.height - 2))
 
     def choose(self) -> None:
-        """Does the current action, or unfolds the current subject and goes to its first action."""
+        """Chooses the current action; folds or unfolds the current subject, and goes to the first action
+        inside."""
         cell = self.current
         if cell is None:
             return
@@ -176,7 +186,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
 
 
 class GuidePage(DetailsScreen):
-    """A page of the guide, from a line of its text on."""
+    """A page of the guide, shown from a line of its text on."""
 
     def __init__(self, topic: guide.Topic, line: int = 0) -> None:
         super().__init__([("Guide", "bold"), (f" › {topic.title}", "")], partial(_write_topic, topic))
@@ -241,34 +251,39 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
             here = self._scope.topic
             first = GuideEntry("Keys", f"Keys for {self._scope.label}", partial(self._do, "help"))
             topics = sorted(guide.topics(), key=lambda topic: topic.name != here)
-            return [first, *(GuideEntry(one.title, one.summary, partial(self._open, one)) for one in topics)]
+            return [
+                first,
+                *(GuideEntry(topic.title, topic.summary, partial(self._open, topic)) for topic in topics),
+            ]
         keys = keys_here(self._workbench, self._scope)
-        found = found_rows(keys, query, 200).order
-        actions = [BY_ID[cell.target] for _, cell in found]
+        cells = matching_rows(keys, query, 200).order
+        actions = [BY_ID[cell.target] for _, cell in cells]
         return [
             *(
-                GuideEntry(f"{keys.names[one.id]}  {one.title}", one.help, partial(self._do, one.id))
-                for one in actions
+                GuideEntry(
+                    f"{keys.names[action.id]}  {action.title}", action.help, partial(self._do, action.id)
+                )
+                for action in actions
             ),
             *(
                 GuideEntry(
-                    f"{one.topic.title} › {one.title}",
-                    _first_line(one.text),
-                    partial(self._open, one.topic, one.line),
+                    f"{section.topic.title} › {section.title}",
+                    _first_line(section.text),
+                    partial(self._open, section.topic, section.line),
                 )
-                for one in guide.search(query)
+                for section in guide.search(query)
             ),
         ]
 
     def _open(self, topic: guide.Topic, line: int = 0) -> None:
         self.app.push_screen(GuidePage(topic, line))
 
-    def found_line(self, found: GuideEntry, width: int) -> Line:
+    def match_line(self, match: GuideEntry, width: int) -> Line:
         name = min(34, width * 2 // 5)
-        return cut([(" ", ""), (pad(found.name, name), ""), (f"  {found.about}", "muted")], width)
+        return cut([(" ", ""), (pad(match.name, name), ""), (f"  {match.about}", "muted")], width)
 
-    def result_of(self, found: GuideEntry) -> Callable[[], object]:
-        return found.choose
+    def result_of(self, match: GuideEntry) -> Callable[[], object]:
+        return match.choose
 
 
 def _first_line(text: str) -> str:
@@ -276,16 +291,16 @@ def _first_line(text: str) -> str:
 
 
 class Jump(NamedTuple):
-    """A pane or a section in it that can be gone to, and where its label stands."""
+    """A target to jump to, a pane or a section in it, and the place of its label."""
 
     target: str
     key: str
     at: Offset
-    """The cell of the screen where its label begins."""
+    """The screen cell at which its label starts."""
 
 
 class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Returns the target that was chosen."""
+    """Labels the panes and sections; returns the chosen target."""
 
     BINDINGS = bindings(Scope.LEAVING, "close")
 

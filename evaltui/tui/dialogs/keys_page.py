@@ -1,4 +1,4 @@
-"""The keys of a pane: those that matter now, the rest by subject, and what is unavailable."""
+"""The keys of a pane: the most useful first, the rest by subject, then unavailable ones."""
 
 from __future__ import annotations
 
@@ -34,51 +34,63 @@ _NAMED = frozenset(("help", "guide", "quit"))
 
 @dataclass(frozen=True)
 class KeysHere:
-    """The actions whose keys work in a pane."""
+    """The actions with keys in a pane."""
 
     matter: Sequence[Action]
-    """At most ten that can be done now, the most useful first."""
+    """At most ten usable actions, the most useful first."""
     rest: Mapping[str, Sequence[Action]]
-    """The others that can be done now, by subject."""
+    """The other usable actions, by subject."""
     refused: Mapping[str, tuple[Action, str]]
-    """Actions that cannot be done now, by id, each with why."""
+    """Refused actions by id, each with the reason."""
     elsewhere: Sequence[Action]
-    """The actions whose keys do not work here."""
+    """The actions of other panes."""
     names: Mapping[str, str]
     """Names of the keys, by id of the action."""
 
 
 def keys_here(workbench: Workbench, scope: Scope) -> KeysHere:
-    """The actions of a pane, and of everywhere where its keys include those."""
-    found = [*actions_in(*chain_of(scope))]
-    refused = {one.id: (one, visible(why)) for one in found if (why := one.refusal(workbench, scope))}
-    own = [one for one in found if scope in one.where and not one.is_move and one.id not in refused]
+    """The actions of a pane, and the global ones if its keys include those."""
+    usable_here = [*actions_in(*chain_of(scope))]
+    refused = {
+        action.id: (action, visible(why))
+        for action in usable_here
+        if (why := action.refusal(workbench, scope))
+    }
+    own = [
+        action
+        for action in usable_here
+        if scope in action.where and not action.is_move and action.id not in refused
+    ]
     ranked = usable_hints(workbench, scope)
-    matter = list(dict.fromkeys([*(one for one in ranked if one in own), *ranked, *own]))
-    matter = [one for one in matter if one.id not in _NAMED][:_MOST_THAT_MATTER]
+    matter = list(dict.fromkeys([*(action for action in ranked if action in own), *ranked, *own]))
+    matter = [action for action in matter if action.id not in _NAMED][:_MOST_THAT_MATTER]
     rest = {
-        name: [one for one in actions if one in found and one.id not in refused and one not in matter]
+        name: [
+            action
+            for action in actions
+            if action in usable_here and action.id not in refused and action not in matter
+        ]
         for name, actions in SUBJECTS.items()
     }
-    elsewhere = [action for action in ACTIONS if action not in found]
-    names = {one.id: keys_of(one.id) for one in ACTIONS}
+    elsewhere = [action for action in ACTIONS if action not in usable_here]
+    names = {action.id: keys_of(action.id) for action in ACTIONS}
     rest = {name: actions for name, actions in rest.items() if actions}
     return KeysHere(matter, rest, refused, elsewhere, names)
 
 
 class Cell(NamedTuple):
-    """A part of a row that can be chosen, or a text that cannot."""
+    """A part of a row: one that can be chosen, or plain text."""
 
     left: int
     """Its first cell, 0-based."""
     line: Line
     target: str = ""
-    """Id of an action, or a subject; "" for a text."""
+    """Id of an action, or a subject; "" for plain text."""
 
 
 @dataclass
 class KeyRows:
-    """The rows of the help, and in which order the cursor goes over their cells."""
+    """The rows of the help, and the cursor order of their cells."""
 
     rows: list[list[Cell]] = field(default_factory=list)
     order: list[tuple[int, Cell]] = field(default_factory=list)
@@ -98,7 +110,7 @@ class KeyRows:
 
 
 def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
-    """Those that matter in two columns, beside them the subjects; below, what is unfolded."""
+    """The rows: useful actions in two columns, subjects beside them, and unfolded subjects below."""
     drawn = KeyRows()
     beside = width >= 70
     subjects = width - 2 * _SUBJECT if beside else 0
@@ -131,15 +143,15 @@ def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
     return drawn
 
 
-def found_rows(here: KeysHere, query: str, width: int) -> KeyRows:
-    """Actions with all of the words in their title, help or keys.
+def matching_rows(here: KeysHere, query: str, width: int) -> KeyRows:
+    """The actions with all words of the query in their title, help or keys.
 
-    That of a key that was typed comes first, then the others by their title, those that are unavailable, and
-    those of other places, which cannot be chosen.
+    The action of a typed key comes first, then the others by title, then unavailable ones, then those of
+    other places, which cannot be chosen.
     """
     drawn = KeyRows()
     words = query.casefold().split()
-    every = [*here.matter, *(one for actions in here.rest.values() for one in actions)]
+    every = [*here.matter, *(action for actions in here.rest.values() for action in actions)]
     every += [action for action, _ in here.refused.values()]
 
     def rank(action: Action) -> tuple[bool, bool, bool]:
@@ -160,13 +172,13 @@ def found_rows(here: KeysHere, query: str, width: int) -> KeyRows:
 
 
 def _width_of(here: KeysHere, actions: Sequence[Action]) -> int:
-    """Cells that a column needs, with that of the cursor."""
+    """The cells of a column, including the cursor."""
     keys = max(len(here.names[action.id].split(" ")[0]) for action in actions)
     return 1 + keys + 2 + max(len(action.title) for action in actions)
 
 
 def _add_column(drawn: KeyRows, here: KeysHere, actions: Sequence[Action], left: int, width: int) -> None:
-    """One below the other, each with its first key."""
+    """Adds a column of actions, each with its first key."""
     keys = [here.names[action.id].split(" ")[0] for action in actions]
     room = max(map(len, keys)) + 2
     for row, (key, action) in enumerate(zip(keys, actions, strict=True)):
@@ -203,7 +215,7 @@ def _action_line(here: KeysHere, action: Action, width: int) -> Cell:
 
 
 def row_line(row: Sequence[Cell], current: Cell | None) -> Line:
-    """A row, with the current cell filled; every cell has a column for the cursor before it."""
+    """A row with the current cell filled; every cell starts with space for the cursor."""
     line: Line = []
     for cell in row:
         line.append((" " * max(0, cell.left - cells(line)), ""))

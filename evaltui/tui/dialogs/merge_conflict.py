@@ -1,4 +1,4 @@
-"""Base, mine and theirs of a file that was changed here and outside, and the choice between them."""
+"""The dialog for a merge conflict: base, mine and theirs of a file, and the choice between them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STACKED = 5
 
 
 class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
-    """Decides a conflict. Returns whether the file is saved; else it is as it was, here and on disk."""
+    """Settles a conflict. Returns whether the file is saved; else it stays as it is, here and on disk."""
 
     BINDINGS = bindings(Scope.VERSIONS)
     AUTO_FOCUS = "VersionsRows"
@@ -111,7 +111,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
 
 
 class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """Every conflict with its versions. Keys decide the one with the cursor."""
+    """Every conflict with its versions. Keys choose a version at the cursor."""
 
     BINDINGS = moves()
 
@@ -159,7 +159,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         return ("base", *_SIDES) if self._columns == 3 else _SIDES
 
     def names(self) -> Line:
-        """What each column is; where there are none, what marks each version."""
+        """The names of the columns; without columns, the mark of each version."""
         if self._columns > 1:
             names: list[Line] = [[(NAMES[side], "muted")] for side in self._shown_versions]
             return [(" ", ""), *in_columns(names, self.line_width - 1)]
@@ -201,14 +201,14 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
                     yield from self._wrapped(row._replace(mine=None))
 
     def _wrapped(self, row: VersionRow) -> Iterator[VersionRow]:
-        """The row once for each line that it takes."""
+        """The row, once for each of its wrapped lines."""
         sides = [side for side in self._shown_versions if side in row.by_side]
         lines = max((len(version_lines(row, side, None, self._room)) for side in sides), default=1)
         return (row._replace(part=number) for number in range(lines))
 
     @property
     def _room(self) -> int:
-        """The cells of a line of one version, as the rows were made for."""
+        """The cells of a version's line for which the rows were built."""
         if self._columns == 1:
             return self._width - _STACKED
         return column_width(self._columns, self._width - 1)
@@ -236,8 +236,8 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         chips: Line = [(f" {side} ", filled if side == chosen else "") for side in _SIDES]
         tail: Line = [*([] if chosen else [("undecided  ", "warning")]), *chips]
         room = self.line_width - 1 - cells(tail)
-        kept = cut(name, max(8, room - 2))
-        return [*kept, (" " * max(1, room - cells(kept)), ""), *tail]
+        shown = cut(name, max(8, room - 2))
+        return [*shown, (" " * max(1, room - cells(shown)), ""), *tail]
 
     def _beside(self, row: VersionRow) -> Line:
         chosen = self._decided.get(row.choice)
@@ -259,7 +259,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         for number, row in enumerate(self._rows):
             if row.choice == choice and row.head:
                 # From the end, so that as much of it is seen as there is room for.
-                last = max(n for n, one in enumerate(self._rows) if one.choice == choice)
+                last = max(n for n, row in enumerate(self._rows) if row.choice == choice)
                 self.show_line(min(last, number + max(1, self.size.height) - 1))
                 self.move_to(number)
                 return
@@ -288,7 +288,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def action_next_undecided(self) -> None:
-        """To the next conflict that is undecided, where there is one."""
+        """Goes to the next undecided conflict, if there is one."""
         order = [*range(self.current, len(self.clashes)), *range(self.current)]
         left = [number for number in order if number not in self._decided]
         if left:

@@ -29,14 +29,14 @@ _CASES, _SETTINGS, _UNAVAILABLE = "Cases and sets", "Settings", "Unavailable"
 
 
 class Entry(NamedTuple):
-    """Something that can be chosen."""
+    """An entry of the palette."""
 
     score: float
-    """How well it matches the query; more is better."""
+    """The match score; higher is better."""
     section: str
     title: Line
     right: str
-    """Its key, or more about it."""
+    """Its key, or a remark."""
     about: str
     """One line of help."""
     choose: Callable[[], object]
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """An entry that opens a second page."""
+    """A palette entry that opens a second page."""
 
     title: str
     about: str
@@ -54,7 +54,7 @@ class Setting(NamedTuple):
 class Palette:
     """Finds actions, cases, sets and settings.
 
-    Actions are those of `scope` and of everywhere, run on `screen`; `reveal` selects a case or a set.
+    Actions are those of `scope` and the global ones, run on `screen`; `reveal` selects a case or a set.
     """
 
     def __init__(
@@ -72,23 +72,25 @@ class Palette:
         self._settings = settings
 
     def entries(self, query: str) -> list[Entry]:
-        """What a query finds, by section, the section with the best match first.
+        """The matches of a query, by section, the section with the best match first.
 
-        An empty query finds what can be done now.
+        An empty query lists the usable actions.
         """
-        found = [*self._actions(query), *self._cases(query), *self._second_pages(query)]
+        entries = [*self._actions(query), *self._cases(query), *self._second_pages(query)]
         best: dict[str, float] = {}
-        for entry in found:
+        for entry in entries:
             best[entry.section] = max(entry.score, best.get(entry.section, 0.0))
         order = list(best)
-        return sorted(found, key=lambda one: (-best[one.section], order.index(one.section), -one.score))
+        return sorted(
+            entries, key=lambda entry: (-best[entry.section], order.index(entry.section), -entry.score)
+        )
 
     def _actions(self, query: str) -> Iterator[Entry]:
         pane = f"In {self._scope.label}"
-        here = [one for one in actions_in(self._scope) if not one.is_move]
-        everywhere = [one for one in actions_in(Scope.MAIN) if one not in here]
+        here = [action for action in actions_in(self._scope) if not action.is_move]
+        everywhere = [action for action in actions_in(Scope.MAIN) if action not in here]
         # As in the footer: the most useful first.
-        here.sort(key=lambda one: (one.rank_in(self._scope) is None, one.rank_in(self._scope) or 0))
+        here.sort(key=lambda action: (action.rank_in(self._scope) is None, action.rank_in(self._scope) or 0))
         for section, actions in ((pane, here), ("Everywhere", everywhere)):
             for action in actions:
                 if action.id != "palette" and (score := _score(query, action.title, action.help)) > 0:
@@ -111,7 +113,7 @@ class Palette:
             yield Entry(score, section, [(action.title, "")], key, action.help, do)
 
     def _cases(self, query: str) -> Iterator[Entry]:
-        """Sets and cases: every word of the query is looked for in ids and first texts."""
+        """The matching sets and cases: every word of the query must be in ids or first texts."""
         for selection, title, about in islice(self._matching(query) if query else (), _MAX_CASES):
             yield Entry(_IN_NAME, _CASES, title, "", about, partial(self._reveal, selection))
 
@@ -132,13 +134,13 @@ class Palette:
                     yield selection, title, first
 
     def _second_pages(self, query: str) -> Iterator[Entry]:
-        for one in self._settings:
-            if (score := _score(query, one.title, one.about)) > 0:
-                yield Entry(score, _SETTINGS, [(one.title, "")], "", one.about, one.choose)
+        for setting in self._settings:
+            if (score := _score(query, setting.title, setting.about)) > 0:
+                yield Entry(score, _SETTINGS, [(setting.title, "")], "", setting.about, setting.choose)
 
 
 def _score(query: str, title: str, about: str) -> float:
-    """0 where it does not match; nothing typed matches everything."""
+    """The match score: 0 for no match; an empty query matches everything."""
     words = query.casefold().split()
     if not words:
         return 1.0
@@ -151,7 +153,7 @@ def _score(query: str, title: str, about: str) -> float:
 
 
 class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
-    """Returns what is to be done."""
+    """The palette dialog; returns the chosen action."""
 
     box = "#palette"
     title_text = "Palette"
@@ -166,14 +168,14 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
     def find(self, query: str) -> list[Entry]:
         return self._palette.entries(query)
 
-    def found_line(self, found: Entry, width: int) -> Line:
-        return both_ends([(" ", ""), *found.title], [(found.right, "bold accent"), (" ", "")], width)
+    def match_line(self, match: Entry, width: int) -> Line:
+        return both_ends([(" ", ""), *match.title], [(match.right, "bold accent"), (" ", "")], width)
 
-    def section_of(self, found: Entry) -> str:
-        return found.section
+    def section_of(self, match: Entry) -> str:
+        return match.section
 
-    def about(self, found: Entry) -> str:
-        return found.about
+    def about(self, match: Entry) -> str:
+        return match.about
 
-    def result_of(self, found: Entry) -> Callable[[], object]:
-        return found.choose
+    def result_of(self, match: Entry) -> Callable[[], object]:
+        return match.choose

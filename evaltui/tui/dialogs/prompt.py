@@ -1,4 +1,4 @@
-"""Parts of dialogs: titles, notes, keys, forms; and the question that is answered with a line."""
+"""Parts of dialogs: titles, notes, keys, forms; and a question with one line to answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BETWEEN_FIELDS = ("next_field", "previous_field")
 
 
 class AnswerLines(Protocol):
-    """Lines below a question: its keys move in them, while the focus stays in the field."""
+    """Lines below a question: its keys move in them while the field keeps the focus."""
 
     def action_step_line(self, step: int) -> None: ...
     def action_step_page(self, step: int) -> None: ...
@@ -51,7 +51,7 @@ def dialog_name(action_id: str) -> str:
 
 
 class Dialog(Vertical):
-    """The frame of a dialog: its name as a chip in the border, beside it what it is about."""
+    """The frame of a dialog: its name as a chip in the border, and its subject."""
 
     def __init__(self, name: str, about: Sequence[Span] = (), *, id: str) -> None:
         super().__init__(id=id)
@@ -64,18 +64,18 @@ class Dialog(Vertical):
         self.app.theme_changed_signal.subscribe(self, lambda theme: self._draw_border())
 
     def room(self, others: int) -> int:
-        """Rows for a list or a page beside so many other rows, at least three."""
+        """The rows for a list or a page besides `others` other rows, at least three."""
         rows = self.screen.size.height
         frame = 4 if rows >= LEAST_WITH_MARGINS else 2
         return max(3, int(rows * _MOST_HEIGHT) - frame - others)
 
     def about(self, about: Sequence[Span]) -> None:
-        """Says what the dialog is about now."""
+        """Sets the subject of the dialog."""
         self._about = about
         self._draw_border()
 
     def below(self, line: Sequence[Span]) -> None:
-        """A note in the bottom border."""
+        """Sets the note in the bottom border."""
         self._below = line
         self._draw_border()
 
@@ -86,13 +86,13 @@ class Dialog(Vertical):
 
 
 class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=False):
-    """Asks something; leaving it returns None."""
+    """A dialog with a question; None when it is cancelled."""
 
     BINDINGS = bindings(Scope.PROMPT)
 
     @property
     def answers(self) -> AnswerLines | None:
-        """The lines that are shown with the question; None if there are none."""
+        """The lines below the question; None for none."""
         return None
 
     def action_close(self) -> None:
@@ -118,24 +118,24 @@ class PathSuggester(Suggester):
 
 
 def _completed(text: str) -> str | None:
-    """The first path that begins with the text; None where there is none."""
-    folder, separator, begun = text.rpartition("/")
+    """The first path that starts with the text; None for none."""
+    folder, separator, prefix = text.rpartition("/")
     try:
         paths = sorted(Path(folder + separator).expanduser().iterdir())
     except (OSError, RuntimeError, ValueError):
         return None
     for path in paths:
-        if path.name.startswith(begun) and (begun or not path.name.startswith(".")):
+        if path.name.startswith(prefix) and (prefix or not path.name.startswith(".")):
             return f"{folder}{separator}{path.name}{'/' if path.is_dir() else ''}"
     return None
 
 
 class PromptScreen(QuestionScreen[str]):
-    """Returns what was typed, None where the user cancels.
+    """A dialog for one line of text; returns it, None when cancelled.
 
-    `name` is the key and verb of the dialog, `about` what it concerns. `check` says, as a sentence, why a
-    text is no good; such a text is not applied. `hint` is shown while nothing is wrong with the text. Where
-    it `adds`, what is typed comes after the value. A path is completed.
+    `name` is the key and verb of the dialog, `about` its subject. `check` returns why a text is invalid, as a
+    sentence; such a text is not applied. `hint` is shown while the text is valid. With `adds`, typing
+    continues after the value instead of replacing it. With `is_path`, a path is completed.
     """
 
     box = "#prompt"
@@ -176,7 +176,7 @@ class PromptScreen(QuestionScreen[str]):
 
     @property
     def problem(self) -> str | None:
-        """Why the text would not be applied."""
+        """Why the text cannot be applied."""
         return self._check(self.query_one(QuestionInput).value) if self._check else None
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -185,7 +185,7 @@ class PromptScreen(QuestionScreen[str]):
         self.query_one(QuestionNote).show(self.problem if is_wrong else None)
 
     async def action_step_field(self, _: int) -> None:
-        """Completes the path, whether its completion is seen already or not."""
+        """Completes the path."""
         field = self.query_one(QuestionInput)
         if field.suggester and (path := await field.suggester.get_suggestion(field.value)):
             field.value, field.cursor_position = path, len(path)
@@ -198,9 +198,9 @@ class PromptScreen(QuestionScreen[str]):
 
 
 class RepeatScreen(QuestionScreen[Repeated]):
-    """Asks for the number of runs, the pass rule and the confidence, if there is to be one; returns them.
+    """Asks for the number of runs, the pass rule and an optional confidence; returns them.
 
-    `usual` is what the fields hold at first. `cost` says what so many runs cost.
+    `usual` are the first values of the fields. `cost` returns the cost of the runs.
     """
 
     box = "#repeat"
@@ -255,9 +255,8 @@ class RepeatScreen(QuestionScreen[Repeated]):
 
 
 class QuestionInput(OneLineInput):
-    """The field of a question: what it holds is selected at first, so that typing replaces it; where it
-    `adds`, typing goes on behind it.
-    """
+    """The field of a question. Its text is selected at first, so that typing replaces it; with `adds`, typing
+    continues after it."""
 
     BINDINGS = bindings(Scope.PROMPT)
 
@@ -265,14 +264,14 @@ class QuestionInput(OneLineInput):
         shown = text_for_terminal(placeholder)
         super().__init__(value, placeholder=shown, compact=True, select_on_focus=not adds)
         self.takes_space = True
-        """Whether a space is typed in it, and no key of the screen around it."""
+        """Whether a space is typed as text, and is no key of the screen."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         return (key != "space" or self.takes_space) and super().check_consume_key(key, character)
 
 
 class QuestionNote(Static):
-    """A hint, or what is wrong with the text."""
+    """A hint, or the problem of the text."""
 
     def __init__(self, hint: str = "") -> None:
         super().__init__(Content(text_for_terminal(visible(hint))), markup=False)
@@ -289,16 +288,16 @@ class Hint(NamedTuple):
 
     action: str
     word: str = ""
-    """What it is called here; empty for its usual word."""
+    """Its label; "" for the usual one."""
     keys: str = ""
-    """The keys as they are shown, for a pair such as `←→`; empty for those of the action."""
+    """The shown keys, for a pair such as `←→`; "" for those of the action."""
 
 
 CANCEL = Hint("close", "cancel")
 
 
 class DialogKeys(ActionLine):
-    """The keys of a dialog; the last one, which cancels, stands at the right."""
+    """The keys of a dialog; the last one, which cancels, is at the right."""
 
     def __init__(self, hints: Callable[[], Sequence[Hint]]) -> None:
         super().__init__()
@@ -316,18 +315,18 @@ class DialogKeys(ActionLine):
         action = BY_ID[hint.action]
         # The user may have chosen other keys.
         active = self.screen.active_bindings
-        chosen = [key for key, one in active.items() if one.binding.id == action.id]
+        chosen = [key for key, active_binding in active.items() if active_binding.binding.id == action.id]
         key = action.keys[0] if action.keys[0] in chosen or not chosen else chosen[0]
         return [(hint.keys or key_name(key), "bold accent"), (f" {hint.word or action.short}", "muted")]
 
 
 def moves() -> list[BindingType]:
-    """The keys that go about in every list."""
+    """The keys that move in every list."""
     return bindings(Scope.DETAILS, *(action.id for action in BY_ID.values() if action.is_move))
 
 
 class FormKeys:
-    """What the keys of a form do, whether it is a screen or part of a pane."""
+    """The actions of a form's keys, for a form that is a screen or part of a pane."""
 
     @abstractmethod
     def action_step_field(self, step: int) -> None:
@@ -335,7 +334,7 @@ class FormKeys:
 
     @abstractmethod
     def action_step_item(self, step: int) -> None:
-        """Chooses the next (1) or the previous (-1) on the line that has the focus."""
+        """Chooses the next (1) or the previous (-1) value on the focused line."""
 
     @abstractmethod
     def leave_form(self) -> None:
@@ -343,7 +342,7 @@ class FormKeys:
 
     @abstractmethod
     async def take_form(self) -> None:
-        """Confirms what is in the form."""
+        """Confirms the form."""
 
     def action_step_line(self, step: int) -> None:
         """Goes one row down (1) or up (-1): without a list, to another field."""
@@ -364,13 +363,13 @@ class FormKeys:
 
 
 class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
-    """Several fields, lists and choices; leaving it returns False."""
+    """A dialog with several fields, lists and choices; False when it is cancelled."""
 
     BINDINGS = bindings(Scope.FORM)
 
     @abstractmethod
     def fields(self) -> Iterable[Widget]:
-        """What the focus goes to, one after the other."""
+        """The widgets in focus order."""
 
     def action_step_item(self, step: int) -> None:
         if isinstance(self.focused, ChoiceLine):

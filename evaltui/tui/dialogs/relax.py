@@ -1,4 +1,4 @@
-"""The dialog that relaxes an argument: a rule that lets it differ, and what that would do."""
+"""The dialog that relaxes an argument: a rule that allows a difference, and the effect of the rule."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OTHER_ROWS = 9
 
 
 class RelaxScreen(FormScreen):
-    """Writes the rule that is chosen into the config, unsaved, and returns whether it has.
+    """Writes the chosen rule into the config, unsaved; returns whether it has.
 
     `go_on` goes to the next difference, where this case would still fail.
     """
@@ -111,7 +111,7 @@ class RelaxScreen(FormScreen):
         ]
 
     def _write_unavailable(self, page: Page) -> None:
-        for line in unavailable_rules([one.match for one in self._proposals]):
+        for line in unavailable_rules([proposal.match for proposal in self._proposals]):
             page.row((" " * LABEL, ""), *line)
 
     @property
@@ -128,7 +128,7 @@ class RelaxScreen(FormScreen):
         self._fit()
 
     def _fit(self) -> None:
-        """As many rows of the effect and of unavailable rules as there is room for."""
+        """Shows as many rows of the effect and of unavailable rules as fit."""
         places = 2 if self.query_one("#relax-place").display else 0
         room = self.query_one(Dialog).room(_OTHER_ROWS + places + max(1, len(self._proposals)))
         effect, unavailable = (
@@ -210,7 +210,7 @@ class RelaxScreen(FormScreen):
             self.query_one(QuestionNote).show(self._workbench.messages.notice.text)
 
     def _moved_in(self) -> ChoiceList | PageLines:
-        """What the keys up and down move in: the effect while it has the focus, else the rules."""
+        """The lines that the up and down keys move in: the effect while it has the focus, else the rules."""
         return self.focused if isinstance(self.focused, PageLines) else self.choices
 
     def action_step_line(self, step: int) -> None:
@@ -242,7 +242,7 @@ class RelaxScreen(FormScreen):
 
         def edited(text: str) -> None:
             match = json.loads(text)
-            others = [one for one in self._proposals if one.match != match]
+            others = [proposal for proposal in self._proposals if proposal.match != match]
             self._offer([Proposal(match, match_in_words(match)), *others])
 
         ask(

@@ -1,4 +1,4 @@
-"""Second pages of the palette: a theme, another agent, a stored run, with a preview of the current one."""
+"""Second pages of the palette: a theme, another agent, a stored run, with a preview of the current choice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from evaltui.text.figures import UNKNOWN, counted, show_moment, show_number, som
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
-from evaltui.tui.dialogs.finding import Found, SearchScreen, has_words
+from evaltui.tui.dialogs.finding import Match, SearchScreen, has_words
 from evaltui.tui.runs.page import write_run_preview
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
@@ -42,31 +42,31 @@ from evaltui.workbench.workbench import Workbench
 
 
 class SetPreview(NamedTuple):
-    """An eval set, not validated."""
+    """An eval set before validation."""
 
     eval_set_id: str
     cases: int
     problem: str
-    """Why its file cannot be read; "" where it can."""
+    """Why its file is unreadable; "" where it is readable."""
 
 
 @dataclass(frozen=True)
 class AgentPreview:
-    """None for what is not read yet."""
+    """The preview of an agent; None for parts that are not read yet."""
 
     facts: AgentFacts | None = None
     sets: tuple[SetPreview, ...] | None = None
     python: str | None = None
-    """Such as `Python 3.12 (.venv)`; its path where no file has its version."""
+    """The Python, such as `Python 3.12 (.venv)`; its path where no file has its version."""
     python_problem: str = ""
-    """Why there is no Python for it; "" where there is one."""
+    """Why no Python was found for it; "" where one was."""
     last_run: RunRow | None = None
-    """None also where there is none."""
+    """None also for no run."""
     is_complete: bool = False
 
 
 async def read_preview(agent_dir: Path) -> AsyncIterator[AgentPreview]:
-    """What is known of an agent, more each time; nothing of it is imported."""
+    """Previews of an agent, each with more details; the agent is not imported."""
     preview = AgentPreview()
     for read in (_with_source, _with_sets, _with_python, _with_last_run):
         preview = await asyncio.to_thread(read, preview, agent_dir)
@@ -81,11 +81,11 @@ def _with_source(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
 def _with_sets(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
     sets = (
         SetPreview(
-            one.eval_set_id,
-            len(one.cases),
-            "" if one.format else "; ".join(problem.message for problem in one.problems[:1]),
+            eval_set.eval_set_id,
+            len(eval_set.cases),
+            "" if eval_set.format else "; ".join(problem.message for problem in eval_set.problems[:1]),
         )
-        for one in open_workspace(agent_dir).sets
+        for eval_set in open_workspace(agent_dir).sets
     )
     return replace(preview, sets=tuple(sets))
 
@@ -115,7 +115,8 @@ _READING: Line = [("Reading…", "faint")]
 
 
 def write_agent(page: Page, path: Path, preview: AgentPreview, now: datetime, height: int) -> None:
-    """An agent in so many lines: its folder, framework, model and Python, how it last came out, its sets."""
+    """Writes an agent in a number of lines: its folder, framework, model and Python, its last result, its
+    sets."""
     page.row((visible(path.name), "bold"))
     page.labelled("folder", [(visible(short_path(path.parent if path.is_file() else path)), "")])
     page.labelled("agent", _agent(preview))
@@ -157,19 +158,19 @@ def _last_run(row: RunRow | None, now: datetime) -> Line:
 
 
 def _write_sets(page: Page, sets: tuple[SetPreview, ...], height: int) -> None:
-    count = f"{counted(len(sets), 'eval set')}, {counted(sum(one.cases for one in sets), 'case')}"
+    count = f"{counted(len(sets), 'eval set')}, {counted(sum(eval_set.cases for eval_set in sets), 'case')}"
     # A heading and an empty line stand above them.
     if height - len(page.lines) - 2 < min(len(sets), _LEAST_SETS):
-        names = some_of([f"{one.eval_set_id}{' !' if one.problem else ''}" for one in sets])
+        names = some_of([f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets])
         page.row((f"  {pad('eval sets', LABEL)}", "muted"), (count, ""), (f"  {visible(names)}", "muted"))
         return
     page.section((count, "bold"))
     room = height - len(page.lines)
     shown = sets if len(sets) <= room else sets[: room - 1]
-    for one in shown:
-        right: Line = [("!", "error")] if one.problem else [(counted(one.cases, "case"), "muted")]
-        why: Line = [(f"  {visible(one.problem)}", "error")] if one.problem else []
-        page.ends([(f"  {visible(one.eval_set_id)}", ""), *why], right)
+    for eval_set in shown:
+        right: Line = [("!", "error")] if eval_set.problem else [(counted(eval_set.cases, "case"), "muted")]
+        why: Line = [(f"  {visible(eval_set.problem)}", "error")] if eval_set.problem else []
+        page.ends([(f"  {visible(eval_set.eval_set_id)}", ""), *why], right)
     if len(shown) < len(sets):
         page.row((f"  and {show_number(len(sets) - len(shown))} more", "muted"))
 
@@ -179,7 +180,7 @@ _BESIDE = 140
 
 
 class ThemeScreen(SearchScreen[str, str]):
-    """Returns the theme that was chosen; the current row is previewed on everything below."""
+    """A dialog for the theme, previewed on the screen below; returns the choice."""
 
     box = "#themes"
     title_text = "Theme"
@@ -196,13 +197,13 @@ class ThemeScreen(SearchScreen[str, str]):
         names = [name for name in (*own, *others) if has_words(query, name)]
         return names if query else sorted(names, key=lambda name: name != self._before)
 
-    def found_line(self, found: str, width: int) -> Line:
+    def match_line(self, match: str, width: int) -> Line:
         return both_ends(
-            [(" ", ""), (found, "")], [("current ", "muted")] if found == self._before else [], width
+            [(" ", ""), (match, "")], [("current ", "muted")] if match == self._before else [], width
         )
 
-    def result_of(self, found: str) -> str:
-        return found
+    def result_of(self, match: str) -> str:
+        return match
 
     @on(CursorLines.Moved)
     def preview(self) -> None:
@@ -214,16 +215,16 @@ class ThemeScreen(SearchScreen[str, str]):
         super().action_close()
 
 
-class PreviewScreen(SearchScreen[ScreenResultType, Found], Generic[ScreenResultType, Found]):
-    """Shows beside its list, or below it, what the current one is."""
+class PreviewScreen(SearchScreen[ScreenResultType, Match], Generic[ScreenResultType, Match]):
+    """A search dialog with a preview of the current match, beside or below the list."""
 
     @abstractmethod
-    def write_preview(self, page: Page, found: Found, height: int) -> None:
-        """Writes what one of those that were found is, in so many lines."""
+    def write_preview(self, page: Page, match: Match, height: int) -> None:
+        """Writes the preview of a match in a number of lines."""
 
     def shown(self) -> ComposeResult:
         with Container(classes="previewed"):
-            yield self.found_lines()
+            yield self.match_lines()
             yield PageLines(self._write, can_focus=False, indent=0)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -240,7 +241,7 @@ class PreviewScreen(SearchScreen[ScreenResultType, Found], Generic[ScreenResultT
 
 
 class AgentScreen(PreviewScreen[Path, Path]):
-    """Returns the folder of an agent that was open before."""
+    """A dialog for an agent that was open before; returns its folder."""
 
     box = "#agents-before"
     title_text = "Open agent"
@@ -256,14 +257,14 @@ class AgentScreen(PreviewScreen[Path, Path]):
     def find(self, query: str) -> list[Path]:
         return [path for path in self._others if has_words(query, str(path))]
 
-    def found_line(self, found: Path, width: int) -> Line:
-        return [(f" {visible(found.name)}", "bold"), (f"  {visible(str(found.parent))}", "muted")]
+    def match_line(self, match: Path, width: int) -> Line:
+        return [(f" {visible(match.name)}", "bold"), (f"  {visible(str(match.parent))}", "muted")]
 
-    def write_preview(self, page: Page, found: Path, height: int) -> None:
-        if found not in self._previews:
-            self._previews[found] = AgentPreview()
-            self.run_worker(self._read(found))
-        write_agent(page, found, self._previews[found], datetime.now(UTC), height)
+    def write_preview(self, page: Page, match: Path, height: int) -> None:
+        if match not in self._previews:
+            self._previews[match] = AgentPreview()
+            self.run_worker(self._read(match))
+        write_agent(page, match, self._previews[match], datetime.now(UTC), height)
 
     async def _read(self, path: Path) -> None:
         async for preview in read_preview(path):
@@ -271,12 +272,12 @@ class AgentScreen(PreviewScreen[Path, Path]):
             if self.is_here:
                 self.draw_about()
 
-    def result_of(self, found: Path) -> Path:
-        return found
+    def result_of(self, match: Path) -> Path:
+        return match
 
 
 class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
-    """Returns a kept run, and what it is called."""
+    """A dialog for a stored run; returns the run, and its title."""
 
     box = "#pick-run"
     title_text = "Open run"
@@ -307,19 +308,19 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
         row = self._runs.row(path)
         return row.title if row else path.name
 
-    def found_line(self, found: Path, width: int) -> Line:
-        row = self._runs.row(found)
+    def match_line(self, match: Path, width: int) -> Line:
+        row = self._runs.row(match)
         if row is None:
-            return [(f" {visible(found.name)}", "muted")]
+            return [(f" {visible(match.name)}", "muted")]
         run = ListedRun(row, datetime.now(UTC))
         return [(" ", ""), *run_line(run, run_table([run], width - 2))]
 
-    def write_preview(self, page: Page, found: Path, height: int) -> None:
-        row = self._runs.row(found)
+    def write_preview(self, page: Page, match: Path, height: int) -> None:
+        row = self._runs.row(match)
         if row is None:
             page.row(("Reading the run…", "muted"))
         else:
             write_run_preview(page, row, self._runs.failures_of(row), datetime.now(UTC), height)
 
-    def result_of(self, found: Path) -> tuple[Path, str]:
-        return found, self._title(found)
+    def result_of(self, match: Path) -> tuple[Path, str]:
+        return match, self._title(match)

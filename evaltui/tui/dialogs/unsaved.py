@@ -41,7 +41,7 @@ Choice = Literal["recover", "discard", "later"]
 
 @dataclass(frozen=True)
 class Offer:
-    """What one file has to restore. `labels` are the last things done, the latest first, each once."""
+    """The unsaved changes of one file. `labels` are the last steps, the latest first, without repeats."""
 
     recovered: Recovered
     labels: tuple[str, ...]
@@ -57,7 +57,7 @@ class Offer:
 
     @property
     def changes(self) -> str:
-        """`2 edits: rename a to b, delete c`, and the text that was typed and not applied."""
+        """The changes in words: `2 edits: rename a to b, delete c`, and a text that was not applied."""
         changes = []
         if edits := len(self.recovered.labels):
             changes.append(f"{counted(edits, 'edit')}: {', '.join(self.labels)}")
@@ -68,12 +68,12 @@ class Offer:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """What can be done with it, the usual first."""
+        """The possible choices, the default first."""
         return ("recover", "later", "discard")
 
     @property
     def file(self) -> str:
-        """What has become of the file, in words."""
+        """The state of the file, in words."""
         if self.recovered.matches:
             return "file unchanged"
         if self.recovered.path.exists():
@@ -83,21 +83,23 @@ class Offer:
 
 
 class Recovery:
-    """The offers, and what is to be done with each; nothing is done before `apply`."""
+    """The offers with the choice for each; nothing is done before `apply`."""
 
-    def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
+    def __init__(self, workbench: Workbench, recovered: list[Recovered]) -> None:
         self._workbench = workbench
-        self.offers = [Offer.of(one) for one in sorted(found, key=lambda one: one.when, reverse=True)]
+        self.offers = [
+            Offer.of(changes) for changes in sorted(recovered, key=lambda changes: changes.when, reverse=True)
+        ]
         """The latest first."""
         self.choices: list[Choice] = []
-        """What is to be done with each offer. Of several sessions with one file, the latest is recovered."""
+        """The choice for each offer. Of several sessions with one file, the latest is recovered."""
         for number, offer in enumerate(self.offers):
-            again = any(one.recovered.path == offer.recovered.path for one in self.offers[:number])
+            again = any(earlier.recovered.path == offer.recovered.path for earlier in self.offers[:number])
             self.choices.append("later" if again else offer.choices[0])
         self._recovered: set[int] = set()
 
     def step(self, number: int, step: int) -> None:
-        """Chooses the next (1) or the previous (-1) for an offer, unless its changes are recovered."""
+        """Sets the next (1) or the previous (-1) choice for an offer, unless its changes are recovered."""
         if number not in self._recovered:
             choices = self.offers[number].choices
             at = choices.index(self.choices[number])
@@ -107,22 +109,24 @@ class Recovery:
         return number in self._recovered
 
     async def apply(self) -> bool:
-        """Does what is chosen. False where changes could not be recovered: they are for later then, and
+        """Applies the choices. False where changes could not be recovered: they are kept for later then, and
         nothing is discarded yet."""
-        wanted = [number for number, choice in enumerate(self.choices) if choice == "recover"]
-        failed = [n for n in wanted if n not in self._recovered and not await self._recover(n)]
+        to_recover = [number for number, choice in enumerate(self.choices) if choice == "recover"]
+        failed = [n for n in to_recover if n not in self._recovered and not await self._recover(n)]
         for number in failed:
             self.choices[number] = "later"
         if failed:
             return False
-        discarded = sum(self._discard(number) for number, one in enumerate(self.choices) if one == "discard")
+        discarded = sum(
+            self._discard(number) for number, choice in enumerate(self.choices) if choice == "discard"
+        )
         done = {"recovered": len(self._recovered), "discarded": discarded}
         if settled := [f"{count} {what}" for what, count in done.items() if count]:
             self._workbench.say(f"Unsaved changes: {', '.join(settled)}")
         return True
 
     async def _recover(self, number: int) -> bool:
-        """Brings the edits back as one step that can be undone, and the text into its field; the file stays
+        """Restores the edits as one step that can be undone, and the text of an open field; the file stays
         unsaved."""
         recovered = self.offers[number].recovered
         if not await self._workbench.drafting.restore(recovered):
@@ -147,7 +151,8 @@ _FILES_OTHER_ROWS, _RECOVERY_OTHER_ROWS = 3, 4
 
 
 class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Returns `save`, `discard`, or None: cancelled. `typed` is what stands in a field below this screen."""
+    """A dialog for unsaved changes; returns `save`, `discard`, or None when cancelled. `typed` is the text of
+    an open field below it."""
 
     BINDINGS = bindings(Scope.LEAVING)
     AUTO_FOCUS = "UnsavedFiles"
@@ -167,7 +172,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
 
     @property
     def _has_files(self) -> bool:
-        """Whether there is anything that a save can write."""
+        """Whether a save can write any file."""
         return bool(self._workbench.editing.unsaved() or self._workbench.draft)
 
     def on_resize(self) -> None:
@@ -190,7 +195,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         return f"{counted(count, 'file')} with unsaved changes" if count else "typed text is not saved"
 
     def _write_files(self, page: Page) -> None:
-        """The files, and which of their cases were changed."""
+        """Writes the files, and which of their cases were changed."""
         for path in self._workbench.editing.unsaved():
             page.row(
                 ("● ", "warning"),
@@ -231,7 +236,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
 
 
 class UnsavedFiles(PageLines, inherit_bindings=False):
-    """The files, as many of them as there is room for."""
+    """The files, as many of them as fit."""
 
     BINDINGS = moves()
 
@@ -241,15 +246,15 @@ class UnsavedFiles(PageLines, inherit_bindings=False):
 
 
 class RecoveryScreen(FormScreen):
-    """Recovers or discards what an earlier session left, once that is confirmed."""
+    """A dialog that recovers or discards the unsaved changes of an earlier session."""
 
     box = "#recovery"
     AUTO_FOCUS = "RecoveryRows"
 
-    def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
+    def __init__(self, workbench: Workbench, recovered: list[Recovered]) -> None:
         super().__init__()
         self._workbench = workbench
-        self._recovery = Recovery(workbench, found)
+        self._recovery = Recovery(workbench, recovered)
 
     def compose(self) -> ComposeResult:
         files = counted(len(self._recovery.offers), "file")
@@ -297,7 +302,8 @@ class _Shown(NamedTuple):
 
 
 class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """Of each file: its name, what is done with it, when and how it was edited, and what has become of it."""
+    """The rows of each file: its name, its choice, the time and kind of the edits, and the state of the
+    file."""
 
     BINDINGS = moves()
 
@@ -347,14 +353,17 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
         if self._recovery.is_recovered(number):
             return [*name, ("✓ recovered", "success")]
         filled = "chip" if number == self.current and self.has_focus else "bold sel-blur"
-        return [*name, *((f" {one} ", filled if one == chosen else "muted") for one in offer.choices)]
+        return [
+            *name,
+            *((f" {choice} ", filled if choice == chosen else "muted") for choice in offer.choices),
+        ]
 
     def row_role(self, number: int) -> str:
         shown = self._shown[number]
         return "current" if shown.head and shown.offer == self.current else ""
 
     def move_to(self, number: int) -> None:
-        """To the file that this line is about; from a head, one line down is the next file."""
+        """Goes to the file of a line; from a heading, one line down is the next file."""
         number = max(0, min(number, self.line_count - 1))
         offer = self._shown[number].offer
         if offer == self.current and number > self.cursor:
@@ -367,7 +376,7 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
             super().move_to(heads[0])
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a choice chooses it."""
+        """Sets a choice by a click."""
         number = self.scroll_offset.y + event.y
         super().on_click(event)
         # Textual would hand the click to the class above once more.

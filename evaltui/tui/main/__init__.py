@@ -1,1 +1,1 @@
-"""The main screen: its panes, the lines around them, and what leads from one to another."""
+"""The main screen: its panes, the lines around them, and the links between them."""

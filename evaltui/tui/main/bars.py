@@ -1,4 +1,4 @@
-"""The lines around the panes: header, headings, status and footer; and what a small terminal shows."""
+"""The lines around the panes: header, headings, status and footer; and the message for a small terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaltui.tui.main.status import header_ends, status_line
 from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
 from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints
-from evaltui.workbench.messages import Said, WorkbenchMessage
+from evaltui.workbench.messages import Notice, WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 _MESSAGE_SECONDS = 3.0
@@ -38,16 +38,16 @@ class Bar(OneLine):
 
 
 class Header(Bar):
-    """The agent, and how many cases came out how."""
+    """The agent, and the counts of cases by status."""
 
     def line(self, width: int) -> Line:
         return both_ends(*header_ends(self._workbench, self._agent_name, width), width)
 
 
 class Status(Bar):
-    """The run at the left; at the right a message, until what it speaks of changes or its time is over."""
+    """The run at the left; at the right a message, until its subject changes or its time is over."""
 
-    _message: Said | None = None
+    _message: Notice | None = None
     _message_of: object = None
 
     def on_mount(self) -> None:
@@ -59,7 +59,7 @@ class Status(Bar):
         self._workbench.messages.unsubscribe(self._follow)
 
     def _follow(self, _: WorkbenchMessage | None = None) -> None:
-        """Draws the state of now, and from then on the time that passes, as long as it shows."""
+        """Draws the current state, and then each second while a time is shown."""
         self.refresh_changed()
         if self._workbench.is_running or self._fresh_message is not None:
             self._clock.resume()
@@ -70,7 +70,7 @@ class Status(Bar):
             self._clock.pause()
 
     @property
-    def _fresh_message(self) -> Said | None:
+    def _fresh_message(self) -> Notice | None:
         notice = self._workbench.messages.notice
         if notice is None or time.monotonic() - notice.at >= _MESSAGE_SECONDS:
             return None
@@ -81,7 +81,7 @@ class Status(Bar):
 
     @property
     def _spoken_of(self) -> object:
-        """What a message is about, and dies with."""
+        """The subject of a message; the message ends when it changes."""
         bench = self._workbench
         run = bench.runs.current
         shown = bench.navigation.selection, bench.navigation.filtered.text, bench.outcomes.previous_run
@@ -89,7 +89,7 @@ class Status(Bar):
         return shown, run and (run.number, run.stage), edited
 
     def state(self, width: int) -> Line:
-        """What is shown at the left."""
+        """The state at the left."""
         return status_line(self._workbench, width)
 
     def line(self, width: int) -> Line:
@@ -97,19 +97,19 @@ class Status(Bar):
         run: Line = [(" ", ""), *self.state(width)]
         if message is None:
             return cut(run, width)
-        said: Line = [(visible(message.text), ""), (" ", "")]
-        if cells(said) + len(_GAP) + _LEAST_RUN <= width:
-            return both_ends(run, said, width, gap=len(_GAP), least=_LEAST_RUN)
+        notice: Line = [(visible(message.text), ""), (" ", "")]
+        if cells(notice) + len(_GAP) + _LEAST_RUN <= width:
+            return both_ends(run, notice, width, gap=len(_GAP), least=_LEAST_RUN)
         # A message is not cut for a run.
-        return cut([(" ", ""), *said], width)
+        return cut([(" ", ""), *notice], width)
 
 
 class Footer(Bar, ActionLine):
-    """The keys that are worth pressing where the focus is, as many as fit, and at the right the way to all
-    the others. Empty while another screen has the keys."""
+    """The most useful keys at the focus, as many as fit, and at the right the keys for all others. Empty
+    while another screen has the keys."""
 
     scope = Scope.CASES
-    """Where the focus is."""
+    """The scope of the focus."""
 
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         if self.screen is not self.app.screen:
@@ -131,8 +131,8 @@ class Footer(Bar, ActionLine):
     def _everywhere(self, width: int) -> list[Action]:
         # A field takes `?` for text.
         is_field = not {*chain_of(self.scope)} & {*BY_ID["help"].where}
-        wanted = ["guide" if is_field else "help", *(["palette"] if width >= _WITH_PALETTE else [])]
-        return [BY_ID[action] for action in wanted if hasattr(self.screen, f"action_{action}")]
+        actions = ["guide" if is_field else "help", *(["palette"] if width >= _WITH_PALETTE else [])]
+        return [BY_ID[action] for action in actions if hasattr(self.screen, f"action_{action}")]
 
     def _hint(self, action: Action) -> Line:
         key = key_of(action.id)
@@ -142,7 +142,7 @@ class Footer(Bar, ActionLine):
 
 
 class TabRow(ActionLine):
-    """The tabs of a screen that shows one pane, where one is in it at the right, and a rule below."""
+    """The tabs of a screen with one pane, the position at the right, and a rule below."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -158,7 +158,7 @@ class TabRow(ActionLine):
         return tab_parts(self._tabs, width, focused=True, between="")
 
     def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
-        """Each tab, and where on the screen it begins."""
+        """Each tab, with the screen cell where it starts."""
         for tab, column in tab_columns(self.parts(self.size.width), self._tabs):
             yield tab, self.region.offset + Offset(column, 0)
 
@@ -181,12 +181,12 @@ def is_too_small(size: Size) -> bool:
 
 
 class TooSmall(LineView, can_focus=False, inherit_bindings=False):
-    """Covers the screen, which stays as it is below."""
+    """Covers a screen that is too small; the screen below stays as it is."""
 
     def on_resize(self) -> None:
         size = self.app.size
-        said: Line = [(f"evaltui needs {MIN_WIDTH} columns and {MIN_HEIGHT} rows", "")]
-        wrapped = wrap(said, max(1, size.width))
+        sentence: Line = [(f"evaltui needs {MIN_WIDTH} columns and {MIN_HEIGHT} rows", "")]
+        wrapped = wrap(sentence, max(1, size.width))
         left = max(0, size.width - max(map(cells, wrapped))) // 2
         above: list[Line] = [[] for _ in range(max(0, size.height - len(wrapped)) // 2)]
         self._lines = [*above, *([(" " * left, ""), *line] for line in wrapped)]

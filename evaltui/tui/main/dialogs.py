@@ -1,4 +1,4 @@
-"""The dialogs of the main screen, and the actions that follow from them."""
+"""The dialogs of the main screen, and the actions on their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evaltui.documents.recovery import Recovered
     from evaltui.traces.conversations import RecordedConversation
     from evaltui.tui.result.view import ResultView
-    from evaltui.tui.runs.screen import Wanted
+    from evaltui.tui.runs.screen import RunTarget
     from evaltui.tui.widgets.writer import Page
     from evaltui.workbench.runs.run_list import Sides
 
@@ -44,36 +44,37 @@ _ORDERS = (
 
 
 class MainDialogs(ActionScreen[None], inherit_bindings=False):
-    """The actions that open a dialog, which is imported then: the first frame does not wait."""
+    """The actions that open a dialog. Dialogs are imported on demand, because the first frame does not need
+    them."""
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self.workbench = workbench
-        self._asked: list[FileConflict] = []
+        self._shown_conflicts: list[FileConflict] = []
         self.next_agent: Path | None = None
-        """Folder of the agent to be opened once this one is left."""
+        """Folder of the agent that is opened after this one is closed."""
         # What an earlier session left, until it is asked about.
         self._recovered: list[Recovered] = []
 
     @property
     @abstractmethod
     def scope(self) -> Scope:
-        """Where the keys work now."""
+        """The scope of the keys."""
 
     @abstractmethod
     def go_to(self, pane: str) -> None:
-        """Shows a pane, with the focus in it."""
+        """Shows and focuses a pane."""
 
     @abstractmethod
     def go_to_entry(self, pane: str) -> None:
-        """Shows a pane, with the focus where its input begins."""
+        """Shows a pane, and focuses its input."""
 
     @abstractmethod
     def show_result(self) -> None:
         """Shows the result pane, after a run was started."""
 
     def reveal(self, selection: Selection) -> None:
-        """Selects something, and makes sure that the list shows it."""
+        """Selects a case or set, and makes sure that the list shows it."""
         self.workbench.navigation.set_filter("")
         self.workbench.navigation.select(selection)
         self.go_to("cases")
@@ -113,8 +114,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             Setting("Open run…", "Show the results of an earlier run", self._choose_run),
             *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
         )
-        found = Palette(self.workbench, self, self.scope, self.reveal, settings)
-        ask(self, PaletteScreen(found), lambda choose: choose())
+        palette = Palette(self.workbench, self, self.scope, self.reveal, settings)
+        ask(self, PaletteScreen(palette), lambda choose: choose())
 
     def _choose_theme(self) -> None:
         from evaltui.tui.dialogs.second_pages import ThemeScreen
@@ -131,13 +132,13 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def _choose_run(self) -> None:
         from evaltui.tui.dialogs.second_pages import PickRunScreen
-        from evaltui.tui.runs.screen import Wanted
+        from evaltui.tui.runs.screen import RunTarget
 
         def show(run: tuple[Path, str]) -> None:
             if reason := self.workbench.outcomes.refuses_to_open():
                 self.workbench.say(reason)
             else:
-                self.run_worker(self._show_run(Wanted(*run)), group="runs", exclusive=True)
+                self.run_worker(self._show_run(RunTarget(*run)), group="runs", exclusive=True)
 
         ask(self, PickRunScreen(self.workbench), show)
 
@@ -156,7 +157,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, FindCaseScreen(self.workbench), self.workbench.navigation.show)
 
     def action_open_source(self) -> None:
-        """Of what is current in the pane with the focus."""
+        """Opens the source of the current item in the focused pane."""
         around = self.focused.ancestors_with_self if self.focused else []
         pane = next((node for node in around if isinstance(node, Pane | Beside)), None)
         place = pane.source() if pane is not None else None
@@ -165,7 +166,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     # Leaving
 
     async def action_quit(self) -> None:
-        """Leaves once everything is saved; what is unsaved, or typed and in no case yet, is asked about
+        """Quits once all is saved; unsaved changes, and text that is in no case yet, are asked about
         first."""
         from evaltui.tui.dialogs.unsaved import UnsavedScreen
 
@@ -181,7 +182,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self._leave()
 
     def _typed_elsewhere(self) -> str:
-        """What is typed in a field that lies over this screen, and kept nowhere else."""
+        """The text in a field over this screen that is stored nowhere else."""
         field = self.app.screen.focused
         is_above = self.app.screen is not self and self.workbench.draft is None
         return field.typed if is_above and isinstance(field, TextField) else ""
@@ -208,49 +209,53 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_runs(self) -> None:
         from evaltui.tui.runs.screen import RunsScreen
 
-        ask(self, RunsScreen(self.workbench), self._show_wanted)
+        ask(self, RunsScreen(self.workbench), self._show_target)
 
     def action_matrix(self) -> None:
         from evaltui.tui.matrix.screen import MatrixScreen
 
-        ask(self, MatrixScreen(self.workbench), self._show_wanted)
+        ask(self, MatrixScreen(self.workbench), self._show_target)
 
     def action_sessions(self) -> None:
         from evaltui.tui.sessions.screen import SessionsScreen
 
-        def show(wanted: Wanted | None) -> None:
-            if wanted is None:
+        def show(target: RunTarget | None) -> None:
+            if target is None:
                 self.go_to("case")
             else:
-                self._show_wanted(wanted)
+                self._show_target(target)
 
-        ask(self, SessionsScreen(self.workbench), lambda left: show(left.wanted))
+        ask(self, SessionsScreen(self.workbench), lambda left: show(left.target))
 
     def compare_runs(self, sides: Sides) -> None:
         from evaltui.tui.compare.screen import ComparisonScreen
-        from evaltui.tui.runs.screen import Wanted
+        from evaltui.tui.runs.screen import RunTarget
 
-        ask(self, ComparisonScreen(self.workbench, sides), lambda chosen: self._show_wanted(Wanted(*chosen)))
+        ask(
+            self,
+            ComparisonScreen(self.workbench, sides),
+            lambda chosen: self._show_target(RunTarget(*chosen)),
+        )
 
-    def _show_wanted(self, wanted: Wanted) -> None:
-        self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
+    def _show_target(self, target: RunTarget) -> None:
+        self.run_worker(self._show_run(target), group="runs", exclusive=True)
 
-    async def _show_run(self, wanted: Wanted) -> None:
+    async def _show_run(self, target: RunTarget) -> None:
         workbench = self.workbench
-        if wanted.resumes:
-            if await workbench.runs.resume(wanted.path):
+        if target.resumes:
+            if await workbench.runs.resume(target.path):
                 self.show_result()
             return
-        workbench.say(f"Reading {wanted.title}…")
-        if not await workbench.outcomes.open_run(wanted.path, wanted.title):
+        workbench.say(f"Reading {target.title}…")
+        if not await workbench.outcomes.open_run(target.path, target.title):
             return
-        if wanted.case is None:
+        if target.case is None:
             self.go_to("cases")
-        elif case := workbench.sets.find_case(wanted.case, wanted.eval_set_id):
+        elif case := workbench.sets.find_case(target.case, target.eval_set_id):
             workbench.navigation.select(Selection(*case))
             self.go_to("result")
         else:
-            workbench.say(f"{wanted.case.eval_id} is no longer in an eval set")
+            workbench.say(f"{target.case.eval_id} is no longer in an eval set")
 
     def action_preflight(self) -> None:
         from evaltui.core.metrics.preflight import check_lines
@@ -295,7 +300,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self._show_criteria(message.metric)
 
     def _show_criteria(self, metric: str) -> None:
-        """The criteria of the selected set, at a metric of theirs."""
+        """Opens the criteria of the selected set, at a metric."""
         if (path := self.workbench.navigation.file) is not None:
             from evaltui.tui.criteria.screen import CriteriaScreen
 
@@ -308,7 +313,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     # Questions that come up by themselves
 
     async def offer_unsaved(self) -> None:
-        """Asks about the edits of an earlier session, as soon as no other screen lies over this one."""
+        """Offers the unsaved changes of an earlier session, once no other screen is open."""
 
         if self.workbench.read_only:
             return
@@ -316,36 +321,36 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self.draw_soon()
 
     def ask(self) -> None:
-        """Asks what waits for an answer, unless something else is asked."""
+        """Opens the next pending question, unless another one is open."""
         if not self.takes_input:
             return
         if self._recovered:
             from evaltui.tui.dialogs.unsaved import RecoveryScreen
 
-            found, self._recovered = self._recovered, []
-            self.app.push_screen(RecoveryScreen(self.workbench, found), self._show_draft)
+            recovered, self._recovered = self._recovered, []
+            self.app.push_screen(RecoveryScreen(self.workbench, recovered), self._show_draft)
         else:
             self._ask_about_conflicts()
 
     def _show_draft(self, _: object) -> None:
-        """The field of a text that was recovered."""
+        """Shows the field of a recovered text."""
         if self.workbench.draft is not None:
             self.go_to("case")
 
     def _ask_about_conflicts(self) -> None:
-        """Two versions of a file are not left alone until they are looked at once."""
-        new = [clash for clash in self.workbench.editing.conflicts if clash not in self._asked]
+        """Opens the next conflict that was not shown yet."""
+        new = [clash for clash in self.workbench.editing.conflicts if clash not in self._shown_conflicts]
         # Nobody is asked while typing: what is typed next would be taken for the answer.
         if new and self.app.screen is self and not isinstance(self.focused, TextField):
             from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
 
-            self._asked.append(new[0])
+            self._shown_conflicts.append(new[0])
             self.app.push_screen(MergeConflictScreen(self.workbench, new[0]))
 
     # Conversations
 
     def action_chat_from_here(self) -> None:
-        """Asks where in the case to begin; without a case there is nothing to ask."""
+        """Asks for the turn of the case where the chat starts; without a case, starts a new chat."""
         case, chat = self.workbench.navigation.selection.case, self.workbench.chat
         if case is not None:
             from evaltui.tui.chat.begin import ChatFromScreen
@@ -361,8 +366,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
         self.app.push_screen(NewChatScreen(self.workbench), self._show_chat)
 
-    def _show_chat(self, begun: bool | None) -> None:
-        if begun:
+    def _show_chat(self, started: bool | None) -> None:
+        if started:
             self.go_to_entry("chat")
 
     def action_save_as_case(self) -> None:
@@ -378,7 +383,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 
     def action_import_traces(self) -> None:
-        """Asks for a file of traces, then for conversations in it, then for the turns of a single one."""
+        """Asks for a file of traces, then for its conversations, then for the turns of a single one."""
         from evaltui.tui.sessions.import_traces import ask_for_traces, choose_conversations
 
         def read(path: str) -> None:

@@ -1,4 +1,4 @@
-"""The ways from one pane of the main screen to another: differences, spans, rows of the chat."""
+"""Links between panes of the main screen: differences, spans, rows of the chat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MainLinks(MainDialogs, inherit_bindings=False):
-    """The actions that show in one pane what is current in another, and the way back."""
+    """The actions that show the current item of a pane in another pane, and the way back."""
 
     _layout: Layout
     _panes: Panes
@@ -52,7 +52,7 @@ class MainLinks(MainDialogs, inherit_bindings=False):
         self.draw_soon()
 
     def action_back_to_result(self) -> None:
-        """From the trace to what it is of: a result, or the row of the chat."""
+        """Goes from the trace to its result, or to its row of the chat."""
         from evaltui.tui.trace.view import TraceView
 
         if not self.workbench.navigation.trace_of_chat:
@@ -66,7 +66,7 @@ class MainLinks(MainDialogs, inherit_bindings=False):
             self._show_in_chat(place)
 
     def action_show_in_trace(self) -> None:
-        """From the chat or the result to the event of the current row; from elsewhere to the trace."""
+        """Goes from the chat or the result to the event of the current row; from elsewhere to the trace."""
         pane = self._layout.focus
         if pane == "chat":
             self._show_chat_in_trace()
@@ -89,7 +89,7 @@ class MainLinks(MainDialogs, inherit_bindings=False):
             self._show_in_trace(place)
 
     def on_chat_view_moved(self) -> None:
-        """The trace beside the chat follows it."""
+        """The trace beside the chat follows its current row."""
         from evaltui.tui.chat.view import ChatView
 
         place = self.query_one(ChatView).chat_place()
@@ -97,7 +97,7 @@ class MainLinks(MainDialogs, inherit_bindings=False):
             self._show_in_trace(place)
 
     def on_trace_view_moved(self) -> None:
-        """The chat is at what is current in its trace."""
+        """The chat follows the current span of its trace."""
         from evaltui.tui.trace.view import TraceView
 
         if (place := self.query_one(TraceView).chat_place()) is not None:
@@ -128,7 +128,7 @@ class MainLinks(MainDialogs, inherit_bindings=False):
             self.call_after_refresh(trace.show, at.turn, call)
 
     def action_show_expected(self) -> None:
-        """What is expected where the result differs."""
+        """Shows the expected value of the current difference."""
         from evaltui.tui.case.view import CaseView
         from evaltui.tui.result.view import ResultView
 

@@ -1,4 +1,4 @@
-"""The panes of the main screen in their frames, each made when it is first wanted."""
+"""The panes of the main screen in their frames, each created when it is first needed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.workbench import Workbench
 
 IDLE = "filter cases"
-"""What stands in an empty filter."""
+"""The text in an empty filter."""
 
 
 class FilterRow(Horizontal):
-    """The key of the filter, and the filter behind it, which the first frame does not wait for."""
+    """The key of the filter, and the filter, which is created after the first frame."""
 
     def compose(self) -> ComposeResult:
         yield FilterKey()
@@ -101,13 +101,13 @@ _DETAILS = "details"
 
 
 def make_pane(id: str, workbench: Workbench) -> Pane:
-    """The first frame shows the cases; it does not wait for the other panes to be imported."""
+    """Creates a pane. The first frame shows only the cases, so the other panes are imported later."""
     return CaseTree(workbench, id=id) if id == "cases" else other_panes()[id](workbench, id=id)
 
 
 @cache
 def other_panes() -> dict[str, Callable[..., Pane]]:
-    """What makes each pane but the cases, imported now if nobody has asked for one before."""
+    """The classes of the other panes, imported at the first call."""
     from evaltui.tui.case.view import CaseView
     from evaltui.tui.chat.view import ChatView
     from evaltui.tui.result.view import ResultView
@@ -128,25 +128,25 @@ def other_panes() -> dict[str, Callable[..., Pane]]:
 
 
 class Panes(Container):
-    """Shows the panes where the layout has them; `tabs` stand above them on a narrow screen."""
+    """Shows the panes at the places of the layout; `tabs` are above them on a narrow screen."""
 
     def __init__(self, workbench: Workbench, layout: Layout, *, id: str) -> None:
         self._workbench = workbench
         self._plan = layout
         self._in_places = _InPlaces(self)
         self.made: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
-        """The panes that have been wanted by now."""
+        """The panes created so far."""
         self._dragged: str | None = None
         self.filters: dict[str, FilterLine] = {}
-        """The filters that have been wanted by now."""
+        """The filters created so far."""
         self._filter_row = FilterRow()
         there = {"cases": (self._filter_row, self.made["cases"])}
         self.frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
         self.details: dict[str, Beside] = {}
-        """What shares the places of panes, by pane."""
+        """The details that share the place of a pane, by pane."""
         self._regions: dict[Widget, Region] = {}
         self.places: tuple[Place, ...] = ()
-        """What is shown, from left to right and from top to bottom."""
+        """The shown places, from left to right and from top to bottom."""
         self.tabs = TabRow(id="tabs")
         super().__init__(*(self.frames[pane] for pane in LEFT_TO_RIGHT), id=id)
 
@@ -155,7 +155,7 @@ class Panes(Container):
         return self._in_places
 
     def pane(self, name: str) -> Pane:
-        """A pane, made now if nobody has wanted it before."""
+        """A pane, created at the first call."""
         if name not in self.made:
             self._style_all()
             pane = self.made[name] = make_pane(name, self._workbench)
@@ -167,7 +167,7 @@ class Panes(Container):
         return self.made[name]
 
     def filter(self, name: str) -> FilterLine:
-        """The filter of a pane, or that of the cases, made now if nobody has wanted it before."""
+        """The filter of a pane, else that of the cases, created at the first call."""
         if name != "trace":
             name = "cases"
         if name not in self.filters:
@@ -197,19 +197,19 @@ class Panes(Container):
                 self.pane(name)
 
     def name_of(self, widget: Widget | None) -> str | None:
-        """The pane that a widget is, or belongs to."""
+        """The name of the pane that is or contains a widget."""
         around = set(widget.ancestors_with_self) if widget else set()
         frames = *self.frames.items(), *self.details.items()
         return next((pane for pane, frame in frames if frame in around), None)
 
     def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
-        """Each tab that is seen, and where on the screen it begins."""
+        """Each visible tab, with the screen cell where it starts."""
         if self.app.size.width < MEDIUM:
             return self.tabs.tab_places()
         return chain.from_iterable(self.frames[place.shown].tab_places() for place in self.places)
 
     def section_places(self) -> Iterator[tuple[str, str, Offset]]:
-        """Each section that begins in view: the pane, the name of the section, and where its line begins."""
+        """Each visible section: the pane, the name of the section, and the cell where its line starts."""
         for place in self.places:
             pane, details = self.made.get(place.shown), self.details.get(place.shown)
             if pane is not None and pane.is_on_screen:
@@ -228,19 +228,19 @@ class Panes(Container):
             self.pane(name).jump(section)
 
     def regions(self, size: Size) -> dict[Widget, Region]:
-        """The frames that a screen of some size has room for, and where."""
-        found: dict[Widget, Region] = {}
+        """The frames that fit on a screen of a size, with their regions."""
+        regions: dict[Widget, Region] = {}
         for place in self._plan.places(size):
             frame, details = self.frames[place.shown], self.details.get(place.shown)
             region, beside = details.split(place.region) if details else (place.region, None)
             if region is not None:
-                found[frame] = region
+                regions[frame] = region
             if details is not None and beside is not None:
-                found[details] = beside
-        return found
+                regions[details] = beside
+        return regions
 
     def show_places(self, size: Size) -> None:
-        """Shows what the layout has room for on a screen of some size."""
+        """Shows the frames that fit on a screen of a size."""
         self.places = self._plan.places(size)
         regions = self.regions(size)
         if regions != self._regions:
@@ -251,7 +251,7 @@ class Panes(Container):
                 frame.refresh(layout=True)
 
     def widen_cases(self, step: int) -> None:
-        """Gives the cases more cells, or fewer, and keeps that for the next time."""
+        """Changes the width of the cases, and stores it for the next time."""
         self._plan.widen_cases(self.app.size.width, step)
         self.show_places(self.app.size)
         self._remember_sizes()
@@ -260,7 +260,7 @@ class Panes(Container):
         if self._workbench.read_only:
             return
         try:
-            remember_sizes(self._plan.given)
+            remember_sizes(self._plan.sizes)
         except OSError as error:
             self._workbench.say(f"Layout not saved: {error}")
 
@@ -284,8 +284,8 @@ class Panes(Container):
             self._remember_sizes()
 
     def draw(self, *, anew: bool) -> None:
-        """Shows the state of now in the frames of the panes that are seen, and in those panes that show what
-        has changed; `anew` in all of them."""
+        """Draws the frames of the visible panes, and the panes whose contents have changed; all of them with
+        `anew`."""
         for line in self.filters.values():
             line.follow()
         for place in self.places:
@@ -311,7 +311,7 @@ class Panes(Container):
 
 
 class _InPlaces(TextualLayout):
-    """Puts frames where the layout of the main screen has them."""
+    """Places the frames by the layout of the main screen."""
 
     name = "places"
 

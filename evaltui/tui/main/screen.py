@@ -38,14 +38,14 @@ _AROUND_CASES = 4
 
 
 class MainScreen(MainLinks, inherit_bindings=False):
-    """Shows panes in places. Its actions work everywhere, or lead from one pane to another."""
+    """The main screen. Its actions are global, or lead from one pane to another."""
 
     BINDINGS = bindings(Scope.MAIN)
     AUTO_FOCUS = "#cases"
 
     def __init__(self, workbench: Workbench, *, tour: bool = False) -> None:
         super().__init__(workbench)
-        self._layout = Layout(given=last_sizes(DRAGGED))
+        self._layout = Layout(sizes=last_sizes(DRAGGED))
         self._panes = Panes(workbench, self._layout, id="panes")
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
@@ -58,7 +58,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self._layout.bars += 1
         self._will_complete = False
         self.seen = asyncio.Event()
-        """Set once the cases that were drawn first are on the screen."""
+        """Set once the first drawn cases are on the screen."""
 
     def compose(self) -> ComposeResult:
         # Arranged before it is styled, nothing is styled twice.
@@ -79,7 +79,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
     # What was seen last
 
     def show_view(self, view: Mapping[str, Any]) -> None:
-        """Begins with what was seen last, as `view` has it."""
+        """Restores the view of the last session."""
         path, eval_id, folded, toggled = (view.get(name) for name in ("set", "case", "folded", "toggled"))
         if isinstance(path, str):
             self.workbench.navigation.selection = Selection(
@@ -97,7 +97,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._layout.nothing_run = not view
 
     def view(self) -> dict[str, Any]:
-        """The selected case, the panes on top, the folded sets, and what is folded of its result."""
+        """The view: the selected case, the panes on top, the folded sets, and the folded parts of its
+        result."""
         selection, layout = self.workbench.navigation.selection, self._layout
         return {
             "set": selection.path,
@@ -118,8 +119,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     @work
     async def complete(self) -> None:
-        """Have every pane: the first frame was drawn with the cases alone. Keys do not wait for the others to
-        be imported."""
+        """Creates the other panes after the first frame, which has only the cases. Keys do not wait for their
+        import."""
         await asyncio.to_thread(other_panes)
         if not self.is_attached:
             # Whoever was quick has left already.
@@ -160,7 +161,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     @property
     def scope(self) -> Scope:
-        """Where the keys work now."""
+        """The scope of the keys."""
         field = self.focused if isinstance(self.focused, TextField) else None
         if field is not None and field.scope in (Scope.FILTER, Scope.MESSAGE):
             return field.scope
@@ -179,7 +180,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.set_class(size.width < MEDIUM and not is_small, "-narrow")
 
     def _arrange(self) -> None:
-        """Show what the layout says, and have the focus where it says."""
+        """Shows the panes of the layout, and focuses its pane."""
         self._show_places(self.size)
         if (before := self._panes.name_of(self.focused)) != self._layout.focus:
             if before is not None and not self._leaves(before):
@@ -189,7 +190,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.draw_soon()
 
     def _leaves(self, pane: str) -> bool:
-        """False where a pane keeps the focus."""
+        """Whether the focused pane lets the focus go."""
         return pane not in self._panes.made or self._panes.made[pane].left()
 
     def go_to(self, pane: str) -> None:
@@ -218,7 +219,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._arrange()
 
     def follow(self) -> None:
-        """The terminal may have another size, and anything may have happened meanwhile."""
+        """Shows the current state: the terminal may have another size, and anything may have changed."""
         self._arrange()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
@@ -232,7 +233,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     @property
     def takes_input(self) -> bool:
-        """Not where nothing of it can be seen."""
+        """False also where the screen is too small to be seen."""
         return super().takes_input and not is_too_small(self.size)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -257,7 +258,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.show_result()
 
     def show_result(self) -> None:
-        """Who runs a case wants to see what comes of it; the focus stays in the list."""
+        """Shows the result when a case is run; the focus stays in the list."""
         if self._layout.focus in ("trace", "console"):
             # There it is seen while it happens.
             return
@@ -268,7 +269,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._arrange()
 
     def action_step_pane(self, step: int) -> None:
-        """To the next place on the screen; where there is but one, to its next tab."""
+        """Goes to the next place on the screen; with a single place, to its next tab."""
         places = self._panes.places
         panes = [place.shown for place in places] if len(places) > 1 else list(places[0].panes)
         self.go_to(panes[(panes.index(self._layout.focus) + step) % len(panes)])
@@ -278,7 +279,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._arrange()
 
     def action_step_back(self) -> None:
-        """Ends the zoom where there is nothing smaller to clear."""
+        """Clears the smallest thing first; ends the zoom where nothing else is left."""
         if self._layout.maximised and not self.workbench.navigation.is_narrowed:
             self.action_zoom()
         else:
@@ -292,7 +293,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._panes.widen_cases(cells)
 
     def action_filter(self) -> None:
-        """Of the trace, if one is there; else of the cases."""
+        """Focuses the filter of the focused pane, if it has one; else that of the cases."""
         pane = self._layout.focus if self._layout.focus in self._panes.filters else "cases"
         self.go_to(pane)
         line = self._panes.filter(pane)
@@ -314,7 +315,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.run_worker(self.workbench.reload(), group="reload", exclusive=True)
 
     def action_jump(self) -> None:
-        """To any pane or section in view, by the key of its label."""
+        """Jumps to a visible pane or section, by the key of its label."""
         from evaltui.tui.dialogs.keys import Jump, JumpScreen
 
         tabs = [Jump(tab.pane, tab.key, at) for tab, at in self._panes.tab_places() if tab.key]
@@ -341,7 +342,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self.workbench.say(copy(self.app, self.workbench, copied))
 
     def on_case_tree_opened(self) -> None:
-        """The result of a case that has one, else what it says."""
+        """Goes to the result of a case, else to the case."""
         case = self.workbench.navigation.selection.case
         has_result = case is not None and self.workbench.outcomes.status(case) != NOT_RUN
         self.go_to("result" if has_result else "case")
@@ -364,7 +365,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.go_to("case")
 
     def action_go_to(self, pane: str) -> None:
-        """A click on a tab."""
+        """Shows a tab, by a click."""
         self.go_to(pane)
 
     def on_recent_runs_open_run(self, message: RecentRuns.OpenRun) -> None:

@@ -1,4 +1,4 @@
-"""Header and status line as lines: the agent and the counts of now, the run, what a save has led to."""
+"""Header and status line: the agent, the current counts, the run, and the reaction to a save."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ _MOST_ERROR = 90
 
 
 def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line]:
-    """The agent at the left, as much of it as fits; at the right what is on, unsaved, and came out how.
+    """The header: the agent at the left, as much of it as fits; modes, unsaved changes and counts at the
+    right.
 
-    `name` is what the agent goes by: its folder or its URL.
+    `name` is the agent's folder or its URL.
     """
     right: Line = []
     if workbench.read_only:
@@ -64,8 +65,8 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
         left.append((f"! {'no usable Python' if failed.type == NO_PYTHON else cannot}", "error"))
     else:
         root, framework = str(info.get("name") or ""), str(info.get("framework") or "")
-        known = (name, name.rpartition("/")[2], "root_agent")
-        facts = [root if root not in known else "", FRAMEWORKS.get(framework, framework)]
+        shown_names = (name, name.rpartition("/")[2], "root_agent")
+        facts = [root if root not in shown_names else "", FRAMEWORKS.get(framework, framework)]
         facts.append(str(info.get("model") or ""))
         if not url:
             recordings = f"recordings {workbench.agent.settings.record}"
@@ -79,11 +80,11 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
 
 
 def _python(workbench: Workbench) -> str:
-    """`Python 3.12 (.venv)`: where the agent runs, and how that was found; "" before it is known."""
+    """The agent's Python and why it was chosen: `Python 3.12 (.venv)`; "" before it is known."""
     check = workbench.agent.python_check
-    known = str((workbench.agent.info or {}).get("python") or (check.version if check else ""))
+    version_text = str((workbench.agent.info or {}).get("python") or (check.version if check else ""))
     reason = workbench.agent.address.interpreter.reason
-    version = ".".join(known.split(".")[:2])
+    version = ".".join(version_text.split(".")[:2])
     return f"Python {version}{f' ({visible(reason)})' if reason else ''}" if version else ""
 
 
@@ -95,7 +96,8 @@ def _fitting(facts: list[str], room: int) -> Line:
 
 
 def status_line(workbench: Workbench, width: int) -> Line:
-    """Unsaved changes that a crash would lose, who waits for a response of the user, then the run."""
+    """The status line: unsaved changes that a crash would lose, waiting requests to the user, then the
+    run."""
     if problem := workbench.editing.recovery_problem:
         save = key_of("save")
         lost: Line = [(f"! No crash recovery: {visible(problem)}", "warning"), _GAP, (save, "bold accent")]
@@ -109,7 +111,9 @@ def _state_line(workbench: Workbench, width: int) -> Line:
         return run_line(workbench, width)
 
     asks = workbench.chat.transcript.asks if workbench.chat.transcript is not None else ""
-    call = next((one for one in waiting if one.id == asks), None) or expected_call(waiting)
+    call = next((call_waiting for call_waiting in waiting if call_waiting.id == asks), None) or expected_call(
+        waiting
+    )
     if call is None:
         return run_line(workbench, width)
     waits: Line = [
@@ -121,7 +125,7 @@ def _state_line(workbench: Workbench, width: int) -> Line:
 
 
 def run_line(workbench: Workbench, width: int) -> Line:
-    """The run that goes on, or how the last one ended; in watch mode, what a save has led to."""
+    """The run in progress, or the end of the last one; in watch mode, the reaction to a save."""
     if workbench.repeats_more:
         return [glyph(RUNNING), (f" {visible(workbench.more_repeats.progress)}", "")]
     run, reaction = workbench.runs.current, workbench.watch.last
@@ -139,14 +143,14 @@ def run_line(workbench: Workbench, width: int) -> Line:
         after = _stale(workbench) if reaction.step is ReactionStep.DONE else []
         return [*_followed(reaction, workbench.agent.error), *after]
     if run is None and workbench.outcomes.last_run is not None:
-        return [*_kept(workbench.outcomes.last_run), *_stale(workbench)]
+        return [*_stored_run(workbench.outcomes.last_run), *_stale(workbench)]
     if run is None:
         return _no_run_yet(workbench)
     of_save = reaction if reaction is not None and reaction.run == run.number else None
     if not run.over:
         calls: Line = [_GAP, (calls_in_words(of_save.calls), "muted")] if of_save else []
         return [*_progress(run, width), *calls, *_unready(workbench, run)]
-    remarks = [span for one in run.remarks for span in (_GAP, (visible(one), "warning"))]
+    remarks = [span for remark in run.remarks for span in (_GAP, (visible(remark), "warning"))]
     ended = _rerun(of_save) if of_save and run.stage is Stage.FINISHED else _ended(run, width)
     return [
         *ended,
@@ -170,14 +174,14 @@ def _no_run_yet(workbench: Workbench) -> Line:
 
 
 def _loaded(agent: AgentState) -> Line:
-    """`✓ Agent loaded in 0.8 s`"""
+    """The loading time: `✓ Agent loaded in 0.8 s`."""
     if agent.loaded_in is None or agent.error is not None:
         return []
     return [("✓ ", "success"), ("Agent loaded", ""), (f" in {show_duration(agent.loaded_in)}", "muted")]
 
 
-def _kept(row: RunRow) -> Line:
-    """`✗ Run 18 of today 14:05: 7 passed, 5 failed in 14.5 s`: the newest run of earlier sittings."""
+def _stored_run(row: RunRow) -> Line:
+    """The newest run of earlier sessions: `✗ Run 18 of today 14:05: 7 passed, 5 failed in 14.5 s`."""
     title = f"R{row.title[1:]}"
     if row.number:
         # What has no number is called by its moment.
@@ -195,7 +199,7 @@ def _kept(row: RunRow) -> Line:
 
 
 def _progress(run: Run, width: int) -> Line:
-    """`◐ Run 19 all sets ━━━━━━━━───── 7/16  4 in flight  0:07, about 9 s left`"""
+    """The progress of a run: `◐ Run 19 all sets ━━━━━━━━───── 7/16  4 in flight  0:07, about 9 s left`."""
     name: Line = [("◐ ", "accent"), (f"Run {run.number}", "bold"), (f" {visible(run.title)}", "muted")]
     clock = show_elapsed(run.seconds)
     if run.stage in (Stage.READING, Stage.STARTING):
@@ -232,31 +236,33 @@ def _progress(run: Run, width: int) -> Line:
 
 
 def _ended(run: Run, width: int) -> Line:
-    """`✗ Run 18 finished: 7 passed, 5 failed in 14.5 s`"""
+    """The end of a run: `✗ Run 18 finished: 7 passed, 5 failed in 14.5 s`."""
     if run.stage is Stage.FAILED:
         return [("! ", "error"), (f"Run {run.number} failed to start", "")]
     done = f"after {show_number(len(run.done))} of {show_number(len(run.selected))}"
     if run.is_stopped:
         # A remark says why.
-        kept = "; finished results are kept" if width >= 120 else ""
-        return [("– ", "warning"), (f"Run {run.number} stopped {done}{kept}", "")]
+        note = "; finished results are kept" if width >= 120 else ""
+        return [("– ", "warning"), (f"Run {run.number} stopped {done}{note}", "")]
     if run.stage is Stage.CANCELLED:
         return [("– ", "warning"), (f"Run {run.number} cancelled {done}; finished results are kept", "")]
     return _tally(run.counts, f"Run {run.number}{' finished' if width >= 120 else ''}", run.seconds)
 
 
 def _tally(by_status: Mapping[str, int], title: str, seconds: float | None) -> Line:
-    """`✗ Run 18: 7 passed, 5 failed in 14.5 s`"""
-    found = {status: number for status in COUNTED if (number := by_status.get(status, 0))}
-    worst = next((one for one in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if one in found), "PASSED")
-    mark, role = glyph("FAILED" if worst == "ERROR" and "FAILED" in found else worst)
-    tally = ", ".join(counted_as(status, number) for status, number in found.items())
+    """The counts of a run: `✗ Run 18: 7 passed, 5 failed in 14.5 s`."""
+    counts = {status: number for status in COUNTED if (number := by_status.get(status, 0))}
+    worst = next(
+        (status for status in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if status in counts), "PASSED"
+    )
+    mark, role = glyph("FAILED" if worst == "ERROR" and "FAILED" in counts else worst)
+    tally = ", ".join(counted_as(status, number) for status, number in counts.items())
     what: Line = [(f"{mark} ", role), (f"{title}: {tally or 'no cases'}", "")]
     return [*what, (f" in {show_duration(seconds)}", "muted")] if seconds is not None else what
 
 
 def _unready(workbench: Workbench, run: Run) -> Line:
-    """Which metrics do not run as they should."""
+    """The metrics that cannot be computed as they should."""
     if not run.unready:
         return []
     key = key_of("preflight")
@@ -264,7 +270,7 @@ def _unready(workbench: Workbench, run: Run) -> Line:
 
 
 def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
-    """What follows from a save that leads to no run, or not yet."""
+    """The reaction to a save without a run, or before one."""
     saved: Line = [("● ", "accent"), (f"{visible(in_short(reaction.changed))} saved", "")]
     if reaction.step in (ReactionStep.IMPORTING, ReactionStep.SCORING):
         return [("◐ ", "accent"), *saved[1:], _GAP, (str(reaction.step), "muted")]
@@ -279,7 +285,7 @@ def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
 
 
 def _rerun(reaction: Reaction) -> Line:
-    """`● agent.py saved   5 cases rerun   verdict after 0.4 s`"""
+    """The reaction after its run: `● agent.py saved   5 cases rerun   verdict after 0.4 s`."""
     saved: Line = [("● ", "accent"), (f"{visible(in_short(reaction.changed))} saved", "")]
     return [*saved, _GAP, (f"{counted(reaction.cases, 'case')} rerun", ""), *_after_save(reaction)]
 
@@ -291,7 +297,7 @@ def _after_save(reaction: Reaction | None) -> Line:
 
 
 def _stale(workbench: Workbench) -> Line:
-    """What is still to be run after a change, and what that costs."""
+    """The stale cases, and the cost of running them."""
     waiting = workbench.watch.waiting()
     if not waiting.cases:
         return []

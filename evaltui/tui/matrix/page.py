@@ -1,4 +1,4 @@
-"""A matrix: what its variants change and come to, a line per case, and what two of its cells did."""
+"""A matrix as lines: the changes and totals of its variants, a line per case, and details of two cells."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ _LITTLE = 0.02
 
 
 class Columns(NamedTuple):
-    """The columns that there is room for."""
+    """The columns that fit."""
 
     names: int
-    """Cells of the names of cases."""
+    """Cells of the case names."""
     size: int
     """Cells of a variant."""
     places: tuple[int, ...]
-    """The variants that are shown, by their place in the matrix: the base first."""
+    """The shown variants, by their index in the matrix: the base first."""
 
     @classmethod
     def fitting(cls, matrix: Matrix, width: int, longest: int, first: int) -> Columns:
-        """For lines of `width` cells and names of up to `longest`; the variants beside the base begin with
-        number `first` of them."""
+        """The columns for lines of `width` cells and names of up to `longest`; `first` is the number of the
+        first variant after the base."""
         least, usual, most = _NAMES
         names = max(least, min(max(longest + 3, usual), most, width // 4))
         count = room_for(matrix, width, names)
@@ -68,23 +68,23 @@ class Columns(NamedTuple):
         return cls(names, min(_VARIANT[1], (width - names) // max(1, len(places))), places)
 
     def at(self, x: int) -> int | None:
-        """The variant at a cell of a line, by its place in the matrix; None beside them."""
+        """The variant at a cell of a line, by its index in the matrix; None outside of the variants."""
         number = (x - self.names) // self.size
         return self.places[number] if x >= self.names and number < len(self.places) else None
 
     def room(self, matrix: Matrix, width: int) -> int:
-        """For how many variants besides the base a line has room."""
+        """The number of variants besides the base that fit in a line."""
         return room_for(matrix, width, self.names) - 1
 
 
 def room_for(matrix: Matrix, width: int, names: int) -> int:
-    """How many variants there is room for, the base among them."""
+    """The number of variants that fit, including the base."""
     fitting = 2 if width < _SEVERAL else max(2, (width - names) // _VARIANT[0])
     return min(len(matrix.columns), fitting)
 
 
 def best_of(matrix: Matrix) -> int | None:
-    """The variant that passes most often, of several the first one; None where all pass as often."""
+    """The variant with the best pass rate, the first of several; None where all are equal."""
     rates = [totals.rate.mean if totals.rate else -1.0 for totals in matrix.totals]
     return rates.index(max(rates)) if len(set(rates)) > 1 else None
 
@@ -93,7 +93,8 @@ def best_of(matrix: Matrix) -> int | None:
 
 
 def write_heads(matrix: Matrix, columns: Columns, current: int, most: int) -> list[Line]:
-    """A line for the names and for everything else of the variants, in at most so many lines."""
+    """The heading: a line for the names and for each other fact about the variants, in at most `most`
+    lines."""
     heads = list(_heads(matrix, columns, current))
     by_worth = sorted(heads, key=lambda head: head.worth)[:most]
     best = best_of(matrix)
@@ -107,13 +108,13 @@ def write_heads(matrix: Matrix, columns: Columns, current: int, most: int) -> li
 
 
 class _Head(NamedTuple):
-    """A line above the cases."""
+    """A line of the heading."""
 
     worth: int
-    """0 for what is left out last."""
+    """The priority of the line; the line with 0 is dropped last."""
     label: str
     texts: Sequence[tuple[int, Line]]
-    """By the place of the variant."""
+    """The texts, by index of the variant."""
 
 
 def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
@@ -138,7 +139,7 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
 
 
 def _what(matrix: Matrix) -> str:
-    """`16 cases × 5`: how often each was run."""
+    """The number of cases and repeats: `16 cases × 5`."""
     runs = {cell.case.runs for row in matrix.rows for cell in row.cells if cell.case}
     repeats = f" × {max(runs)}" if len(runs) == 1 and max(runs) > 1 else ""
     return f"{counted(len(matrix.rows), 'case')}{repeats}"
@@ -151,7 +152,7 @@ def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
 
 
 def _points(matrix: Matrix, place: int) -> Line:
-    """`+12 pts`, against the base."""
+    """The difference to the base: `+12 pts`."""
     mine, base = matrix.totals[place].rate, matrix.totals[matrix.base].rate
     if mine is None or base is None:
         return []
@@ -161,7 +162,7 @@ def _points(matrix: Matrix, place: int) -> Line:
 
 
 def _rate(totals: Totals, size: int) -> Line:
-    """`84% ·····──●─  74–90%`, the interval on a line from 0 to 100%."""
+    """The pass rate: `84% ·····──●─  74–90%`, with the interval on a scale from 0 to 100%."""
     if totals.rate is None:
         return [("No result yet", "muted")]
     interval = totals.rate.interval
@@ -176,8 +177,8 @@ def _rate(totals: Totals, size: int) -> Line:
 
 
 def _cost(totals: Totals, dearest: float, size: int) -> Line:
-    """`$0.021 ━━━━────  $0.0026 per pass`, of all executions; `$0.021 + 3 unpriced calls` where a part is
-    not known."""
+    """The cost of all executions: `$0.021 ━━━━────  $0.0026 per pass`; `$0.021 + 3 unpriced calls` where a
+    part is unknown."""
     cost, per_passed = totals.cost, totals.cost_per_passed
     if cost is None or cost.usd is None:
         return [(str(cost) if cost else UNKNOWN, "muted")]
@@ -185,8 +186,8 @@ def _cost(totals: Totals, dearest: float, size: int) -> Line:
     if cost.saved_usd:
         right = [(f"saved {show_money(cost.saved_usd)}", "muted")]
     if not cost.is_exact:
-        known, gap, unknown = cost.in_words.partition(" ")
-        named: Line = [(known, "bold"), (gap + unknown, "muted")]
+        amount, gap, unknown = cost.in_words.partition(" ")
+        named: Line = [(amount, "bold"), (gap + unknown, "muted")]
         return both_ends(named, right if cost.saved_usd else [], size, least=cells(named))
     left: Line = [(pad(cost.short, 9), "bold")]
     if dearest and cells(left) + _BAR + 2 + cells(right) <= size:
@@ -203,7 +204,7 @@ def _time(totals: Totals, longest: float, size: int) -> Line:
 
 
 def _tinted(text: Line, size: int, is_best: bool) -> Line:
-    """Exactly `size` cells, the last two of them a gap; the best variant is tinted."""
+    """Exactly `size` cells with a gap of two at the end; the best variant is tinted."""
     line = filled(text, size - 2)
     return [*(with_role("surface", line) if is_best else line), ("  ", "")]
 
@@ -212,7 +213,7 @@ def _tinted(text: Line, size: int, is_best: bool) -> Line:
 
 
 def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int | None) -> Line:
-    """A case: how it came out in each variant; the current cell is marked."""
+    """A case with its outcome in each variant; the current cell is marked."""
     line: Line = [(pad(f"  {name}", columns.names - 1) + " ", "")]
     best = best_of(matrix)
     for place in columns.places:
@@ -225,7 +226,7 @@ def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int
 
 
 def _cell(cell: Cell, size: int) -> Line:
-    """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`"""
+    """A cell: `✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`."""
     row = cell_row(cell, min(_MOST_REPEATS, size - 8))
     if row is None:
         return cell_line(cell)
@@ -242,7 +243,7 @@ def _cell(cell: Cell, size: int) -> Line:
 
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
-    """`▾ lights   22/25 ━━━━━━━━`"""
+    """The title of a set: `▾ lights   22/25 ━━━━━━━━`."""
     fold = "▸ " if title.folded else "▾ "
     line: Line = [(fold, "faint"), (pad(visible(title.label), columns.names - 2), "bold")]
     best = best_of(matrix)
@@ -257,7 +258,7 @@ def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
 
 
 def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
-    """`16 cases, 4 variants, 320 executions   sorted by set`"""
+    """The size of the matrix: `16 cases, 4 variants, 320 executions   sorted by set`."""
     facts = matrix_facts(matrix)
     line: Line = [(f"{facts['size']}   sorted by {order}", "muted")]
     if differing:
@@ -271,8 +272,8 @@ def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
 
 
 def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
-    """A variant against the base: on how many cases it is better and worse, and what it takes; shorter where
-    there is little room."""
+    """A variant against the base: the numbers of better and worse cases, and its cost; shorter where there is
+    little room."""
     name = visible(matrix.name(place))
     paired = matrix.paired[place]
     if paired is None:

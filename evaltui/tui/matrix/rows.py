@@ -1,4 +1,4 @@
-"""What the screen of a matrix is made of: heads of its variants, rows of its cases, and its status line."""
+"""Widgets of the matrix screen: the heading of its variants, the rows of its cases, and its status line."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ROWS_OF_HEAD = 5
 
 
 class VariantClicked(Message):
-    """Another variant was made the current one with the mouse."""
+    """The user clicked another variant."""
 
 
 class MatrixHeads(PageLines, inherit_bindings=False):
-    """What the variants are and come to; a click on one makes it the current one."""
+    """The heading of the variants; a click on one makes it the current one."""
 
     def __init__(self, view: MatrixView, columns: Callable[[], Columns | None], *, id: str) -> None:
         super().__init__(self._write_heads, can_focus=False, indent=1, widest=_WIDEST, id=id)
@@ -54,7 +54,7 @@ class MatrixHeads(PageLines, inherit_bindings=False):
 
 
 class Verdict(Status):
-    """How the current variant compares with the base, unless there is a message or a run goes on."""
+    """The comparison of the current variant with the base, unless there is a message or a run in progress."""
 
     def __init__(self, workbench: Workbench, view: MatrixView, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -70,8 +70,7 @@ class Verdict(Status):
 
 
 class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """The sets, each with its cases; the keys are those of the screen. A click makes a cell the current
-    one."""
+    """The sets with their cases; the keys are those of the screen. A click selects a cell."""
 
     def __init__(self, view: MatrixView, *, id: str) -> None:
         super().__init__(id=id)
@@ -86,7 +85,7 @@ class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def columns(self) -> Columns | None:
-        """The columns that there is room for; None without a matrix."""
+        """The columns that fit; None without a matrix."""
         opened = self._view.opened
         if opened is None:
             return None
@@ -94,12 +93,12 @@ class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def room(self) -> int:
-        """For how many variants besides the base there is room."""
+        """The number of variants besides the base that fit."""
         opened, columns = self._view.opened, self.columns
         return 1 if opened is None or columns is None else columns.room(opened.matrix, self.line_width - 1)
 
     def show(self) -> None:
-        """Shows the rows of now; the cursor stays with its row."""
+        """Shows the current rows; the cursor stays with its row."""
         before = _key(self.current)
         self._rows = self._view.rows()
         opened = self._view.opened
@@ -114,7 +113,7 @@ class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.show_line(self.cursor)
 
     def move_to(self, number: int) -> None:
-        """The cursor goes past blank lines."""
+        """Moves the cursor, skipping blank lines."""
         number = max(0, min(number, len(self._rows) - 1))
         if self._rows and self._rows[number] is None:
             number += -1 if number < self.cursor else 1
@@ -147,11 +146,11 @@ class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
             self.post_message(VariantClicked())
 
     def on_resize(self) -> None:
-        """What stands there without a case is wrapped anew."""
+        """Wraps the note for an empty matrix again."""
         self.show()
 
     def _note(self) -> list[Line]:
-        """What stands there without a case."""
+        """The note for an empty matrix."""
         width = max(20, self.line_width - 2)
         if self._view.opened is not None:
             return [[("No case differs" if self._view.differing else "No cases", "muted")]]
@@ -159,5 +158,5 @@ class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
 
 
 def _key(row: MatrixRow) -> object:
-    """The same for a row after the matrix was read again."""
+    """The identity of a row, stable when the matrix is read again."""
     return row.path if isinstance(row, SetTitle) else row.case if row is not None else None

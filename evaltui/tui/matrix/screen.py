@@ -1,4 +1,4 @@
-"""The matrix of an agent's variants: cases as rows, variants as columns, and what two of its cells did."""
+"""The matrix of an agent's variants: cases as rows, variants as columns, and details of two cells."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from evaltui.tui.matrix.page import (
 )
 from evaltui.tui.matrix.rows import MatrixHeads, MatrixRows, VariantClicked, Verdict
 from evaltui.tui.pane import PaneFrame, Tab
-from evaltui.tui.runs.screen import Wanted
+from evaltui.tui.runs.screen import RunTarget
 from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.matrix import plot_of
@@ -64,9 +64,10 @@ def write_cells(
     results: tuple[CellResult | None, CellResult | None],
     height: int,
 ) -> None:
-    """The base, the selected variant and the plot beside each other where there is room, in so many lines.
+    """Writes the base, the selected variant and the plot side by side where there is room, in `height` lines.
 
-    A result is None while it is read."""
+    A result is None while it is read.
+    """
     if view.opened is None:
         return
     matrix, places = view.opened.matrix, (view.opened.matrix.base, view.column)
@@ -89,15 +90,15 @@ def write_cells(
         page.lines.append(line)
 
 
-def cell_lines(view: MatrixView, label: str, name: str, found: CellResult | None, width: int) -> list[Line]:
-    """A cell: how often it passed, how many ways it took, and what differed from what is expected."""
+def cell_lines(view: MatrixView, label: str, name: str, cell: CellResult | None, width: int) -> list[Line]:
+    """A cell: its passed repeats, its distinct trajectories, and its differences from the expectation."""
     head: Line = [(f"{label}  ", "muted"), (visible(name), "bold")]
-    if found is None:
+    if cell is None:
         return [head, [("Reading the result…", "muted")]]
-    if found.result is None:
-        why = f"unreadable: {visible(found.problem)}" if found.problem else "No result in this variant"
-        return [head, [(why, "error" if found.problem else "muted")]]
-    result = found.result
+    if cell.result is None:
+        why = f"unreadable: {visible(cell.problem)}" if cell.problem else "No result in this variant"
+        return [head, [(why, "error" if cell.problem else "muted")]]
+    result = cell.result
     runs = len(result.repeats)
     if runs > 1:
         head += [("  ", ""), (f"{result.passed_repeats}/{runs}", ROLES[result.status])]
@@ -112,7 +113,7 @@ def cell_lines(view: MatrixView, label: str, name: str, found: CellResult | None
 
 
 def _ways(result: CaseResult) -> str:
-    """`1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`"""
+    """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`."""
     groups = result.trajectories
     failing = [group for group in groups if group.status is not CaseStatus.PASSED]
     if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
@@ -122,7 +123,7 @@ def _ways(result: CaseResult) -> str:
 
 
 def _did(repeat: RepeatResult, width: int) -> list[Line]:
-    """The calls and the responses, with what differs from the expected ones; else what ended the repeat."""
+    """The calls and the responses with their differences; else the error of the repeat."""
     shown: list[tuple[Line, Line]] = []
     if repeat.error is not None:
         shown = [([("! ", "error")], [(reason.short, "")]) for reason in first_reasons(repeat)[0]]
@@ -147,7 +148,7 @@ def _call(diff: CallDiff) -> tuple[Line, Line]:
 
 
 def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
-    """The pass rate of every variant against its cost; against its time where no cost is known."""
+    """The pass rate of every variant by its cost; by its time where no cost is known."""
     plot = plot_of(matrix)
     points = [
         Point(
@@ -160,7 +161,7 @@ def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Li
 
 
 class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
-    """Returns a matrix of stored runs."""
+    """A dialog for a stored matrix; returns it."""
 
     box = "#pick-run"
     title_text = "Open matrix"
@@ -172,7 +173,7 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
         self.nothing = "Loading runs…"
         self._workbench = workbench
         self._shown = current
-        self._known: list[StoredMatrix] = []
+        self._matrices: list[StoredMatrix] = []
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -180,24 +181,24 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
 
     async def _read(self) -> None:
         agent = self._workbench.agent
-        self._known = await asyncio.to_thread(stored_matrices, agent.store, RunKind.of(agent.address))
-        self.nothing = "No match" if self._known else "No matrix yet"
+        self._matrices = await asyncio.to_thread(stored_matrices, agent.store, RunKind.of(agent.address))
+        self.nothing = "No match" if self._matrices else "No matrix yet"
         if self.is_here:
             self.search_again()
 
     def find(self, query: str) -> list[StoredMatrix]:
-        return [one for one in self._known if has_words(query, title_of(one))]
+        return [matrix for matrix in self._matrices if has_words(query, title_of(matrix))]
 
-    def found_line(self, found: StoredMatrix, width: int) -> Line:
+    def match_line(self, match: StoredMatrix, width: int) -> Line:
         left: Line = [
-            (f" {show_moment(found.started, datetime.now(UTC)):<14}", "muted"),
-            (visible(title_of(found)), ""),
+            (f" {show_moment(match.started, datetime.now(UTC)):<14}", "muted"),
+            (visible(title_of(match)), ""),
         ]
-        shown = "shown  " if found.id == self._shown else ""
-        return both_ends(left, [(f"{shown}{counted(len(found.logs), 'variant')} ", "muted")], width)
+        shown = "shown  " if match.id == self._shown else ""
+        return both_ends(left, [(f"{shown}{counted(len(match.logs), 'variant')} ", "muted")], width)
 
-    def result_of(self, found: StoredMatrix) -> StoredMatrix:
-        return found
+    def result_of(self, match: StoredMatrix) -> StoredMatrix:
+        return match
 
 
 _WIDEST = 400
@@ -208,8 +209,8 @@ _TICK = 1.0
 Both = tuple[CellResult | None, CellResult | None]
 
 
-class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
-    """Returns the run and the case that the user wants to see."""
+class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
+    """The matrix screen; returns the run and the case that the user opens."""
 
     BINDINGS = bindings(Scope.MATRIX)
     AUTO_FOCUS = "#matrix-rows"
@@ -241,7 +242,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        self.set_interval(_TICK, self._look_again)
+        self.set_interval(_TICK, self._read_again)
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
@@ -252,8 +253,8 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def action_reload(self) -> None:
         self.run_worker(self._read(None), group="matrix", exclusive=True)
 
-    def _look_again(self) -> None:
-        """The runs of a matrix may go on, and others may begin."""
+    def _read_again(self) -> None:
+        """Reads the matrix again when its runs continue, or others start."""
         before, self._repeated = self._repeated, self.workbench.repeats_more
         if before and not self._repeated:
             self.action_reload()
@@ -265,7 +266,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.action_reload()
 
     async def _read(self, stored: StoredMatrix | None) -> None:
-        """The matrix that was chosen, else what is shown with what it has by now, else the newest one."""
+        """Reads the chosen matrix, else the shown one again, else the newest one."""
         self._is_reading = True
         try:
             agent = self.workbench.agent
@@ -293,7 +294,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     @on(CursorLines.Moved)
     def follow(self) -> None:
-        """Reads the current cell and that of the base, once somebody looks at it."""
+        """Reads the current cell and that of the base."""
         row, opened = self.rows.current, self.view.opened
         if opened is not None and isinstance(row, Row):
             key = opened, row.case, self.view.column
@@ -306,9 +307,9 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     async def _read_cells(self, opened: OpenMatrix, case: CaseId) -> None:
         await asyncio.sleep(_PAUSE)
         key, places = self._both[0], (opened.matrix.base, self.view.column)
-        found = [await asyncio.to_thread(cell_result, opened, place, case) for place in places]
+        cells = [await asyncio.to_thread(cell_result, opened, place, case) for place in places]
         if self._both[0] == key and self.is_here:
-            self._both = key, (found[0], found[1])
+            self._both = key, (cells[0], cells[1])
             self.query_one("#matrix-cells", PageLines).write_page()
 
     def draw_around(self) -> None:
@@ -334,7 +335,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         return where_line(self.view.opened.matrix, self.view.order, differing=self.view.differing)
 
     def other_tab(self) -> None:
-        """There is one tab."""
+        """Does nothing: there is only one tab."""
 
     def _write_cells(self, page: Page) -> None:
         row = self.rows.current
@@ -359,7 +360,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.follow()
 
     def action_step_repeat(self, step: int) -> None:
-        result = next((one.result for one in reversed(self._both[1]) if one and one.result), None)
+        result = next((cell.result for cell in reversed(self._both[1]) if cell and cell.result), None)
         if self._refuses():
             return
         self.workbench.say(self.view.step_repeat(step, result) if result else "No result to go through")
@@ -389,7 +390,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self._show_rows()
 
     def _refuses(self, *, besides_base: bool = False) -> bool:
-        """Says why nothing can be done with the current variant, if nothing can."""
+        """Shows why no action on the current variant is possible; returns whether that is so."""
         if reason := self.view.refusal(besides_base=besides_base):
             self.workbench.say(reason)
         return bool(reason)
@@ -416,16 +417,16 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.workbench.say(reason)
         elif isinstance(row, Row):
             side = side_of(opened, self.view.column)
-            self.dismiss(Wanted(side.path, side.title, row.case, row.eval_set_id))
+            self.dismiss(RunTarget(side.path, side.title, row.case, row.eval_set_id))
 
     def action_compare(self) -> None:
-        """Both runs, at the current case."""
+        """Compares both runs, at the current case."""
         if self._refuses(besides_base=True) or (opened := self.view.opened) is None:
             return
         row, places = self.rows.current, (opened.matrix.base, self.view.column)
         sides = Sides(*(side_of(opened, place) for place in places))
         screen = ComparisonScreen(self.workbench, sides, row.case if isinstance(row, Row) else None)
-        ask(self, screen, lambda chosen: self.dismiss(Wanted(*chosen)))
+        ask(self, screen, lambda chosen: self.dismiss(RunTarget(*chosen)))
 
     def action_choose_matrix(self) -> None:
         def show(stored: StoredMatrix) -> None:

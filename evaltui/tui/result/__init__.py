@@ -1,1 +1,1 @@
-"""A result: why, the metrics, and every turn beside its expectations."""
+"""The result pane: the verdict, the metrics, and every turn beside its expectations."""

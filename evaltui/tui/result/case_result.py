@@ -1,4 +1,4 @@
-"""The result of a case: why, the metrics, every turn beside its expectations, and what else came of it."""
+"""The result of a case: the verdict, the metrics, every turn beside its expectations, and further details."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _BAR = 24
 
 
 def card_of(metric: str) -> str:
-    """What a metric is called among the folds of a page."""
+    """The fold key of a metric's card."""
     return f"card {metric}"
 
 
 def write_metric(page: Page, metric: MetricResult, config: EvalConfig) -> None:
-    """What a metric means and needs, its scores, every vote of its judge, and its criterion."""
+    """Writes the meaning and needs of a metric, its scores, every vote of its judge, and its criterion."""
     page.blank()
     page.folds[len(page.lines)] = card_of(metric.name)
     page.section((visible(metric.name), "bold"))
@@ -70,7 +70,7 @@ def write_metric(page: Page, metric: MetricResult, config: EvalConfig) -> None:
 
 
 def _write_scores(page: Page, metric: MetricResult) -> None:
-    """The score of the case and of each turn, and why they are not better."""
+    """Writes the score of the case and of each turn, and the reasons for losing points."""
     _write_score(page, "score", metric.score, metric)
     for number, turn in enumerate(metric.per_invocation):
         _write_score(page, f"turn {number + 1}", turn.score, metric, turn.status)
@@ -106,16 +106,18 @@ def _write_score(
 
 
 def _write_criterion(page: Page, name: str, config: EvalConfig) -> None:
-    """What the config says of a metric."""
-    asked = next((one for one in config.metrics() if one.metric_name == name), None)
-    if asked is None or asked.criterion is None:
+    """Writes the criterion of a metric."""
+    metric = next(
+        (config_metric for config_metric in config.metrics() if config_metric.metric_name == name), None
+    )
+    if metric is None or metric.criterion is None:
         page.row(("  Not in the criteria of this run", "muted"))
         return
-    if asked.custom_function_path:
-        page.labelled("function", [(visible(asked.custom_function_path), "function")])
+    if metric.custom_function_path:
+        page.labelled("function", [(visible(metric.custom_function_path), "function")])
     if name in config.evaltui.optional:
         page.labelled("optional", [("a case passes without it", "")])
-    write_json(page, {name: asked.criterion.model_dump(by_alias=False, exclude_defaults=True)})
+    write_json(page, {name: metric.criterion.model_dump(by_alias=False, exclude_defaults=True)})
 
 
 _MOST_PRINTED = 200
@@ -128,41 +130,40 @@ _MESSAGE_LINES = 2
 
 @dataclass(frozen=True)
 class CaseShown:
-    """A result and how it is shown."""
+    """A result with its display options."""
 
     scored: CaseOutcome
     past: CaseHistory | None = None
-    """What is known of earlier runs; None while they are read."""
+    """The earlier results; None while they are read."""
     folding: Folding = NOT_FOLDED
     height: int = 0
-    """The rows that the page has: where all of it fits, what passed is open, too."""
+    """The height of the page: where everything fits, passed parts are open, too."""
     turn: int | None = None
     """The selected turn, from 0, which is open."""
     note: Sequence[Span] = ()
-    """What is to be known of the result as a whole."""
+    """A note about the whole result."""
     changed: Sequence[str] = ()
-    """What changed after its run, as `Freshness` has it."""
+    """The changes after its run, as in `Freshness`."""
     place: str = ""
-    """Where the case is: `lights.evalset.json:88`."""
+    """The place of the case: `lights.evalset.json:88`."""
     printed: Sequence[PrintedLine] = ()
-    """What the agent printed in the case."""
+    """The agent's output in the case."""
     strip_last: bool = False
-    """Whether the metrics stand below the differences, as on a small screen."""
+    """Whether the metrics are below the differences, as on a small screen."""
     same_error: int = 0
-    """How many other cases ended with its error."""
+    """The number of other cases with the same error."""
     raised_at: SourcePlace | None = None
-    """The line of the user's code that raised the error; None where it is not known, or has changed."""
+    """The line of the user's code that raised the error; None where it is unknown, or has changed."""
     messages: Mapping[int, str] | None = None
-    """The user messages of the run by turn, from 0, where its case is not stored any more; None where it
-    is."""
+    """The user messages of the run by turn, from 0, where its case is not stored any more; else None."""
 
     @cached_property
     def case(self) -> EvalCase | None:
-        """The case that the result was scored by; None where it is not stored any more."""
+        """The case that scored the result; None where it is not stored any more."""
         return self.scored.case if self.messages is None else None
 
     def message(self, number: int) -> str:
-        """The user message of a turn, from 0; "" where it is not known."""
+        """The user message of a turn, from 0; "" where it is unknown."""
         if self.case is None:
             return (self.messages or {}).get(number, "")
         turns = self.case.conversation or []
@@ -170,13 +171,13 @@ class CaseShown:
 
 
 def write_case_result(page: Page, shown: CaseShown) -> None:
-    """What passed is folded, unless all of the page fits with it open, and with what stands above."""
+    """Writes the result of a case; passed parts are folded, unless the page fits with them open."""
     opened = Page(page.width, page.widest, page.marks, Lines(page.lines), unfolded=page.unfolded)
     _write(page, shown, fits=False)
     if len(page.lines) <= shown.height:
         _write(opened, shown, fits=True)
         if len(opened.lines) <= shown.height:
-            page.take(opened)
+            page.add_page(opened)
 
 
 def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
@@ -212,7 +213,7 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
 
 
 def _write_strip(page: Page, shown: CaseShown, result: CaseResult) -> None:
-    """The metrics, and below them those that are unfolded."""
+    """Writes the metrics, and the unfolded ones below."""
     write_strip(page, result, shown.past, stale=bool(shown.note))
     for metric in gating(result):
         if card_of(metric.name) in page.unfolded:
@@ -260,7 +261,7 @@ def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *
 
 
 def _write_message(page: Page, folding: Folding, key: str, message: str) -> None:
-    """The user message of a turn; of a long one the first lines, the others are folded."""
+    """Writes the user message of a turn; the end of a long one is folded."""
     text = visible_block(shown_text(message, _LONGEST_MESSAGE))
     lines: list[Line] = [[("    ", ""), *line] for line in wrap([(text, "muted")], page.width - 4)]
     if len(lines) <= _MESSAGE_LINES + 1:
@@ -280,7 +281,7 @@ def _write_message(page: Page, folding: Folding, key: str, message: str) -> None
 
 
 def write_repeats(page: Page, scored: CaseOutcome) -> None:
-    """How each of them came out, what that says of the next ones, and which calls they made."""
+    """Writes the outcomes of the repeats, the estimate for the next ones, and their calls."""
     result = scored.result
     _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
     for row in repeat_rows(result):
@@ -312,7 +313,7 @@ def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool)
 
 
 def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
-    """The keys of the final state that the case asks for; only what differs, unless it is opened."""
+    """Writes the expected keys of the final state; only the differing ones, unless it is opened."""
     expected = (shown.case.final_session_state if shown.case else None) or {}
     scored = any(metric.name == "final_session_state" for metric in result.metrics)
     if not result.state and not (expected and scored):
@@ -339,7 +340,7 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
 
 
 def _write_informational(page: Page, result: CaseResult, folding: Folding) -> None:
-    """The metrics without a verdict: a line, and when it is opened one for each of them."""
+    """Writes the metrics without a verdict: a line, and one per metric when it is opened."""
     rows = informational_rows(result)
     if not rows:
         return
@@ -381,7 +382,7 @@ def _write_printed(page: Page, shown: CaseShown) -> None:
 
 
 def _write_errors(page: Page, result: CaseResult) -> None:
-    """Those of metrics."""
+    """Writes the errors of metrics."""
     for row in error_rows(result):
         if row.title:
             page.blank()

@@ -1,4 +1,4 @@
-"""What earlier runs say of a case: a line on its page, and a row for each of them."""
+"""The earlier results of a case: a line on its page, and a row for each."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_NAME, _CLOCK = 20, 12
 def write_history(
     page: Page, past: CaseHistory | None, folding: Folding, *, passed: bool, changed: Sequence[str] = ()
 ) -> None:
-    """The number of earlier runs; of a case that has not passed when it last did, and what changed since.
-    `changed` is what did after the last run, as `Freshness` has it.
+    """Writes the number of earlier runs; for a failing case, its last pass and the changes since. `changed`
+    are the changes after the last run, as in `Freshness`.
 
-    Open, a row for each run.
+    When it is open, a row for each run.
 
-    In as many lines while that is not known yet: what is below must not move away from under the mouse.
+    It has the same number of lines while the runs are read: the parts below must not move under the mouse.
     """
     is_open = folding.is_open("history", usual=False)
     page.part(is_open=is_open)
@@ -42,7 +42,7 @@ def write_history(
 
 
 def write_points(page: Page, past: CaseHistory) -> None:
-    """The runs that had the case, the newest first: outcome, repeats, name, score, and what changed in it."""
+    """Writes the runs of the case, the newest first: outcome, repeats, name, score, and changes."""
     points = past.points
     if not points:
         page.row(("    No run with this id", "muted"))
@@ -67,7 +67,7 @@ def write_points(page: Page, past: CaseHistory) -> None:
 
 
 def lowest_metric(history: CaseHistory) -> str:
-    """The metric that is lowest now, which says most; "" without scores."""
+    """The metric with the lowest score, which is the most telling; "" without scores."""
     scores = history.points[-1].summary.scores
     return min(scores, key=scores.__getitem__) if scores else ""
 
@@ -82,7 +82,7 @@ def _last_passed(past: CaseHistory | None) -> list[Span]:
 
 
 def _since_then(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
-    """What is different since it last passed, besides what the agent did."""
+    """The differences since the last pass, besides the agent's behaviour."""
     if past is None or past.last_passed is None:
         return []
     changed = [*past.changed_since, *([f"{', '.join(after)} changed"] if after else [])]

@@ -1,4 +1,4 @@
-"""What metrics found: judges with their rubrics and votes, and why others did not pass."""
+"""The findings of metrics: judges with their rubrics and votes, and why others did not pass."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ _SHOWN_ELSEWHERE = ("tool_trajectory_avg_score", "response_match_score")
 
 
 def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: bool) -> None:
-    """A part for each metric of a judge, and for each that says why it did not pass.
+    """Writes a part for each judged metric, and for each that has a reason for not passing.
 
-    Those that passed are open where all of the page `fits`."""
+    Passed ones are open where all of the page `fits`.
+    """
     metrics = gating(result)
-    for metric, name in zip(metrics, short_names([one.name for one in metrics], shortest=False), strict=True):
+    for metric, name in zip(
+        metrics, short_names([metric.name for metric in metrics], shortest=False), strict=True
+    ):
         if was_judged(metric) or metric.judge is not None:
             _write_judged(page, metric, name, folding, fits=fits)
         elif metric.name == "final_session_state" and not metric.error:
@@ -44,7 +47,7 @@ def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: boo
 
 
 def _says_more(metric: MetricResult) -> bool:
-    """Whether more is to be said of a metric without a judge than its card and the turns say."""
+    """Whether a metric without a judge has more to show than its card and the turns."""
     if metric.name not in _SHOWN_ELSEWHERE:
         return bool(metric.error or metric.reason)
     if metric.status is Status.FAILED:
@@ -71,8 +74,9 @@ def _head(page: Page, metric: MetricResult, name: str, key: str, *, is_open: boo
 def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding, *, fits: bool) -> None:
     key = f"metric {metric.name}"
     judged_turns = [turn for turn in metric.per_invocation if turn.judgements or turn.reason]
-    attention = any(one.needs_attention for one in findings(metric)) or any(
-        status is not Status.PASSED for status in (metric.status, *(one.status for one in judged_turns))
+    attention = any(finding.needs_attention for finding in findings(metric)) or any(
+        status is not Status.PASSED
+        for status in (metric.status, *(judged_turn.status for judged_turn in judged_turns))
     )
     is_open = folding.is_open(key, usual=attention or fits)
     page.part(is_open=is_open)
@@ -101,16 +105,16 @@ def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding,
 
 
 def _judge(page: Page, metric: MetricResult) -> Line:
-    """Which model judged, and how many of its answers came; that all of them did only where there is room."""
+    """The judge model, with the number of its answers; a complete number only where there is room."""
     judge = metric.judge
     if judge is None:
         return []
-    told = page.width >= ROOMY or judge.answered < judge.asked or judge.replayed
-    return [(f"judge {visible(judge.model)}{f', {answered(judge)}' if told else ''}", "muted")]
+    is_detailed = page.width >= ROOMY or judge.answered < judge.asked or judge.replayed
+    return [(f"judge {visible(judge.model)}{f', {answered(judge)}' if is_detailed else ''}", "muted")]
 
 
 def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:
-    """Why a metric without a judge did not pass, and which ways to compare calls would."""
+    """Writes why a metric without a judge did not pass, and which match types would."""
     key = f"metric {metric.name}"
     usual = metric.status is not Status.PASSED and metric.name not in _SHOWN_ELSEWHERE
     is_open = folding.is_open(key, usual=usual)
@@ -122,7 +126,7 @@ def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) 
 
 
 def ways(metric: MetricResult) -> Iterator[tuple[str, str]]:
-    """What comes out by each way to compare calls: so one sees what relaxing would do."""
+    """The outcome by each match type, which shows the effect of relaxing."""
     for way in _WAYS:
         if (score := metric.details.get(way)) is not None:
             passes = metric.threshold is not None and score >= metric.threshold
@@ -133,7 +137,7 @@ _LONGEST = 20_000
 
 
 def write_all_findings(page: Page, metric: MetricResult) -> None:
-    """What a judge found by a metric, with every vote, turn by turn."""
+    """Writes the findings of a judge for a metric, with every vote, turn by turn."""
     _write_metric(page, metric)
     turn: int | None = None
     for finding in findings(metric):
@@ -176,7 +180,7 @@ def _write_samples(page: Page, finding: Finding) -> None:
 
 
 def _subject(finding: Finding) -> Line:
-    """What was judged, and how the votes went."""
+    """The judged item, and its votes."""
     judgement = finding.judgement
     subject = visible(judgement.id) if judgement.id else shown(judgement.subject, _LONGEST)
     line: Line = [(subject, "bold" if judgement.id else "")] if subject else []

@@ -1,4 +1,4 @@
-"""A case before its result: what is expected of it, and while it runs what the agent does beside that."""
+"""A case before its result: its expectations, and while it runs the agent's events beside them."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class LiveCase:
     events: Sequence[Event]
     run: Run
     timeout: float
-    """Seconds."""
+    """The timeout in seconds."""
     place: str
     previous: CaseOutcome | None
     in_flight: Sequence[InFlight]
     folding: Folding = NOT_FOLDED
     is_judged: bool = False
-    """Whether the agent is done and a judge is asked."""
+    """Whether the agent is done and a judge is running."""
 
 
 def write_live(page: Page, live: LiveCase) -> None:
@@ -76,12 +76,15 @@ def write_live(page: Page, live: LiveCase) -> None:
 
 
 def write_expected(page: Page, case: EvalCase) -> None:
-    """What a case that has no result expects, turn by turn."""
+    """Writes the expectations of a case without result, turn by turn."""
     for number, turn in enumerate(case.conversation or ()):
         page.blank()
         page.turns[number] = len(page.lines)
         page.row(
-            ("  ", ""), (f"Turn {number + 1} ", "bold"), glyph(NOT_RUN), (f"  {_said(case, number)}", "muted")
+            ("  ", ""),
+            (f"Turn {number + 1} ", "bold"),
+            glyph(NOT_RUN),
+            (f"  {_expected_message(case, number)}", "muted"),
         )
         lines: list[Line] = []
         for call in calls_of(turn.intermediate_data)[:_MOST_CALLS]:
@@ -131,9 +134,9 @@ def _write_turn(
     is_open = bool(events) and live.folding.is_open(key, usual=is_current)
     page.part(is_open=is_open or is_current)
     page.turns[number] = len(page.lines)
-    said = _said(live.case, number) or next(_texts(events, "user"), "")
+    message = _expected_message(live.case, number) or next(_texts(events, "user"), "")
     head: Line = [("▾ " if is_open else "▸ " if events else "  ", "faint"), (f"Turn {number + 1} ", "bold")]
-    head += [_mark(diffs, events, is_current=is_current), (f"  {said}", "" if is_current else "muted")]
+    head += [_mark(diffs, events, is_current=is_current), (f"  {message}", "" if is_current else "muted")]
     calls = f"{show_number(len(made))}/{counted(len(expected), 'call')}{' so far' if is_current else ''}"
     facts = [calls] if events else ["queued"]
     if events and not is_current:
@@ -154,14 +157,14 @@ def _write_turn(
 
 
 def _mark(diffs: Sequence[CallDiff], events: Sequence[Event], *, is_current: bool) -> Span:
-    """Of a turn that is over, whether its calls are as expected: the verdict comes later."""
+    """The mark of a finished turn: whether its calls are as expected; the verdict follows later."""
     if is_current or not events:
         return glyph(RUNNING if is_current else NOT_RUN)
     return ROW_MARKS["same" if all(diff.op == "same" for diff in diffs) else "changed"]
 
 
 def _streamed(events: Sequence[Event]) -> str:
-    """The last text of a turn, or as much of it as has come."""
+    """The last text of a turn, as far as it was streamed."""
     whole, pieces = "", ""
     for event in events:
         text = "".join(_texts((event,), "text"))
@@ -175,13 +178,13 @@ def _streamed(events: Sequence[Event]) -> str:
 
 
 def _write_call(page: Page, diff: CallDiff, *, is_current: bool) -> None:
-    """What is not made yet in the current turn may still come."""
+    """Writes a call; a missing call of the running turn may still come."""
     op = "" if is_current and diff.op == "missing" else diff.op
     _write_both(page, op, diff.expected if diff.op != "moved" else None, diff.actual)
 
 
 def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None) -> None:
-    """A call on both sides; below each other the actual one is enough."""
+    """Writes a call on both sides; in a narrow page, the actual one only."""
     if page.width < BESIDE and actual is not None:
         expected = None
     left, right = (
@@ -189,8 +192,8 @@ def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None)
         for call in (expected, actual)
     )
     rows: Iterator[tuple[Line | None, Line | None]] = zip_longest(left, right)
-    for number, (one, other) in enumerate(rows):
-        write_sides(page, Sides(op if number == 0 else "", one, other))
+    for number, (left_line, right_line) in enumerate(rows):
+        write_sides(page, Sides(op if number == 0 else "", left_line, right_line))
 
 
 def _write_response(page: Page, expected: str, actual: str) -> None:
@@ -200,14 +203,14 @@ def _write_response(page: Page, expected: str, actual: str) -> None:
         prose(visible_block(text[-_LONGEST_TEXT:]), room) if text else [] for text in (expected, actual)
     )
     if beside:
-        for one, other in zip_longest(left, right):
-            write_sides(page, Sides("", one, other))
+        for left_line, right_line in zip_longest(left, right):
+            write_sides(page, Sides("", left_line, right_line))
     else:
         for line in right or left:
             write_sides(page, Sides("", line))
 
 
-def _said(case: EvalCase, number: int) -> str:
+def _expected_message(case: EvalCase, number: int) -> str:
     turns = case.conversation or ()
     text = user_text(turns[number].user_content) if number < len(turns) else ""
     return " ".join(visible_block(text).split())

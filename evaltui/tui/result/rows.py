@@ -1,4 +1,4 @@
-"""Rows of a result as lines of two sides: calls with their arguments, values, texts word for word."""
+"""Rows of a result as two-sided lines: calls with their arguments, values, and word diffs of texts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LONGEST_TEXT = 20_000
 def write_calls(
     page: Page, turn: TurnResult, number: int, folding: Folding, *, is_brief: bool = False
 ) -> None:
-    """The calls of a turn, from 0; equal ones in one line each where it `is_brief`."""
+    """Writes the calls of a turn, from 0; equal ones take one line each where it `is_brief`."""
     for group in call_rows(turn, number):
         if group.title and not folding.is_open(group.key, usual=False):
             margin = "    " if group.rows[0].kind == "argument" else "  "
@@ -112,7 +112,7 @@ def argument_lines(args: Mapping[str, Any] | None) -> Iterator[Line]:
 
 
 def write_value(page: Page, row: Row, margin: str = "", width: int = 0) -> None:
-    """An argument, or a key of the state, behind a label of `width` cells."""
+    """Writes an argument, or a key of the state, behind a label of `width` cells."""
     sides = {"expected": row.expected, "actual": row.actual}
     sides = {side: value for side, value in sides.items() if value is not ABSENT}
     with _difference(page, row, sides):
@@ -128,7 +128,7 @@ def _value_sides(page: Page, row: Row, margin: str, width: int) -> Sides:
 
 
 def _notes(row: Row) -> tuple[str, str]:
-    """The note where one side stands below the other."""
+    """The note for sides that are one below the other."""
     if not row.is_change:
         return "", ""
     if row.op == "rule":
@@ -141,7 +141,7 @@ def _notes(row: Row) -> tuple[str, str]:
 
 
 def write_text(page: Page, row: Row) -> None:
-    """A response, or a text before it, word for word where both sides have much in common."""
+    """Writes a response, or an intermediate text, as a word diff where both sides are similar."""
     if row.kind == "unscored":
         text = f"{row.label}: {_shown(row.actual)}"
         page.text([(text, "muted"), (f"  {row.note}", "faint")], [("    ", "")])
@@ -165,7 +165,7 @@ def _by(row: Row) -> str:
 
 
 def _write_one_text(page: Page, row: Row) -> None:
-    """A text that is the same on both sides, or that the other side does not have."""
+    """Writes a text that is equal on both sides, or missing on one side."""
     text = row.expected if row.actual is ABSENT else row.actual
     room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - note_width(row.note)
     for number, line in enumerate(prose(f"{_by(row)}{text}", max(8, room))):
@@ -180,10 +180,10 @@ def _write_beside(page: Page, row: Row) -> None:
     parts = common_words(row.expected, "" if row.instead else row.actual)
     if parts:
         by: Line = [(_by(row), "muted")] if row.label else []
-        kept = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
+        sides = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
         left, right = (
             wrap([*by, *_marked(page, texts, "exp-hi")], width)
-            for texts, width in zip(kept, (room, room_right), strict=True)
+            for texts, width in zip(sides, (room, room_right), strict=True)
         )
     else:
         left = prose(f"{_by(row)}{row.expected}", room)
@@ -212,15 +212,16 @@ def _write_below(page: Page, row: Row) -> None:
 
 
 def prose(text: str, room: int) -> list[Line]:
-    """The lines of a text in so many cells; several are taken for Markdown."""
+    """A text wrapped to `width` cells; a text with several lines is read as Markdown."""
     shown = _shown(text)
     return markdown(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
 
 
 def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> list[Span]:
-    """The words of one text, or of both where all parts are given; what changed is tinted, or in marks.
+    """The words of one text, or of both where all parts are passed; changed words are tinted, or in marks.
 
-    Several lines have the colours of Markdown."""
+    Texts with several lines have the colours of Markdown.
+    """
     # Marks could not be read with a line through them.
     roles = {"same": "", "removed": "exp-hi" if page.marks else removed, "added": "act-hi"}
     spans: list[Span] = []
@@ -257,5 +258,5 @@ def _in_markdown(spans: list[Span]) -> list[Span]:
 
 
 def _shown(text: str) -> str:
-    """A text of several lines as the terminal may have it, without its middle where it is very long."""
+    """A text of several lines, safe for the terminal; a very long one without its middle."""
     return visible_block(shown_text(text, _LONGEST_TEXT))

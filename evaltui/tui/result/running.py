@@ -1,4 +1,4 @@
-"""The page of a run that goes on: how far it is, its requests, what is in flight, the failures so far."""
+"""The page of a run in progress: its progress, requests, running cases, and failures so far."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _GAP = 2
 
 @dataclass(frozen=True)
 class InFlight:
-    """A case that runs."""
+    """A running case."""
 
     name: str
     turns: int
-    """How many it has; 0 where nobody knows."""
+    """The number of its turns; 0 where it is unknown."""
     events: Sequence[Event]
-    """What has happened in it so far."""
+    """Its events so far."""
     repeat: tuple[int, int] = (0, 1)
-    """Which repeat this is, from 0, and how many there are."""
+    """The current repeat, from 0, and the number of repeats."""
     is_judged: bool = False
     """Whether it waits for a judge."""
 
 
 class FailedCase(NamedTuple):
-    """A case of the run whose result is one to stop at."""
+    """A case of the run that needs attention."""
 
     case: CaseId
     set_name: str
-    """"" where all cases of the run are of one set."""
+    """The name of its set; "" where all cases of the run are in one set."""
     scored: CaseOutcome
 
 
@@ -57,15 +57,15 @@ class Figure(NamedTuple):
     name: str
     value: str
     limit: str = ""
-    """What belongs to it, at the right of its name."""
+    """A remark at the right of its name."""
     plot: Sequence[Span] = ()
-    """What is drawn behind the value."""
+    """A plot behind the value."""
 
 
 def write_running(
     page: Page, run: Run, in_flight: Sequence[InFlight], failures: Sequence[FailedCase]
 ) -> None:
-    """`failures` are the last ones of the run, the newest first."""
+    """Writes the page; `failures` are the last ones of the run, the newest first."""
     done, selected = len(run.done), len(run.selected)
     left = run.seconds_left
     head: Line = [chip(RUNNING), ("  ", ""), (f"{done}/{selected}", "bold"), (" done", "muted")]
@@ -82,7 +82,7 @@ def write_running(
 
 
 def _figures(run: Run, width: int) -> list[Figure]:
-    """Requests, latency and tokens over the run; what they cost is not known."""
+    """Requests, latency and tokens over the run; their cost is unknown."""
     traffic, now = run.traffic, run.seconds
     rate, latency = traffic.requests_per_minute(now), traffic.latency(now)
     columns = plot_width(width)
@@ -110,18 +110,18 @@ def _figures(run: Run, width: int) -> list[Figure]:
 
 
 def plot_width(width: int) -> int:
-    """Cells of the plot of a figure on a page of so many cells."""
+    """Cells of the plot of a figure on a page of `width` cells."""
     return width // 4 - 14 if width >= ROOMY else 8
 
 
 def write_figures(page: Page, figures: Sequence[Figure]) -> None:
-    """Figures as cards; where there is less room, in as few lines as they need."""
+    """Writes figures as cards; where there is less room, in as few lines as possible."""
     if page.width < ROOMY:
         line: Line = []
-        for one in figures:
-            limit = f"  {one.limit}" if one.limit else ""
-            plot: Line = [(" ", ""), *one.plot] if one.plot else []
-            part: Line = [(f" {one.name} ", "muted"), (one.value, "bold"), *plot, (limit, "faint")]
+        for figure in figures:
+            limit = f"  {figure.limit}" if figure.limit else ""
+            plot: Line = [(" ", ""), *figure.plot] if figure.plot else []
+            part: Line = [(f" {figure.name} ", "muted"), (figure.value, "bold"), *plot, (limit, "faint")]
             if line and cells(line) + cells(part) + 2 > page.width:
                 page.lines.append(cut(line, page.width))
                 line = []
@@ -130,9 +130,9 @@ def write_figures(page: Page, figures: Sequence[Figure]) -> None:
         return
     width = (page.width + _GAP) // len(figures) - _GAP
     rows: tuple[Line, Line] = [], []
-    for one in figures:
-        top = both_ends([(f" {one.name}", "muted")], [(one.limit, "faint"), (" ", "")], width, gap=1)
-        below = both_ends([(f" {one.value}  ", "bold")], [*one.plot, (" ", "")], width, gap=0)
+    for figure in figures:
+        top = both_ends([(f" {figure.name}", "muted")], [(figure.limit, "faint"), (" ", "")], width, gap=1)
+        below = both_ends([(f" {figure.value}  ", "bold")], [*figure.plot, (" ", "")], width, gap=0)
         for row, line in zip(rows, (top, below), strict=True):
             gap: Line = [(" " * _GAP, "")] if row else []
             row += [*gap, *with_role("surface", filled(line, width))]
@@ -140,28 +140,28 @@ def write_figures(page: Page, figures: Sequence[Figure]) -> None:
 
 
 def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
-    """What runs now, and what each of these waits for."""
+    """Writes the running cases, and what each waits for."""
     if not in_flight:
         return
     page.blank()
     hosts = f", {counted(run.hosts, 'host')}" if run.hosts else ""
     page.ends([("In flight", "bold")], [(f"parallel {run.parallel}{hosts}", "muted")] if run.parallel else [])
-    names = min(_MOST_NAME, max(len(one.name) for one in in_flight))
-    for one in in_flight[:_MOST_IN_FLIGHT]:
-        left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(one.name):<{names}}  ", "")]
-        left += [(f"{_place(one):<14}", "muted")]
-        left += [("judge", "muted")] if one.is_judged else waiting(one.events, run.seconds)
-        page.ends(left, [(show_duration(elapsed(one.events, run)), "muted")])
+    names = min(_MOST_NAME, max(len(case.name) for case in in_flight))
+    for case in in_flight[:_MOST_IN_FLIGHT]:
+        left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(case.name):<{names}}  ", "")]
+        left += [(f"{_place(case):<14}", "muted")]
+        left += [("judge", "muted")] if case.is_judged else waiting(case.events, run.seconds)
+        page.ends(left, [(show_duration(elapsed(case.events, run)), "muted")])
     if len(in_flight) > _MOST_IN_FLIGHT:
         page.row((f"    and {show_number(len(in_flight) - _MOST_IN_FLIGHT)} more", "muted"))
 
 
-def _place(one: InFlight) -> str:
-    """`turn 2 of 3`, `repeat 3 of 5`"""
-    number, repeats = one.repeat
+def _place(case: InFlight) -> str:
+    """The place of a running case: `turn 2 of 3`, `repeat 3 of 5`."""
+    number, repeats = case.repeat
     if repeats > 1:
         return f"repeat {number + 1} of {repeats}"
-    return turn_in_words(turn_of(one.events), one.turns).lower()
+    return turn_in_words(turn_of(case.events), case.turns).lower()
 
 
 def _write_failures(page: Page, newest: Sequence[FailedCase], count: int) -> None:
@@ -189,17 +189,18 @@ def turn_in_words(turn: int, count: int) -> str:
 
 
 def turn_of(events: Sequence[Event]) -> int:
-    """The turn of now, from 0."""
+    """The current turn, from 0."""
     return next((event.turn for event in reversed(events) if event.turn is not None), 0)
 
 
 def elapsed(events: Sequence[Event], run: Run) -> float:
-    """Seconds since the case began."""
+    """Seconds since the start of the case."""
     return max(0.0, run.seconds - events[0].t) if events else 0.0
 
 
 def waiting(events: Sequence[Event], now: float) -> Line:
-    """`waiting for gemini-2.5-flash  1.3 s`, `tool get_temperature`, `rate limit, retry in 2 s`"""
+    """The current activity: `waiting for gemini-2.5-flash  1.3 s`, `tool get_temperature`, `rate limit, retry
+    in 2 s`."""
     last = next((event for event in reversed(events) if event.kind not in ("console", "state")), None)
     if last is None:
         return [("starting", "muted")]
@@ -217,8 +218,8 @@ def waiting(events: Sequence[Event], now: float) -> Line:
 
 
 def calls_in(events: Sequence[Event]) -> list[Call]:
-    """The calls that the agent made in these."""
-    contents = (one.content or {} for one in events if one.kind == "tool_call")
+    """The calls of the agent in these events."""
+    contents = (event.content or {} for event in events if event.kind == "tool_call")
     parts = (part for content in contents for part in content.get("parts") or [])
     calls = (part.get("function_call") or {} for part in parts)
     return [Call(str(call.get("name", "")), call.get("args")) for call in calls]

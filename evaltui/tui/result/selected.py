@@ -1,4 +1,4 @@
-"""The pages of what is selected: a set, a case, or what an agent is doing in it."""
+"""The pages of the selection: a set, a case, or a running case."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_LISTED = 50
 def write_set_facts(
     page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None, *, can_edit_text: bool
 ) -> None:
-    """What the file is, what scores it, and what is wrong with it; `opened` is None while it is read."""
+    """Writes the format, config and problems of a set; `opened` is None while it is read."""
     problems = opened.problems if opened else eval_set.problems
     errors = errors_in(problems)
     if errors:
@@ -83,7 +83,7 @@ def _config_place(path: Path | None, set_path: Path) -> str:
 
 
 def write_no_sets(page: Page, workspace: Workspace) -> None:
-    """Where was looked, what was passed over, and what to do."""
+    """Writes the searched folders, the skipped files, and what to do."""
     page.text([(f"No eval sets yet in {visible(str(workspace.folder))}.", "bold")])
     page.blank()
     page.text(
@@ -112,7 +112,7 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
 
 
 def shown_state(workbench: Workbench) -> object:
-    """What the page is made of: while it is equal, the page need not be written again."""
+    """The state that the page is built from: while it is equal, the page need not be written again."""
     selection = workbench.navigation.selection
     case, path = selection.case, selection.path
     state = (
@@ -149,7 +149,7 @@ def shown_state(workbench: Workbench) -> object:
 
 
 def page_title(workbench: Workbench) -> tuple[Line, Line]:
-    """What the result pane shows, and which run that is from."""
+    """The title of the result pane, with the run of its content."""
     selection = workbench.navigation.selection
     if selection.path is None:
         return [("Result", "bold")], []
@@ -166,11 +166,11 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
 
 @dataclass(frozen=True)
 class View:
-    """How a page is looked at."""
+    """The display options of a page."""
 
     folding: Folding
     height: int
-    """The rows that can be seen at once."""
+    """The visible rows."""
     is_small: bool
     """Whether the screen has room for one pane only."""
 
@@ -193,7 +193,7 @@ def write_page(page: Page, workbench: Workbench, view: View) -> None:
 
 
 def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
-    """The run that its cases are in, while it goes on; else how they came out."""
+    """Writes the run of its cases while it is in progress; else their results."""
     run = workbench.runs.current
     if run is None or run.over or eval_set.case_path not in run.paths:
         _write_set_results(page, workbench, eval_set)
@@ -254,7 +254,7 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
 
 
 def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
-    """Why a result is not of the run, the agent or the case of now; empty for one that is."""
+    """Why a result is not of the current run, agent or case; empty for a current one."""
     if workbench.outcomes.is_waiting(case):
         return [("queued", "bold"), (f"   result of {scored.run.name}", "muted")]
     if scored.problem:
@@ -272,27 +272,27 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return []
     if now.state is State.RESCORED and workbench.outcomes.previous_run is not None:
         return [("rescored", "bold"), ("   by case and config of now", "muted")]
-    if changed := [one for one in now.reasons if one in EXPECTATIONS and now.state is State.THEN]:
+    if changed := [reason for reason in now.reasons if reason in EXPECTATIONS and now.state is State.THEN]:
         return [(f"{', '.join(changed)} changed after {visible(scored.run.name)}: as scored then", "warning")]
     return []
 
 
 def _raised_at(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
-    """The line that raised the error of a result; where a key is missing, the line of the agent."""
+    """The line that raised the error of a result; for a missing key, the line of the agent."""
     if (error := scored.shown.error) is None:
         return None
     return root_place(agent_dir) if error.is_no_key else error_line(agent_dir, error)
 
 
 def _same_error(workbench: Workbench, scored: CaseOutcome) -> int:
-    """How many other cases ended for want of the same key."""
+    """The number of other cases that ended because the same key is missing."""
     if (error := scored.result.error) is None or not error.is_no_key:
         return 0
     return sum(other.result.error == error for _, other in workbench.outcomes.results.all()) - 1
 
 
 def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> bool:
-    """Whether the expectations that a result is scored by are those of its file."""
+    """Whether the result is scored by the current expectations of its file."""
     now = workbench.sets.case_now(case)
     return now is not None and now.says_the_same(scored.stored) and not scored.case_changed
 
@@ -310,7 +310,7 @@ def _messages(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> dict[i
 
 
 def _place(workbench: Workbench, case: CaseId) -> str:
-    """`lights.evalset.json:88`"""
+    """The place of a case: `lights.evalset.json:88`."""
     eval_set = workbench.sets.by_case_path(case.path)
     if eval_set is None:
         return ""
@@ -339,7 +339,7 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -
 
 
 def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
-    """The case as it is open; None while its set is read, and for a set with errors."""
+    """The open case; None while its set is read, and for a set with errors."""
     opened = workbench.sets.opened(workbench.sets.file_of(case.path))
     return opened.case(case.eval_id) if opened and opened.eval_set else None
 
@@ -377,7 +377,7 @@ def _in_flight(workbench: Workbench, run: Run) -> list[InFlight]:
 
 
 def _repeats(workbench: Workbench, case: CaseId, run: Run) -> int:
-    """How often the case is run."""
+    """The number of repeats of the case."""
     if run.repeated is not None:
         return run.repeated.runs
     opened = workbench.sets.opened(workbench.sets.file_of(case.path))

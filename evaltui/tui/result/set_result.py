@@ -1,4 +1,5 @@
-"""The page of a set after a run: counts, what did not pass, what is new since the run before, the slowest."""
+"""The page of a set after a run: counts, cases that did not pass, changes since the run before, the slowest
+cases."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ _WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
 def write_set_results(
     page: Page, eval_set: EvalSetFile, errors: Sequence[Problem], outcomes: Outcomes
 ) -> None:
-    """How the cases of a set came out."""
+    """Writes the results of a set."""
     if errors:
         write_cannot_run(page, errors[0], eval_set.path)
         return
@@ -73,14 +74,14 @@ def write_set_results(
 
 
 def write_cannot_run(page: Page, problem: Problem, path: Path) -> None:
-    """Why the file with this path cannot be run: what is wrong in it, or in its config, and where."""
+    """Writes why a file cannot be run: the problems in it, or in its config, with their places."""
     page.text([(f"Cannot run: {visible(problem.beside(path))}", "")], [chip("ERROR"), ("  ", "")])
     if problem.line:
         write_source(page, SourcePlace(Path(problem.file or path), problem.line))
 
 
 def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], passed: int) -> None:
-    """`now` and `passed` are without stale results, as in the list of cases."""
+    """Writes the counts; `now` and `passed` are without stale results, as in the list of cases."""
     tally = now + Counter({NOT_RUN: count - now.total()})
     status = next(status for status in _WORST if results.statuses[status] or tally[status])
     left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
@@ -91,7 +92,7 @@ def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], 
 
 
 def _figures(totals: Totals, passed: int, evaluated: int, width: int) -> Iterator[Figure]:
-    """Pass rate, time, tokens and cost."""
+    """The figures: pass rate, time, tokens and cost."""
     room = plot_width(width)
     cost = totals.total_cost
     if evaluated:
@@ -130,9 +131,9 @@ def _write_case(page: Page, case: CaseId, status: str, names: int, line: Line, r
 
 
 def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None) -> None:
-    """The cases whose outcome is another one than before, and what else has changed since that run."""
+    """Writes the cases with another outcome than before, and the other changes since that run."""
     points = past.points[-2:] if past is not None else ()
-    runs = {one.before.run for one in moved}
+    runs = {move.before.run for move in moved}
     title = points[0].title if past is not None and len(points) == 2 else "the run before"
     if len(points) == 2 and not runs - {title}:
         changed = what_changed(points[0].run, points[1].run, None)
@@ -140,10 +141,10 @@ def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None)
         changed, title = (), min(runs) if len(runs) == 1 else "earlier runs"
     if not moved and not changed:
         return
-    what = "".join(f"  {visible(one)}" for one in changed)
+    what = "".join(f"  {visible(file)}" for file in changed)
     page.section((visible(f"Since {title}"), "bold"), (cut(what, page.width // 2), "muted"))
     listed = moved[:_MOST_LISTED]
-    names = min(_MOST_NAME, max((cell_len(visible(one.case.eval_id)) for one in listed), default=0))
+    names = min(_MOST_NAME, max((cell_len(visible(move.case.eval_id)) for move in listed), default=0))
     for case, earlier, status in listed:
         page.links.append(Link(case, len(page.lines), len(page.lines) + 1))
         sides: Line = [glyph(earlier.status), (" → ", "muted"), glyph(status)]
@@ -151,7 +152,7 @@ def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None)
 
 
 def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
-    """Of each metric how many cases passed it, and its mean."""
+    """Writes the number of passing cases and the mean, for each metric."""
     if not metrics:
         return
     page.section(("Metrics", "bold"))

@@ -1,4 +1,4 @@
-"""Lines of two sides, expected and actual: two columns where there is room, else one below the other."""
+"""Two-sided lines, expected and actual: two columns where there is room, else one below the other."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ class Sides:
     op: str
     """A key of `ROW_MARKS`."""
     expected: Line | None = None
-    """None where this side has nothing."""
+    """None where this side is empty."""
     actual: Line | None = None
     note: str = ""
-    """Why it differs."""
+    """The reason of the difference."""
     notes: tuple[str, str] = ("", "")
-    """The same for one side below the other, the expected one first; empty where one line is enough."""
+    """The same for sides that are one below the other, the expected one first; empty where one line is
+    enough."""
     differs: bool = False
-    """Whether it counts, and is tinted."""
+    """Whether the difference counts, and is tinted."""
 
 
 def column_width(page: Page) -> int:
@@ -47,7 +48,7 @@ def write_sides(page: Page, sides: Sides) -> None:
 
 
 def put_off_sides(page: Page, make: Callable[[], Sides], height: int = 1) -> None:
-    """Sides that are made when they are first looked at; below each other they take `height` lines."""
+    """Adds sides that are built when they are first drawn; one below the other they take `height` lines."""
     first = len(page.lines)
     if page.width >= BESIDE:
         page.lines.put_off(lambda: _beside(page, make(), first))
@@ -61,7 +62,7 @@ def _drawn(width: int, make: Callable[[], Sides], place: int) -> Line:
 
 
 def _beside(page: Page, sides: Sides, number: int) -> Line:
-    """Line `number` of the page."""
+    """The sides as line `number` of the page."""
     room = column_width(page)
     mark, role = ROW_MARKS[sides.op]
     note: Line = [(sides.note, _note_role(sides))] if sides.note else []
@@ -80,7 +81,7 @@ def _note_role(sides: Sides) -> str:
 
 
 def note_width(note: str) -> int:
-    """The cells that a note and the gaps around it take from the text left of it."""
+    """The cells of a note and the gaps around it."""
     return cells([(note, "")]) + 3 if note else 0
 
 
@@ -111,9 +112,10 @@ def _below(width: int, sides: Sides) -> Iterator[Line]:
 
 
 def write_heads(page: Page, expected: tuple[str, str], actual: tuple[str, str]) -> None:
-    """`expected FILE:LINE ─────  │  actual run 18 ─────`, where there are two columns.
+    """Writes the headings of two columns: `expected FILE:LINE ─────  │  actual run 18 ─────`.
 
-    Each side has a name, and a place that it is from."""
+    Each side has a name, and a place.
+    """
     if page.width < BESIDE:
         return
     room = column_width(page)

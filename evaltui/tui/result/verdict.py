@@ -1,4 +1,4 @@
-"""The head of a result: the outcome and why, a strip of metrics, and how earlier runs came out."""
+"""The head of a result: the outcome with its reason, a strip of metrics, and the history."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ _NEEDLESS = re.compile(
 
 
 def chip(status: str, *, stale: bool = False) -> Span:
-    """` ✗ FAILED `"""
+    """The chip of a status: ` ✗ FAILED `."""
     role = "faint panel" if stale else f"bold {ROLES[status].removeprefix('bold ')} {_TINTS[status]}"
     return f" {GLYPHS[status]} {WORDS[status].upper()} ", role
 
 
 def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
-    """The outcome and why. `note` says what is to be known of the result as a whole, as that it is stale."""
+    """Writes the outcome and its reason. `note` is a note about the whole result, such as that it is
+    stale."""
     head: Line = [chip(result.status, stale=bool(note)), ("  ", "")]
     if note:
         page.row(*head, *note)
@@ -60,13 +61,16 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
 
 
 def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
-    """Names of metrics without what goes without saying, as long as they are different ones."""
+    """Short names of metrics, without redundant words where they stay unique."""
     labels = [_label(metric) if shortest else "" for metric in metrics]
     names = [
         label or _NEEDLESS.sub("", metric) or metric for label, metric in zip(labels, metrics, strict=True)
     ]
     twice = Counter(names)
-    return [visible(one if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
+    return [
+        visible(full_name if twice[name] > 1 else name)
+        for name, full_name in zip(names, metrics, strict=True)
+    ]
 
 
 def _label(metric: str) -> str:
@@ -74,7 +78,7 @@ def _label(metric: str) -> str:
 
 
 def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, stale: bool = False) -> None:
-    """A card for each metric and one for the history; where there is less room, all of them in a line. Scores
+    """Writes a card for each metric and one for the history; with less room, all of them in one line. Scores
     of a stale result are faint."""
     metrics = gating(result)
     if not metrics and page.width < ROOMY:
@@ -96,10 +100,10 @@ def _write_cards(
 ) -> None:
     in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
     width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
-    names = short_names([one.name for one in metrics], shortest=False)
-    cards = [_card(one, name, width - 2) for one, name in zip(metrics, names, strict=True)]
+    names = short_names([metric.name for metric in metrics], shortest=False)
+    cards = [_card(metric, name, width - 2) for metric, name in zip(metrics, names, strict=True)]
     cards.append(_history_card(past, width - 2, passed=passed))
-    opens = [*(one.name for one in metrics), ""]
+    opens = [*(metric.name for metric in metrics), ""]
     for first in range(0, len(cards), in_row):
         if first:
             page.lines.append([])
@@ -134,12 +138,15 @@ def _sign(metric: MetricResult) -> str:
 
 
 def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None) -> None:
-    """`✗ trajectory 0.50 ≥1.00  ✓ response 0.97`, with the thresholds that decide."""
+    """Writes the metrics in one line: `✗ trajectory 0.50 ≥1.00  ✓ response 0.97`, with the deciding
+    thresholds."""
     sparks: Line = [*_sparks(past, _MOST_SPARKS), (" ", "")]
     lines: list[Line] = [[]]
     room = page.width - cells(sparks) - 2
     above = len(page.lines)
-    for metric, name in zip(metrics, short_names([one.name for one in metrics], shortest=True), strict=True):
+    for metric, name in zip(
+        metrics, short_names([metric.name for metric in metrics], shortest=True), strict=True
+    ):
         part = _figure(metric, name)
         if lines[-1] and cells(lines[-1]) + cells(part) + 2 > room:
             lines.append([])
@@ -168,7 +175,8 @@ def _figure(metric: MetricResult, name: str) -> Line:
 
 
 def _history_card(past: CaseHistory | None, width: int, *, passed: bool) -> tuple[Line, Line]:
-    """`passed` is whether the case does now: of runs that did not, it was scored again."""
+    """The card of the history; `passed` is the current outcome, which differs from that of the run where it
+    was scored again."""
     head: Line = [("history", "muted")]
     if past is None:
         return head, [("…", "muted")]

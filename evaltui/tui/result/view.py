@@ -49,7 +49,8 @@ _STRONGER = {"exp": "exp-hi", "act": "act-hi"}
 
 
 def _stronger(role: str) -> str:
-    """The role of a text of the selected difference: on a strong tint, red and green could not be read."""
+    """The stronger role for a text of the selected difference: on a strong tint, red and green are not
+    readable."""
     words = role.split()
     if not _STRONGER.keys() & set(words):
         return role
@@ -61,10 +62,10 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     widest = 180
 
     class CaseMade(Message):
-        """A case was made of the conversation, and is selected."""
+        """A conversation was saved as a case, which is selected."""
 
     class MetricAsked(Message):
-        """The criterion of a metric is to be shown."""
+        """The user opens the criterion of a metric."""
 
         def __init__(self, metric: str) -> None:
             super().__init__()
@@ -81,7 +82,8 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         self._clock: Timer | None = None
 
     def heading(self) -> Line:
-        """The case, the run, and which of the differences is selected: the last words say most."""
+        """The case, the run, and the number of the selected difference: the last words are the most
+        specific."""
         title, origin = page_title(self._workbench)
         line: Line = [*title, *([("   ", ""), *origin] if origin else [])]
         at = self._workbench.navigation.difference
@@ -92,7 +94,8 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return line
 
     def source(self) -> SourcePlace | None:
-        """Of the call that differs; else of the error; else the instruction, where an answer differs."""
+        """The source of the differing call; else of the error; else the instruction, where a response
+        differs."""
         bench = self._workbench
         scored, at = bench.outcomes.get(bench.navigation.selection.case), bench.navigation.difference
         error = bench.agent.error or (scored.shown.error if scored else None)
@@ -128,7 +131,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return View(folding, self.size.height, is_small=self.app.size.width < _SMALL_SCREEN)
 
     def page_to_copy(self) -> Page:
-        """As it is shown, with marks around the words that changed."""
+        """The page as it is shown, with marks around the changed words."""
         page = Page(self.page.width, self.widest, marks=True)
         self.write(page)
         return page
@@ -141,11 +144,13 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
 
     @property
     def _current(self) -> int | None:
-        """Which of the differences on the page is selected."""
+        """The index of the selected difference on the page."""
         at = self._workbench.navigation.difference
         if at is None:
             return None
-        return next((number for number, one in enumerate(self.page.differences) if one.at == at), None)
+        return next(
+            (number for number, difference in enumerate(self.page.differences) if difference.at == at), None
+        )
 
     def follow(self) -> None:
         super().follow()
@@ -173,13 +178,14 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return range(difference.first, difference.last)
 
     def step_difference(self, step: int) -> None:
-        """Go to the next (1) or the previous (-1) difference and mark it, around the end with a notice."""
+        """Goes to the next (1) or the previous (-1) difference and selects it; wraps at the end with a
+        message."""
         differences = failing_differences(self._scored.shown) if self._scored else []
         if not differences:
             self._workbench.say(_NO_DIFFERENCES)
             return
         at = self._workbench.navigation.difference
-        number = differences.index(at) + step if at in differences else self._beyond(step)
+        number = differences.index(at) + step if at in differences else self._neighbour_index(step)
         if not 0 <= number < len(differences):
             number = 0 if step > 0 else len(differences) - 1
             self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
@@ -195,14 +201,14 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             self._workbench.navigation.select_difference(differences[0])
 
     def _leave_accepted(self) -> None:
-        """Selects the difference after the one that was accepted, once the case has been scored again."""
+        """Selects the difference after an accepted one, once the case has been scored again."""
         differences = failing_differences(self._scored.shown) if self._scored else []
         case, at = self._accepted or (None, None)
         if case == self._workbench.navigation.selection.case and at in differences:
             return
         self._accepted = None
         if differences and self._workbench.navigation.difference in (None, at):
-            number = min(self._beyond(1), len(differences) - 1)
+            number = min(self._neighbour_index(1), len(differences) - 1)
             self._workbench.navigation.select_difference(differences[number])
             self.call_after_refresh(self._show_difference)
 
@@ -213,8 +219,9 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             self.show_line(difference.last - 1)
             self.show_line(difference.first)
 
-    def _beyond(self, step: int) -> int:
-        """The one where the selected one has been, else the first one seen; or the last one before it."""
+    def _neighbour_index(self, step: int) -> int:
+        """The index of the difference in the place of the selected one, else of the first visible one; with a
+        `step` of -1, of the one before."""
         case, last = self._last
         if case == self._workbench.navigation.selection.case:
             return last if step > 0 else last - 1
@@ -223,7 +230,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return above if step > 0 else above - 1
 
     def action_open_details(self) -> None:
-        """Unfolds a metric, or the current difference, where it stands, and folds it again."""
+        """Unfolds a metric, or the current difference, in its place, and folds it again."""
         if (link := self.link) is not None:
             self.open_link(link)
         elif (at := self._workbench.navigation.difference) is not None and self._current is not None:
@@ -245,12 +252,12 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
 
     @property
     def _judged(self) -> list[str]:
-        """The metrics of judges that have said something."""
+        """The metrics with findings of a judge."""
         scored = self._scored
         return [metric.name for metric in scored.shown.metrics if was_judged(metric)] if scored else []
 
     def open_link(self, link: Link) -> None:
-        """The case, the metric, or the history of the case."""
+        """Opens the case, the metric, or the history of the case of a link."""
         if isinstance(link.opens, CaseId):
             self._workbench.navigation.show(Selection(*link.opens))
         elif link.opens:
@@ -259,21 +266,21 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             self.jump("history")
 
     def on_click(self, event: events.Click) -> None:
-        """Show the run that is pointed at, or go to the difference; once more shows all of that."""
+        """Shows the clicked repeat, or goes to the clicked difference; a second click shows all of it."""
         line = self.scroll_offset.y + event.y
         # The first cell is the margin of the marker.
         cell = event.x - 1
         if self.click_link(line, cell):
             return
-        for one in self.page.repeats:
-            if one.line == line and one.first <= cell < one.last:
-                self._workbench.navigation.show_repeat(one.repeat)
+        for repeat in self.page.repeats:
+            if repeat.line == line and repeat.first <= cell < repeat.last:
+                self._workbench.navigation.show_repeat(repeat.repeat)
                 return
         if (key := self.page.folds.get(line)) is not None:
             self._toggle_part(key)
             return
-        found = (one for one in self.page.differences if one.first <= line < one.last)
-        if (difference := next(found, None)) is not None:
+        pointed = (shown for shown in self.page.differences if shown.first <= line < shown.last)
+        if (difference := next(pointed, None)) is not None:
             self.leave_link()
             self._workbench.navigation.select_difference(difference.at)
             self.follow()
@@ -285,7 +292,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         self.follow()
 
     def sections(self) -> Iterator[tuple[str, int]]:
-        """The turns, the metrics and what can be folded below the turns."""
+        """The turns, the metrics and the folded parts below the turns."""
         yield from super().sections()
         if self.page.links and not self._lists_cases:
             yield _METRICS, self.page.links[0].first
@@ -294,7 +301,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
                 yield key, line
 
     def jump(self, section: str) -> None:
-        """What is folded is opened, and folded again the next time."""
+        """Goes to a section; a folded one is opened, or folded again."""
         line = dict(self.sections()).get(section)
         if section.split()[0] in _IN_TURNS or line is None:
             super().jump(section)
@@ -311,7 +318,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return [("▌", "bold accent"), *((text, _stronger(role)) for text, role in line)]
 
     def row_role(self, number: int) -> str:
-        """What has a tint of its own needs no other."""
+        """The role of a row; rows with their own tint have none."""
         if number not in self._marked:
             return super().row_role(number)
         return "" if any(_stronger(role) != role for _, role in self.page.lines[number]) else "current"
@@ -345,7 +352,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         self.app.push_screen(RelaxScreen(bench, relaxing, go_on))
 
     def action_save_as_case(self) -> None:
-        """Where a log is long, reading it takes its time."""
+        """Saves the conversation of a result as a case; reading a long log takes some time."""
         case = self._workbench.navigation.selection.case
         if case is not None:
             self.run_worker(self._make_case(case), group="make a case", exclusive=True)

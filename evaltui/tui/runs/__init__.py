@@ -1,1 +1,1 @@
-"""The runs that are stored."""
+"""The stored runs."""

@@ -1,4 +1,4 @@
-"""One run in full, and its preview in a list."""
+"""The page of a run, and its preview in a list."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _ONE_BELOW_THE_OTHER = 60
 
 
 def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
-    """What did not pass in a run, each with why, and below it what the run was; `failed` is None while it is
-    being read."""
+    """Writes the cases of a run that did not pass, each with the reason, and the run's facts below; `failed`
+    is None while it is being read."""
     facts = Page(page.width)
     write_run(facts, row)
     if not row.problem:
@@ -40,7 +40,7 @@ def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, hei
 def write_run_preview(
     page: Page, row: RunRow, failed: Sequence[FailedCase] | None, now: datetime, height: int
 ) -> None:
-    """A run in so many lines: when it was, how its cases came out, what did not pass; then what it was."""
+    """Writes a run in `height` lines: its time, its counts, the failed cases; then its facts."""
     moment: Line = [(f"{show_moment(row.started, now)}   {lasted(row, now)}", "muted")]
     page.ends([(visible(row.title), "bold")], [] if row.problem else moment)
     if row.problem:
@@ -81,12 +81,12 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0
     for case in failed:
-        one = Page(page.width)
-        one.row(glyph(case.status), (f" {visible(case.eval_id)}", ""))
-        one.block([(visible(case.why), "muted")], 2)
-        if len(page.lines) + len(one.lines) + 1 > height:
+        part = Page(page.width)
+        part.row(glyph(case.status), (f" {visible(case.eval_id)}", ""))
+        part.block([(visible(case.why), "muted")], 2)
+        if len(page.lines) + len(part.lines) + 1 > height:
             break
-        page.lines += one.lines
+        page.lines += part.lines
         shown += 1
     if shown < count:
         page.row(
@@ -95,7 +95,7 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
 
 
 def write_run(page: Page, row: RunRow) -> None:
-    """What a run was: its cases, model, config, and whether the agent is still the same."""
+    """Writes the facts of a run: its cases, model, config, and whether the agent has changed."""
     page.labelled("log", [(visible(row.id), "muted")])
     if row.problem:
         page.labelled("problem", [(visible(row.problem), "error")])
@@ -129,7 +129,7 @@ def write_run(page: Page, row: RunRow) -> None:
 
 
 def _write_criteria(page: Page, criteria: Sequence[tuple[str, str]]) -> None:
-    """On one line, or on one each where there is little room."""
+    """Writes the criteria on one line, or on one line each in a narrow page."""
     if criteria and page.width < _ONE_BELOW_THE_OTHER:
         page.row(("  config", "muted"))
         for name, threshold in criteria:
@@ -141,11 +141,11 @@ def _write_criteria(page: Page, criteria: Sequence[tuple[str, str]]) -> None:
 
 def _criteria(row: RunRow) -> Iterator[tuple[str, str]]:
     """The metrics of the configs of a run, each with its threshold."""
-    found: dict[tuple[str, str], None] = {}
-    for one in row.sets:
-        criteria = (one.config or {}).get("criteria")
+    criteria_names: dict[tuple[str, str], None] = {}
+    for eval_set in row.sets:
+        criteria = (eval_set.config or {}).get("criteria")
         for name, value in criteria.items() if isinstance(criteria, dict) else ():
             threshold = value.get("threshold") if isinstance(value, dict) else value
-            known = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-            found[visible(str(name)), show_score(threshold) if known else ""] = None
-    yield from found
+            has_threshold = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+            criteria_names[visible(str(name)), show_score(threshold) if has_threshold else ""] = None
+    yield from criteria_names

@@ -1,4 +1,4 @@
-"""The plots over runs: pass rate, cost, and how long a case takes."""
+"""Plots over runs: pass rate, cost, and time per case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaltui.tui.widgets.writer import Page
 
 
 class RunPlot(StrEnum):
-    """What is plotted over runs."""
+    """The figure of a plot over runs."""
 
     RATE = "pass rate"
     COST = "cost"
@@ -28,7 +28,7 @@ class RunPlot(StrEnum):
 
 
 def plotted(plot: RunPlot, row: RunRow) -> float | None:
-    """The figure of a run; None where it is not known, or not all of it."""
+    """The figure of a run; None where it is unknown, or incomplete."""
     match plot:
         case RunPlot.RATE:
             return pass_rate(row)
@@ -47,7 +47,7 @@ def write_figures(
     base: RunRow | None,
     plot: RunPlot,
 ) -> None:
-    """As `write_plot`, of costs or times; a run of which it is not known is a gap."""
+    """Writes a plot of costs or times; a run without the figure is a gap."""
     show = show_money if plot is RunPlot.COST else show_duration
     shown = [(row, plotted(plot, row)) for row in reversed(rows)]
     most = max((value for _, value in shown if value is not None), default=None)
@@ -64,8 +64,8 @@ def write_figures(
             [(UNKNOWN if value is None else show(value), "bold accent"), (f"   {plot}", "muted")],
         ]
         if base is not None and base is not current:
-            known = show(plotted(plot, base))
-            beside += [[], [("base ● ", "muted"), (visible(base.title), ""), (f"  {known}", "muted")]]
+            base_value = show(plotted(plot, base))
+            beside += [[], [("base ● ", "muted"), (visible(base.title), ""), (f"  {base_value}", "muted")]]
     shares = [None if value is None else value / most if most else 0.0 for _, value in shown]
     _write_columns(page, shares, roles, marks, height, beside, show(most))
 
@@ -94,10 +94,10 @@ def write_plot(
     base: RunRow | None,
     sets: Collection[str] = (),
 ) -> None:
-    """The pass rates of runs, of which the newest come first, in so many lines, and at the right what the
-    current one came to.
+    """Writes the pass rates of runs, the newest first in `rows`, in a number of lines, and at the right the
+    figures of the current one.
 
-    One without cases is left out; one of some cases only is hollow, `sets` are the paths of all sets.
+    Runs without cases are left out; a run of some cases only is hollow; `sets` are the paths of all sets.
     """
     rates = [(row, rate) for row in reversed(rows) if (rate := pass_rate(row)) is not None]
     if not rates:
@@ -115,7 +115,7 @@ SIDE, _WITH_FACTS = 44, 100
 
 
 def pass_rate(row: RunRow) -> float | None:
-    """Of the cases that are evaluated; None without one."""
+    """The pass rate of the evaluated cases; None without one."""
     return row.totals.passed / row.totals.evaluated if row.totals.evaluated else None
 
 
@@ -140,13 +140,13 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
         else:
             lines.append([("other cases than the base", "muted")])
     over = [row for row in rows if row.ending == "over" and _same_cases(row, current)]
-    alike = [(found, row) for row in over if (found := pass_rate(row))]
+    alike = [(own_rate, row) for row in over if (own_rate := pass_rate(row))]
     if alike:
-        best, of = max(alike, key=lambda one: one[0])
+        best, of = max(alike, key=lambda rated: rated[0])
         lines += [[], [("best ", "muted"), (show_rate(best), ""), (f"  {visible(of.title)}", "muted")]]
     return lines
 
 
-def _same_cases(one: RunRow, other: RunRow) -> bool:
-    mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (one, other))
+def _same_cases(first: RunRow, second: RunRow) -> bool:
+    mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (first, second))
     return mine == theirs

@@ -36,7 +36,7 @@ _WITH_COLUMNS = 6
 
 
 class RecentRun(NamedTuple):
-    """A run, and what is different in it from the one before."""
+    """A run, and its differences from the one before."""
 
     row: RunRow
     changed: Sequence[str] = ()
@@ -45,7 +45,7 @@ class RecentRun(NamedTuple):
 
 
 def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: datetime) -> tuple[list[Line], int]:
-    """The lines, and the number of the first one that is a run; `runs` are the newest first."""
+    """The lines, and the number of the first one with a run; `runs` are the newest first."""
     if not runs:
         none: Line = [("No runs yet", "muted"), (f"   {key_of('run_all')}", "bold accent")]
         return [[*none, (" runs all cases", "muted")]], 1
@@ -59,8 +59,8 @@ def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: dateti
 
 
 def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
-    """Of the runs that are over, and the pass rate of the newest one of all cases; nothing before the first
-    one is over."""
+    """The plot of the finished runs, and the pass rate of the newest one of all cases; empty before the first
+    one has finished."""
     done = [run for run in runs if run.row.totals.evaluated and run.row.ending != "going on"][::-1]
     if not done:
         return []
@@ -82,7 +82,7 @@ def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
 
 
 def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *, is_newest: bool) -> Line:
-    """`18 12 s ago ━━━━━━━━ 7/16  agent.py`"""
+    """A run: `18 12 s ago ━━━━━━━━ 7/16  agent.py`."""
     row = run.row
     left: Line = [(f"{_number(row):>{digits}} ", "bold" if is_newest else "")]
     if row.problem:
@@ -116,7 +116,7 @@ def _short(at: datetime, now: datetime) -> str:
 
 
 def _figures(row: RunRow) -> str:
-    """`7/16`: passed of all, or done of all while it goes on."""
+    """The counts: `7/16`, passed of all, or done of all while it is in progress."""
     if row.ending == "going on":
         return f"{show_number(row.totals.cases)}/{show_number(row.selected)}"
     return f"{show_number(row.totals.passed)}/{show_number(row.totals.cases)}"
@@ -134,7 +134,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     SHOWS = (FilesChanged, ResultsChanged, RunsRead, RunProgressed)
 
     class OpenRun(Message):
-        """The user wants to see the results of a run."""
+        """The user opens the results of a run."""
 
         def __init__(self, path: Path, title: str) -> None:
             super().__init__()
@@ -142,7 +142,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self.title = title
 
     class CompareRuns(Message):
-        """The user wants to see a run beside its base."""
+        """The user opens the comparison of a run with its base."""
 
         def __init__(self, sides: Sides) -> None:
             super().__init__()
@@ -161,18 +161,18 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return [(counted(count, "run"), "muted")] if count else []
 
     def on_mount(self) -> None:
-        self.set_interval(_TICK, self._look_again)
+        self.set_interval(_TICK, self._read_again)
 
     def follow(self) -> None:
-        """Looks again which runs there are, once one has begun or ended."""
-        known = self._workbench.runs_now
-        if known != self._loaded_for:
-            self._loaded_for = known
+        """Lists the runs again when one has started or ended."""
+        runs_now = self._workbench.runs_now
+        if runs_now != self._loaded_for:
+            self._loaded_for = runs_now
             self.run_worker(self._runs.load(), group="recent runs", exclusive=True)
         self._show()
 
-    def _look_again(self) -> None:
-        """Moments pass, and runs of other processes go on."""
+    def _read_again(self) -> None:
+        """Updates the times, and the progress of runs of other processes."""
         if self._shown and self.display:
             self._runs.read_again()
             self._show()
@@ -191,7 +191,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self.cursor = max(self._first, min(self.cursor, self.line_count - 1))
 
     def _of_now(self, row: RunRow) -> RunRow:
-        """The run that goes on here is known better than its log says."""
+        """The run in progress here, instead of its row from the log, which is older."""
         run = self._workbench.runs.current
         if run is None or run.over or run.log != row.path:
             return row

@@ -1,4 +1,4 @@
-"""Kept runs: opened, named, resumed, and compared."""
+"""The screen of stored runs: they are opened, named, resumed, and compared."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _WIDEST = 400
 _TICK = 1.0
 
 
-class Wanted(NamedTuple):
-    """A run to be shown, and in it a case; or a run to go on with."""
+class RunTarget(NamedTuple):
+    """A run to open, with a case in it; or a run to resume."""
 
     path: Path
     """File of the run."""
@@ -55,8 +55,9 @@ class Wanted(NamedTuple):
     """Whether the run is resumed."""
 
 
-class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
-    """Returns what the user wants to see; no key of the main screen works until then."""
+class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
+    """The list of stored runs; returns the run to open. The keys of the main screen are off until it is
+    closed."""
 
     BINDINGS = bindings(Scope.RUNS)
     SHOWS = (RunsRead,)
@@ -81,7 +82,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        self.set_interval(_TICK, self._look_again)
+        self.set_interval(_TICK, self._read_again)
 
     async def on_unmount(self) -> None:
         await self._runs.close()
@@ -92,8 +93,8 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         # What is as high as its room is written once that is known.
         self.call_after_refresh(self.draw_around)
 
-    def _look_again(self) -> None:
-        """Moments pass, and runs go on or begin."""
+    def _read_again(self) -> None:
+        """Updates the times, the progress of runs, and the list."""
         if self.workbench.runs_now != self._loaded_for:
             self.action_reload()
         else:
@@ -132,7 +133,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.action_compare()
 
     def _write_plot(self, page: Page) -> None:
-        """A figure of the last runs, the newest at the right, the current one in the accent."""
+        """Writes a figure of the last runs, the newest at the right, the current one in the accent role."""
         most = max(1, (page.width - SIDE) // 2)
         rows = [row for path in (self._runs.paths or ())[:most] if (row := self._runs.row(path))]
         current = self.rows.current
@@ -180,7 +181,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         if reason := self.workbench.outcomes.refuses_to_open():
             self.workbench.say(reason)
         else:
-            self.dismiss(Wanted(row.path, row.title))
+            self.dismiss(RunTarget(row.path, row.title))
 
     def action_set_base(self) -> None:
         if (row := self._readable_run()) is not None:
@@ -198,7 +199,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             return
 
         def show(chosen: tuple[Path, str, CaseId, str]) -> None:
-            self.dismiss(Wanted(*chosen))
+            self.dismiss(RunTarget(*chosen))
 
         ask(self, ComparisonScreen(self.workbench, sides), show)
 
@@ -226,10 +227,10 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         elif reason := self.workbench.runs.refuses_to_run():
             self.workbench.say(reason)
         else:
-            self.dismiss(Wanted(row.path, row.title, resumes=True))
+            self.dismiss(RunTarget(row.path, row.title, resumes=True))
 
     def _readable_run(self) -> RunRow | None:
-        """The selected run; None with a notice where there is none or it cannot be read."""
+        """The selected run; None with a message where there is none or it is unreadable."""
         path = self.rows.current
         row = self._runs.row(path) if path else None
         if row is None:
@@ -266,7 +267,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         return paths[self.cursor] if paths and self.cursor < len(paths) else None
 
     def follow(self) -> None:
-        """Show what is known by now; the cursor stays with its run."""
+        """Shows the runs read so far; the cursor stays with its run."""
         paths = self._runs.paths or ()
         first = self.scroll_offset.y
         seen = (self._runs.row(path) for path in paths[first : first + self.size.height])

@@ -1,4 +1,4 @@
-"""The conversations of recorded traces that are taken as cases."""
+"""The dialog that imports conversations of recorded traces as cases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WHEN = 13
 
 
 class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
-    """Returns the conversations that are marked, else the current one; shows the trace of that."""
+    """A list of conversations with a preview of the trace; returns the marked ones, else the current one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.PROMPT),
@@ -55,34 +55,34 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
         self.query_one(QuestionInput).takes_space = False
 
     def hints(self) -> list[Hint]:
-        take, cancel = super().hints()
-        return [take, Hint("form_toggle", "mark"), cancel]
+        choose, cancel = super().hints()
+        return [choose, Hint("form_toggle", "mark"), cancel]
 
     def find(self, query: str) -> list[RecordedConversation]:
         return [
-            one
-            for one in self._conversations
-            if has_words(query, " ".join([one.id, *(turn.user for turn in one.turns)]))
+            conversation
+            for conversation in self._conversations
+            if has_words(query, " ".join([conversation.id, *(turn.user for turn in conversation.turns)]))
         ]
 
-    def found_line(self, found: RecordedConversation, width: int) -> Line:
-        began = datetime.fromtimestamp(found.began, UTC) if found.began else None
+    def match_line(self, match: RecordedConversation, width: int) -> Line:
+        began = datetime.fromtimestamp(match.began, UTC) if match.began else None
         when = show_moment(began, datetime.now(UTC)) if began else UNKNOWN
-        message = next((turn.user for turn in found.turns if turn.user), found.id)
-        errors = sum(turn.error is not None for turn in found.turns)
+        message = next((turn.user for turn in match.turns if turn.user), match.id)
+        errors = sum(turn.error is not None for turn in match.turns)
         left: Line = [
-            ("◆ " if found in self._marked else "  ", "bold accent"),
+            ("◆ " if match in self._marked else "  ", "bold accent"),
             (f"{when:<{_WHEN}}", "muted"),
             (visible(" ".join(message.split())), ""),
         ]
         right: Line = [(f"{counted(errors, 'error')}  ", "error")] if errors else []
-        return both_ends(left, [*right, (f"{counted(len(found.turns), 'turn')} ", "muted")], width)
+        return both_ends(left, [*right, (f"{counted(len(match.turns), 'turn')} ", "muted")], width)
 
-    def write_preview(self, page: Page, found: RecordedConversation, height: int) -> None:
+    def write_preview(self, page: Page, match: RecordedConversation, height: int) -> None:
         outline = Outline()
-        outline.add(Event.from_json(self._secrets.masked(event.to_json())) for event in found.events)
+        outline.add(Event.from_json(self._secrets.masked(event.to_json())) for event in match.events)
         columns, model = Columns.of(outline.tree), ""
-        page.row(("session ", "muted"), (visible(found.id), "bold"))
+        page.row(("session ", "muted"), (visible(match.id), "bold"))
         page.blank()
         for row in outline.rows:
             span = outline.tree.spans[row]
@@ -94,13 +94,17 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
             page.lines.append(span_line(span, columns, page.width, folded=False, named=named))
 
     def action_form_toggle(self) -> None:
-        if (found := self.current) is not None:
-            self._marked = [one for one in self._conversations if (one in self._marked) != (one is found)]
+        if (current := self.current) is not None:
+            self._marked = [
+                conversation
+                for conversation in self._conversations
+                if (conversation in self._marked) != (conversation is current)
+            ]
             self.action_step_line(1)
             self.answers.refresh()
 
-    def result_of(self, found: RecordedConversation) -> Chosen:
-        return self._marked or [found]
+    def result_of(self, match: RecordedConversation) -> Chosen:
+        return self._marked or [match]
 
 
 def ask_for_traces(asker: DOMNode, read: Callable[[str], None]) -> None:
@@ -111,14 +115,14 @@ def ask_for_traces(asker: DOMNode, read: Callable[[str], None]) -> None:
 
 
 async def choose_conversations(
-    asker: DOMNode, workbench: Workbench, path: str, take: Callable[[Chosen], None]
+    asker: DOMNode, workbench: Workbench, path: str, choose: Callable[[Chosen], None]
 ) -> None:
-    """Reads traces, and asks which of their conversations to take."""
+    """Reads traces, and asks which of their conversations to import."""
     workbench.say(f"Reading {visible(path)}…")
     try:
-        found = await asyncio.to_thread(read_conversations, path)
+        conversations = await asyncio.to_thread(read_conversations, path)
     except (OSError, ValueError) as error:
         workbench.say(str(error))
         return
     workbench.say("")
-    ask(asker, ConversationScreen(found, workbench.agent.secrets), take)
+    ask(asker, ConversationScreen(conversations, workbench.agent.secrets), choose)

@@ -1,4 +1,4 @@
-"""Sessions that agents send: a list that grows as they complete, opened as runs and saved as cases."""
+"""The sessions that agents send: a growing list, opened as runs and saved as cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
-from evaltui.tui.runs.screen import Wanted
+from evaltui.tui.runs.screen import RunTarget
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
@@ -36,10 +36,10 @@ _MOST_MESSAGE = 400
 def session_line(
     session: ScoredSession, width: int, secrets: Secrets, *, is_new: bool, outdated_by: str
 ) -> Line:
-    """`✗ talk-7  like where_is_order  find_order: order_id is "1003", expected "1002"`
+    """A session: `✗ talk-7  like where_is_order  find_order: order_id is "1003", expected "1002"`.
 
-    `is_new` says that no case has the trajectory of one of its turns, `outdated_by` what is another
-    one since it was scored; "" for nothing.
+    `is_new` tells that no case has the trajectory of one of its turns, `outdated_by` what has changed since
+    it was scored; "" for nothing.
     """
     name, case = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     line: Line = [
@@ -56,13 +56,13 @@ def session_line(
 
 
 def trajectory_line(trajectory: NewTrajectory) -> Line:
-    """` 12 sessions  find_order → refund`"""
+    """A trajectory: ` 12 sessions  find_order → refund`."""
     count = counted(trajectory.sessions, "session").rjust(_COUNT)
     return [(f"{count}  ", "muted"), (pattern_in_words(trajectory.calls), "bold")]
 
 
 def write_session(page: Page, session: ScoredSession, new: Sequence[Pattern], secrets: Secrets) -> None:
-    """What the user said, the `new` trajectories, which no case has, and what else is to be known."""
+    """Writes the user messages, the `new` trajectories, which no case has, and further notes."""
     for number, message in enumerate(secrets.masked(session.messages), start=1):
         page.lines += wrap(
             [(f"turn {number}  ", "muted"), (visible(cut(message, _MOST_MESSAGE)), "")], page.width
@@ -74,7 +74,7 @@ def write_session(page: Page, session: ScoredSession, new: Sequence[Pattern], se
 
 
 def write_address(page: Page, url: str, problem: str) -> None:
-    """Where agents send to, while nothing has come; "" for nowhere."""
+    """Writes the address for agents, before the first session; "" while not listening."""
     if problem:
         page.lines += wrap([(visible(problem), "warning")], page.width)
     if not url:
@@ -93,14 +93,15 @@ _NO_TRAJECTORIES = "Cases have all trajectories of the sessions"
 
 
 class Left(NamedTuple):
-    """Why the list was left."""
+    """The result of the screen."""
 
-    wanted: Wanted | None
-    """The session to be shown; None for the case that was made of one."""
+    target: RunTarget | None
+    """The session to open; None where a case was made of one."""
 
 
 class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
-    """Listens when it is opened. No key of the main screen works until it is left; listening goes on."""
+    """Starts to listen when it is opened, and goes on when it is closed. The keys of the main screen are off
+    meanwhile."""
 
     BINDINGS = bindings(Scope.SESSIONS)
     SHOWS = (FilesChanged, SessionsReceived)
@@ -142,7 +143,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     @property
     def session(self) -> ScoredSession | None:
-        """The one that the cursor is on; of a trajectory its example."""
+        """The session at the cursor; the example of a trajectory."""
         if self.on_top == SESSIONS:
             return self.rows.current
         trajectory = self.trajectories.current
@@ -172,8 +173,8 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
         new = len(self.workbench.received.new_trajectories)
         if not new:
             return [sessions]
-        said = f"{counted(new, 'trajectory', 'trajectories')} that no case has"
-        return [sessions, ("   ", ""), (said, "warning")]
+        notice = f"{counted(new, 'trajectory', 'trajectories')} that no case has"
+        return [sessions, ("   ", ""), (notice, "warning")]
 
     def other_tab(self) -> None:
         self.action_toggle_trajectories()
@@ -214,7 +215,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             self.workbench.say(reason)
         else:
             title = f"session {visible(session.id)}"
-            self.dismiss(Left(Wanted(session.log, title, session.case, session.result.eval_set_id)))
+            self.dismiss(Left(RunTarget(session.log, title, session.case, session.result.eval_set_id)))
 
     def action_save_as_case(self) -> None:
 
@@ -241,7 +242,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
 
 class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
-    """A line for each of what changes while it is looked at; the cursor stays with its own."""
+    """A list whose items change while it is open; the cursor stays with its item."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
@@ -252,15 +253,15 @@ class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
     @property
     @abstractmethod
     def nothing(self) -> str:
-        """Why there are no lines."""
+        """Why the list is empty."""
 
     @abstractmethod
     def keys(self) -> Sequence[object]:
-        """What the lines are told from each other by."""
+        """The identities of the lines."""
 
     @abstractmethod
     def row(self, number: int) -> Line:
-        """A line without the mark of the cursor."""
+        """A line without the cursor mark."""
 
     def follow(self) -> None:
         keys = self.keys()
@@ -298,7 +299,7 @@ class SessionRows(_Rows, inherit_bindings=False):
         return sessions[self.cursor] if self.cursor < len(sessions) else None
 
     def keys(self) -> Sequence[object]:
-        return [one.id for one in self.received.sessions]
+        return [session.id for session in self.received.sessions]
 
     def row(self, number: int) -> Line:
         session = self.received.sessions[number]
@@ -318,11 +319,11 @@ class TrajectoryRows(_Rows, inherit_bindings=False):
 
     @property
     def current(self) -> NewTrajectory | None:
-        found = self.received.new_trajectories
-        return found[self.cursor] if self.cursor < len(found) else None
+        trajectories = self.received.new_trajectories
+        return trajectories[self.cursor] if self.cursor < len(trajectories) else None
 
     def keys(self) -> Sequence[object]:
-        return [one.calls for one in self.received.new_trajectories]
+        return [trajectory.calls for trajectory in self.received.new_trajectories]
 
     def row(self, number: int) -> Line:
         return trajectory_line(self.received.new_trajectories[number])

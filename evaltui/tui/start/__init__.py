@@ -1,1 +1,1 @@
-"""Agents to open, and an agent without cases."""
+"""The choice of an agent, and the start pane of an agent without cases."""

@@ -1,4 +1,4 @@
-"""What comes before the workbench: a folder that holds several agents, or none."""
+"""The screens before the workbench, for a folder with several agents, or none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from evaltui.workbench.state import READ_ONLY, Opening
 
 
 class StarterScreen(FormScreen):
-    """Creates the starter and returns whether it did; nothing is written before `enter`."""
+    """Creates the starter and returns whether it did; no file is written before `enter`."""
 
     box = "#starter"
     AUTO_FOCUS = "#starter-kind"
@@ -116,14 +116,14 @@ class Choice(NamedTuple):
     """A line of the list."""
 
     line: Callable[[int, bool], Line]
-    """Draws it in so many cells, as the current one or not."""
+    """Draws the line in a width, as the current one or not."""
     action: str
-    """The action that it stands for; "" for opening `path`."""
+    """The action of the line; "" for opening `path`."""
     path: Path | None = None
 
 
 class ChooserApp(ActionApp[Opening]):
-    """Runs before the workbench and returns what is to be opened, None for nothing."""
+    """The app before the workbench; returns what the user opens, None for nothing."""
 
     TITLE = "evaltui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [
@@ -145,7 +145,7 @@ class ChooserApp(ActionApp[Opening]):
 
 
 class ChooserScreen(ActionScreen[None], inherit_bindings=False):
-    """Lists the agents of a folder; of a folder without any, what can be done about that."""
+    """Lists the agents of a folder; for a folder without agents, the possible actions."""
 
     BINDINGS = bindings(Scope.CHOOSER)
     AUTO_FOCUS = "#agents"
@@ -158,7 +158,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self._facts: dict[str, AgentFacts] = {}
         self._outcomes: dict[str, Line] = {}
         recent = [] if agents or read_only else recent_agents()
-        self._recent = [one for one in recent if one != folder.resolve()]
+        self._recent = [path for path in recent if path != folder.resolve()]
         self._message = ""
         self._choices = [*self._agent_choices(), *self._ways(), *map(_recent_choice, self._recent)]
 
@@ -172,7 +172,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.query_one("#chooser").border_title = "Agents" if self._agents else "Start"
-        self.run_worker(self._look_at_agents())
+        self.run_worker(self._read_agents())
 
     def on_resize(self) -> None:
         self.query_one(ChoiceList).draw()
@@ -218,8 +218,8 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             line.append((f"  ! {visible(facts.problem)}", "error"))
         elif facts is not None:
             sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
-            frameworks = max(len(one.framework) for one in self._facts.values())
-            models = max(len(one.model) for one in self._facts.values())
+            frameworks = max(len(facts.framework) for facts in self._facts.values())
+            models = max(len(facts.model) for facts in self._facts.values())
             line += [
                 ("  ", ""),
                 (pad(facts.framework, frameworks), "muted"),
@@ -229,7 +229,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         return both_ends(line, self._outcomes.get(name, []), width)
 
     def _ways(self) -> list[Choice]:
-        """What can be done instead of opening an agent that is listed."""
+        """The other actions besides opening a listed agent."""
         ways = [
             ("create_starter", "Agent, 3 eval cases, config; runs offline"),
             ("open_demo", "The loop in a minute, in a temporary folder"),
@@ -251,8 +251,8 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         marker = ("▌ " if is_current else "  ", "bold accent")
         return [marker, *self._choices[number].line(width, is_current)]
 
-    async def _look_at_agents(self) -> None:
-        """What is known of each agent, after the list is on the screen."""
+    async def _read_agents(self) -> None:
+        """Reads the facts of each agent, after the list is on the screen."""
         choices = self.query_one(ChoiceList)
         for name in self._agents:
             self._facts[name] = await asyncio.to_thread(agent_facts, self._folder / name)
@@ -328,13 +328,13 @@ class ChooserKeys(ActionLine):
         if self.screen is not self.app.screen:
             return []
         return [
-            (one, [(f" {key_of(one)}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
-            for one in self._actions
+            (action, [(f" {key_of(action)}", "bold accent"), (f" {BY_ID[action].short} ", "muted")])
+            for action in self._actions
         ]
 
 
 def _end_of(name: str, width: int) -> str:
-    """As much of the end of a path as `width` cells hold, in whole parts; at least the last one."""
+    """The end of a path in `width` cells, in whole parts; at least the last one."""
     parts = name.split("/")
     ends = (name if not first else f"…/{'/'.join(parts[first:])}" for first in range(len(parts)))
     return next((end for end in ends if len(end) <= width), f"…/{parts[-1]}")
@@ -348,9 +348,9 @@ def _recent_choice(path: Path) -> Choice:
 
 
 def _found_in(folder: Path) -> str:
-    """What a folder holds instead of an agent, in a few words."""
+    """The content of a folder without agent, in a few words."""
     try:
-        names = sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
         return visible(f"unreadable: {error.strerror or error}")
     if not names:
@@ -362,7 +362,7 @@ def _found_in(folder: Path) -> str:
 
 
 def _last_outcome(agent_dir: Path) -> Line:
-    """How the cases of the last run came out; empty where none is known."""
+    """The counts of the last run; empty where they are unknown."""
 
     try:
         store = RunStore.of(agent_dir, run_settings(agent_dir))

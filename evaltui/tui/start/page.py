@@ -1,4 +1,4 @@
-"""The page of an agent without eval cases, and what is shown of one that cannot be loaded."""
+"""The page of an agent without eval cases, and the page of an agent that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TITLE = 24
 
 
 class Choice(NamedTuple):
-    """A line of a page that stands for an action."""
+    """A line of a page with an action."""
 
     line: int
     """Its number, 0-based."""
@@ -36,13 +36,13 @@ class Choice(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """An action that is worth doing here."""
+    """A useful action."""
 
     action: str
     title: str
     remark: str
     number: str = ""
-    """Its place in a row of steps."""
+    """Its number in a list of steps."""
 
 
 _STEPS = (
@@ -57,7 +57,7 @@ _OTHER_WAYS = (
 
 
 def write_start(page: Page, workbench: Workbench) -> list[Choice]:
-    """What is known of the agent and the way to its first case; returns what can be chosen, first to last."""
+    """Writes the facts of the agent and the way to its first case; returns the choices, first to last."""
     page.lines.append([])
     agent = workbench.agent
     if agent.error is not None:
@@ -91,8 +91,8 @@ def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choic
 def _write_ready(page: Page, agent: AgentState, info: Json) -> None:
     model = str(info.get("model") or "")
     framework = FRAMEWORKS.get(str(info.get("framework")), str(info.get("framework")))
-    known = ", ".join(part for part in (framework, model) if part)
-    name: Line = [(visible(str(info.get("name"))), "bold"), (f"  {visible(known)}", "muted")]
+    facts = ", ".join(part for part in (framework, model) if part)
+    name: Line = [(visible(str(info.get("name"))), "bold"), (f"  {visible(facts)}", "muted")]
     page.row((" ✓ READY ", "bold success exp"), ("  ", ""), *name)
     page.blank()
     if (place := root_place(agent.dir)) is not None:
@@ -138,7 +138,7 @@ def _write_tools(page: Page, info: Json) -> None:
 
 
 def _write_skipped(page: Page, workspace: Workspace | None) -> None:
-    """The files that might have been expected among the eval sets."""
+    """Writes the files that are no eval sets although they may look like ones."""
     if workspace is None or not workspace.skipped:
         return
     page.section(("Not eval sets", "bold"))
@@ -147,7 +147,7 @@ def _write_skipped(page: Page, workspace: Workspace | None) -> None:
 
 
 def _signature(tool: Json) -> Line:
-    """`set_light(location, status)`"""
+    """The signature of a tool: `set_light(location, status)`."""
     properties = (tool.get("parameters") or {}).get("properties") or {}
     arguments = cut(", ".join(properties), 40)
     return [
@@ -180,7 +180,7 @@ def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list
 
 
 def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
-    """Why an agent cannot be loaded, and the lines of its source."""
+    """Writes why an agent cannot be loaded, and the lines of its source."""
     place = error_place(agent, error)
     missing = missing_package(agent.dir, error, agent.address.interpreter)
     where = visible(place.shown(agent.dir)) if place else ""
@@ -194,21 +194,23 @@ def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
         # All that is missing, where more than this is.
         check = agent.python_check
         command = check.install if missing.command and check and check.install else missing.command
-        _write_missing(page, command, missing.meant)
+        _write_missing(page, command, missing.own_module)
     if place is not None:
         write_source(page, place)
 
 
-def _write_missing(page: Page, command: str, meant: str) -> None:
+def _write_missing(page: Page, command: str, own_module: str) -> None:
     page.blank()
-    if meant:
-        page.labelled("did you mean", [(f" {visible(meant)}", "bold"), ("  a module of this agent", "muted")])
+    if own_module:
+        page.labelled(
+            "did you mean", [(f" {visible(own_module)}", "bold"), ("  a module of this agent", "muted")]
+        )
     elif command:
         page.labelled("install", [(visible(command), "bold")])
 
 
 def write_source(page: Page, place: SourcePlace) -> None:
-    """The lines of a file around one of them, which is marked."""
+    """Writes the lines of a file around a marked line."""
     page.blank()
     lines, current = source_lines(place), place.line
     lexer = "json" if place.path.suffix == ".json" else "python"

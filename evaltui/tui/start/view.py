@@ -1,4 +1,4 @@
-"""The start pane of an agent without eval cases, and the line that leads through the demo."""
+"""The start pane of an agent without eval cases, and the line of the demo's tour."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ IsDone = Callable[[Workbench, Scope], bool]
 
 
 class TourStep(NamedTuple):
-    """A sentence that says what to do, and the condition that it was done."""
+    """A sentence with the next action, and the condition that it was done."""
 
     text: str
     keys: tuple[str, ...]
-    """Keys by their names in Textual; a key with a space in it is a text to type."""
+    """Key names of Textual; a key with a space in it is a text to type."""
     is_done: IsDone
-    """Whether the state of the workbench shows that it was done; the scope is where the focus is."""
+    """Whether the state of the workbench shows that it was done; the scope is that of the focus."""
     shown_keys: str = ""
-    """How the keys are shown; "" for their names."""
+    """The shown keys; "" for their names."""
 
 
 def _at(eval_id: str) -> IsDone:
-    """At a difference of a case."""
+    """Whether the selection is at a difference of a case."""
 
     def is_done(workbench: Workbench, _: Scope) -> bool:
         navigation = workbench.navigation
@@ -106,7 +106,7 @@ END = "Done: chat, save, run, accept or relax.  Yours: evaltui new DIR"
 
 
 class Tour:
-    """How far a user has come; nothing is pressed by itself."""
+    """The progress of a user in the tour; no key is pressed automatically."""
 
     def __init__(self) -> None:
         self.index = 0
@@ -114,23 +114,23 @@ class Tour:
 
     @property
     def step(self) -> TourStep | None:
-        """What is to be done; None at the end."""
+        """The current step; None at the end."""
         return STEPS[self.index] if self.index < len(STEPS) else None
 
     def follow(self, workbench: Workbench, scope: Scope) -> None:
-        """Goes on as long as the current step is done."""
+        """Goes to the first step that is not done."""
         while self.step is not None and self.step.is_done(workbench, scope):
             self.index += 1
 
 
 class StartView(PagePane, can_focus=True, inherit_bindings=False):
-    """Shown in place of the case and its result as long as there is no case."""
+    """Replaces the case and its result while there is no case."""
 
     BINDINGS = bindings(Scope.START)
     SHOWS = (AgentChanged, ChatProgressed, FilesChanged)
 
     class InCases(Message):
-        """An action of the list of cases is to be done there."""
+        """An action to run in the list of cases."""
 
         def __init__(self, action: str) -> None:
             super().__init__()
@@ -216,16 +216,16 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
 
 
 class TourLine(OneLine):
-    """The line that leads through the demo: what to press next."""
+    """The line of the demo's tour: the key to press next."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
         self.tour = Tour()
-        """How far the user has come."""
+        """The progress of the user."""
 
     def follow(self, scope: Scope) -> None:
-        """Shows the step of now; the focus is in `scope`."""
+        """Shows the current step; the focus is in `scope`."""
         self.tour.follow(self._workbench, scope)
         self.refresh_changed()
 

@@ -1,1 +1,1 @@
-"""What happened in a case, and what its agent printed."""
+"""The trace of a case, and the console with the agent's output."""

@@ -30,7 +30,7 @@ _LONGEST = 1000
 
 
 class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
-    """One row per printed line, the last one followed while the cursor is on it."""
+    """One row per printed line; the cursor follows the last line while it is on it."""
 
     BINDINGS = bindings(Scope.CONSOLE)
     SHOWS = (ChatProgressed, ResultsChanged, RunProgressed)
@@ -43,14 +43,14 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._cases = 0
 
     def source(self) -> SourcePlace | None:
-        """The frame that a line of a printed traceback names."""
+        """The frame in a line of a printed traceback."""
         number = self.cursor - self._above
         printed = self._log[number].text if 0 <= number < len(self._log) else ""
         return frame_place(self._workbench.agent.dir, printed)
 
     def heading(self) -> Line:
-        kept = len(self._log)
-        return [(counted(kept, "line"), "muted")] if kept else []
+        count = len(self._log)
+        return [(counted(count, "line"), "muted")] if count else []
 
     def mark(self) -> Span | None:
         unread = self._log.unread
@@ -76,7 +76,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     @property
     def _above(self) -> int:
-        """Rows above the lines: one that says how many were dropped."""
+        """The number of rows above the lines: one for the note about dropped lines."""
         return 1 if self._log.dropped else 0
 
     def line(self, number: int) -> Line:
@@ -106,7 +106,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
 
 def write_printed(page: Page, printed: PrintedLine) -> None:
-    """One printed line in full."""
+    """Writes a printed line in full."""
     case = visible(printed.case.eval_id) if printed.case else "not known: it was not alone in its process"
     page.labelled("case", [(case, "" if printed.case else "muted")])
     page.blank()

@@ -1,4 +1,4 @@
-"""The trace: the time axis, a span as a row, and below the rows where the time went."""
+"""The trace: the time axis, a row per span, and a summary of the time spent."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Columns:
 
     scale: Scale
     left: int
-    """Width of the widest call with its arguments, model or agent."""
+    """Width of the longest call with its arguments, model or agent."""
     tokens: int
-    """Width of the column of tokens; 0 where none are known."""
+    """Width of the column of tokens; 0 where they are unknown."""
 
     @classmethod
     def of(cls, tree: SpanTree) -> Columns:
@@ -56,14 +56,14 @@ class Columns:
         return cls(Scale.of(tree.spans, tree.turns), left, max(tokens, len("tokens")) if tokens else 0)
 
     def bar(self, width: int) -> int:
-        """Width of the bars in rows of `width`: a third of them, but no more than arguments leave; 0 for no
-        bars."""
+        """Width of the bars in rows of `width`: at most a third, and at most what the arguments leave; 0 for
+        no bars."""
         room = width - _GUTTER - self.left - self.tokens - _DURATION - 3 * _BETWEEN
         return 0 if width < WITH_BARS or room < _LEAST_BAR else min(width // 3, room)
 
 
 def axis_line(columns: Columns, width: int) -> Line:
-    """What the columns of the rows are, and the times of the hairlines, where they can be told apart."""
+    """The headings of the columns, and the times of the hairlines, where they can be told apart."""
     room = columns.bar(width)
     whole = columns.scale.end - columns.scale.start
     labels = ["0", *(show_duration(whole * quarter / 4) for quarter in (1, 2, 3))]
@@ -87,8 +87,11 @@ def span_line(
     is_live: bool = False,
     named: bool = True,
 ) -> Line:
-    """A span as a row. `op` says how a call differs, `status` what came of a turn, `is_live` whether what is
-    not over may still end, `named` whether the name of a model is shown."""
+    """A span as a row.
+
+    `op` is the diff operation of a call, `status` the verdict of a turn, `is_live` tells whether an open span
+    may still end, `named` whether the name of a model is shown.
+    """
     right = _right(span, columns, width, "…" if is_live else UNKNOWN)
     room = width - cells(right) - 1
     left = [*_gutter(span, folded, op), *_left(span, status, room - _GUTTER, named=named)]
@@ -96,14 +99,14 @@ def span_line(
 
 
 def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, named: bool = True) -> str:
-    """What its row says where that is cut there; "" where all of it is seen."""
+    """The whole text of a row that is cut; "" where it is fully visible."""
     room = width - cells(_right(span, columns, width, UNKNOWN)) - 1 - _GUTTER
     full = _left(span, status, _UNCUT, named=named)
     return "".join(text for text, _ in full).strip() if cells(full) > room else ""
 
 
 def _gutter(span: Span, folded: bool, op: str) -> Line:
-    """How a call differs, and whether what is in it is folded away."""
+    """The diff mark of a call, and the fold mark."""
     fold = "▸" if folded else "▾" if span.kind == "turn" and span.children else ""
     marks: Line = [_MARKS[op]] if op in _MARKS else []
     marks += [(fold, "muted")] if fold else []
@@ -137,7 +140,7 @@ def _tokens(span: Span) -> str:
 
 
 def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
-    """Tokens, bar and time; `unknown` stands for the time of what has no end."""
+    """Tokens, bar and time; `unknown` stands for the time of a span without end."""
     if span.kind not in TIMED and span.kind != "turn":
         return []
     shown = unknown if span.is_open else show_duration(span.seconds)
@@ -150,8 +153,8 @@ def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
     right: Line = [(_tokens(span).rjust(columns.tokens), "muted")]
     if room := columns.bar(width):
         role = "error" if span.failed else TIMED[span.kind]
-        begin, end = columns.scale
-        drawn = waterfall_bar(span.start - begin, span.end - begin, end - begin, room, role)
+        start, end = columns.scale
+        drawn = waterfall_bar(span.start - start, span.end - start, end - start, room, role)
         right += [(" " * _BETWEEN, ""), *drawn]
     return [*right, took]
 
@@ -167,7 +170,7 @@ _MOST_RUNS = 40
 def write_time_spent(
     page: Page, spent: TimeSpent, tokens: int, unknown: Collection[SpanKind] = frozenset()
 ) -> None:
-    """A bar for each of model, tool, agent and what there was of throttling and waiting; none for what is
+    """Writes a bar for each of model, tool, agent and, if any, throttling and waiting; none where the time is
     `unknown`."""
     page.section(("Where the time went", "bold"))
     facts: list[tuple[str, float, str]] = [
@@ -191,7 +194,8 @@ def write_time_spent(
 
 
 def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
-    """A column for each of the last runs of the case, as high as it took, by outcome."""
+    """Writes a column for each of the last runs of the case: its height is the duration, its colour the
+    outcome."""
     points = [point for point in past.points if point.summary.seconds is not None][-_MOST_RUNS:]
     seconds = [point.summary.seconds or 0.0 for point in points]
     if len(points) < 2:
@@ -205,7 +209,7 @@ def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
         [("last run", "muted")],
         [(f"p50 {p50}   p95 {p95}", "muted")],
     ]
-    shares = [one / longest for one in seconds]
+    shares = [duration / longest for duration in seconds]
     plot = column_plot(shares, roles, page.width - 30, min(_MOST_PLOT, height), top=show_duration(longest))
     for number, line in enumerate(plot):
         page.ends(line, facts[number] if number < len(facts) else [])

@@ -1,4 +1,4 @@
-"""A span in full: event, request, response, what was expected, graph and source."""
+"""A span in full: event, request, response, expectation, graph and source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SOURCE_LINES = 60
 
 
 def write_head(page: Page, span: Span, call: int) -> None:
-    """What it is and how long it took; `call` is which model call of its turn it is, from 1, or 0."""
+    """Writes the kind and the duration; `call` is the number of the model call in its turn, from 1, or 0."""
     named = _name_of(span)
     left: Line = [(span.kind, _KIND_ROLES.get(span.kind, "muted"))]
     left += [(" ", ""), (visible(named), "bold")] if named else []
@@ -81,18 +81,18 @@ def _facts(span: Span) -> list[tuple[str, str]]:
     if span.kind == "agent" and span.tokens:
         tokens = show_number(span.tokens)
     answered = span.event("model_response")
-    came = came_of(answered.content) if answered is not None and answered.content else ""
+    origin = came_of(answered.content) if answered is not None and answered.content else ""
     facts = [
         ("agent", visible(span.agent) if span.kind != "agent" else ""),
         ("tokens", tokens),
-        ("came", visible(came)),
+        ("came", visible(origin)),
         ("recording", _recording(span)),
     ]
     return [(label, value) for label, value in facts if value]
 
 
 def _recording(span: Span) -> str:
-    """Where the response came from; "" where nothing says so."""
+    """The source of the response, live or recorded; "" where it is unknown."""
     data = {key: value for event in span.events for key, value in event.data.items()}
     if data.get("replayed"):
         return "replayed"
@@ -106,7 +106,7 @@ def _recording(span: Span) -> str:
 
 
 def write_events(page: Page, events: Sequence[Event]) -> None:
-    """One after the other; where there are several, each with its kind above it."""
+    """Writes the events; of several, each with its kind above it."""
     for event in events:
         if len(events) > 1:
             page.section((event.kind.replace("_", " ").capitalize(), "bold"))
@@ -116,11 +116,11 @@ def write_events(page: Page, events: Sequence[Event]) -> None:
 
 
 def write_response(page: Page, span: Span) -> None:
-    """What a model or a tool has answered: texts to read, values in colour."""
+    """Writes the response of a model or a tool: texts as prose, values in colour."""
     answers = [event for event in span.events if event.kind in ("model_response", "tool_result", "error")]
     if not answers:
-        known = span.kind in ("model", "tool")
-        page.text([("No response yet" if known else "Only models and tools have a response", "muted")])
+        has_response = span.kind in ("model", "tool")
+        page.text([("No response yet" if has_response else "Only models and tools have a response", "muted")])
     for event in answers:
         if event.data.get("unrecorded"):
             page.text([("Not in the trace", "muted")])
@@ -147,7 +147,7 @@ def _write_value_of(page: Page, part: Json) -> None:
 
 
 def write_event(page: Page, event: Event) -> None:
-    """When and how long, its texts as they are meant to be read, then all of it as JSON."""
+    """Writes the time and duration, its texts as prose, then the whole event as JSON."""
     facts = {
         "agent": visible(event.agent),
         "branch": visible(event.branch),
@@ -186,7 +186,8 @@ NO_REQUEST = "No request known: this framework, or this agent, reports none"
 
 
 def write_request(page: Page, request: Request | None) -> None:
-    """What is new since the request before, then instruction, tools and config, then the full text."""
+    """Writes the new part since the request before, then instruction, tools and config, then the full
+    text."""
     if request is None:
         page.text([(NO_REQUEST, "muted")])
         return
@@ -245,7 +246,7 @@ def _part(part: Json, role: str) -> Line:
 
 
 def _write_tools(page: Page, request: Request) -> None:
-    """Each tool as it is called: `set_light(location, status)`."""
+    """Writes the signature of each tool: `set_light(location, status)`."""
     page.section(("Tools", "bold"))
     if not request.tools:
         page.row((" none", "muted"))
@@ -268,7 +269,7 @@ def _write_schemas(page: Page, request: Request) -> None:
 
 
 def expected_call(turn: TurnResult, number: int) -> CallDiff | None:
-    """How a call of a turn, from 0, compares to what is expected."""
+    """The diff of a call of a turn, from 0, with the expectation."""
     made = [row for row in turn.calls if row.actual is not None]
     return made[number] if number < len(made) else None
 
@@ -283,7 +284,8 @@ _OPS = {
 
 
 def write_expected(page: Page, span: Span, turn: TurnResult | None) -> None:
-    """The expected side: of a call its expected arguments, of everything else what its turn expects."""
+    """Writes the expected side: for a call its expected arguments, for other spans the expectation of the
+    turn."""
     if turn is None:
         page.text([("Nothing expected here", "muted")])
         return
@@ -292,9 +294,9 @@ def write_expected(page: Page, span: Span, turn: TurnResult | None) -> None:
         _write_expected_call(page, row)
         return
     page.section(("Calls", "bold"), (f"  {turn.expectation}", "muted"))
-    for one in turn.calls:
-        glyph, role, word = _OPS[one.op]
-        call = one.expected or one.actual
+    for diff in turn.calls:
+        glyph, role, word = _OPS[diff.op]
+        call = diff.expected or diff.actual
         name = visible(call.name) if call else "?"
         page.ends(
             [(f" {glyph} ", role), (name, "bold"), *arguments_line(call.args if call else {}, 60)],
@@ -320,7 +322,7 @@ def _write_expected_call(page: Page, row: CallDiff) -> None:
 
 
 def write_source(page: Page, place: SourcePlace | None, shown: str, key: str) -> None:
-    """The file around a place; `shown` is `agent.py:12`, `key` opens it."""
+    """Writes the file around a place; `shown` is `agent.py:12`, `key` opens it."""
     lines = source_lines(place, _SOURCE_LINES) if place else []
     if place is None or not lines:
         page.text([("No source found in the agent's folder", "muted")])
@@ -384,11 +386,11 @@ def _steps(places: Sequence[int]) -> tuple[str, str]:
 
 
 FIRST_TAB = {"agent": "Graph", "model": "Request", "tool": "Response"}
-"""By kind of span the tab that says most."""
+"""The most useful tab, by kind of span."""
 
 
 def source_of(span: Span, agent: AgentState) -> SourcePlace | None:
-    """Of the tool, the instruction of the agent whose model was asked, or where an error was raised."""
+    """The source of the tool, of the instruction of the agent with the model call, or of an error."""
     if (failed := span.event("error")) is not None and failed.data.get("traceback"):
         return frame_place(agent.dir, str(failed.data["traceback"]))
     call = span.event("tool_call")
@@ -400,13 +402,13 @@ def source_of(span: Span, agent: AgentState) -> SourcePlace | None:
 
 @dataclass(frozen=True)
 class InspectedSpan:
-    """A span, and what its tabs are written from."""
+    """A span, with the data for its tabs."""
 
     workbench: Workbench
     spans: Sequence[Span]
     span: Span
     turn: TurnResult | None
-    """What its turn came to; None while that is not known."""
+    """The result of its turn; None where it is unknown."""
     source: Callable[[], SourcePlace | None]
     """Reads the agent's files."""
     is_of_chat: bool = False
@@ -426,11 +428,11 @@ class InspectedSpan:
         return [InspectorTab(name, partial(self._write, write)) for name, write in tabs.items()]
 
     def _write(self, write: Callable[[Page], None], page: Page) -> None:
-        """The page of a tab, below what the span is."""
+        """Writes the page of a tab, below the heading of the span."""
         span, call = self.span, 0
         if span.kind == "model":
             before = self.spans[: span.number + 1]
-            call = sum(one.kind == "model" and one.turn == span.turn for one in before)
+            call = sum(earlier.kind == "model" and earlier.turn == span.turn for earlier in before)
         write_head(page, span, call)
         page.blank()
         write(page)

@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 
 class Summary(PageLines, inherit_bindings=False):
-    """What stands below the rows of a trace, while there is room."""
+    """The summary below the rows of a trace, while there is room."""
 
     _followed: object = None
 
     def follow(self, *state: object) -> None:
-        """Writes it anew when the state is another one."""
+        """Writes it again when the state has changed."""
         if state != self._followed and self.size.height:
             self._followed = state
             self.write_page()
@@ -88,13 +88,13 @@ _DIFFERS = ("changed", "moved", "extra")
 
 
 class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
-    """One row per span, however many there are: a row is made into text when it is drawn."""
+    """One row per span; a row is written when it is drawn."""
 
     BINDINGS = bindings(Scope.TRACE)
     SHOWS = (*CASE_MESSAGES, ChatProgressed)
 
     class Moved(Message):
-        """The user has gone to another span of the chat."""
+        """The user has moved to another span of the chat."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -105,12 +105,12 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._trace: Trace | None = None
         self._shown = Selection()
         self._looks_for_error = False
-        self._wanted: tuple[int, int | None] | None = None
+        self._target: tuple[int, int | None] | None = None
         self._drawn: tuple[object, ...] = ()
         self._columns = Columns.of(self._outline.tree)
         self._axis = DrawnLine(self._draw_axis, id="trace-axis")
         self._summary = Summary(self._write_summary, can_focus=False, id="trace-summary")
-        self._inspector = Inspector(workbench, self, self._look, _ROOM, id="trace-inspector")
+        self._inspector = Inspector(workbench, self, self._inspected_span, _ROOM, id="trace-inspector")
 
     def above(self) -> Widget:
         return self._axis
@@ -148,7 +148,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     # Following the workbench
 
     def _followed(self) -> tuple[CaseId | None, Trace | None]:
-        """What the trace is of: the selected case, or the chat, and what of it is known by now."""
+        """The shown trace: of the selected case, or of the chat, as far as it is known."""
         if self._workbench.navigation.trace_of_chat:
             chat = self._workbench.chat
             return None, self._of_chat.follow(chat.transcript, live=chat.answering)
@@ -171,8 +171,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._case, self._trace = case, trace
         current = self._current()
         if trace is not None:
-            known = self._outline.tree.events
-            self._outline.add(trace.events[known : known + _MOST_AT_ONCE])
+            event_count = self._outline.tree.events
+            self._outline.add(trace.events[event_count : event_count + _MOST_AT_ONCE])
             if self._outline.tree.events < len(trace.events):
                 self.call_later(self.follow)
         if self._outline.search != self._workbench.navigation.trace_search:
@@ -184,7 +184,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self._columns = Columns.of(self._outline.tree)
             self._draw_rows(current, is_live=bool(trace and trace.live))
         self._go_to_selection()
-        self._go_to_wanted()
+        self._go_to_target()
         self._share_height()
         self._inspector.follow()
 
@@ -226,7 +226,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         return trace.problem or ("" if trace.events else nothing)
 
     def _go_to_selection(self) -> None:
-        """To the turn that was selected in the list of cases."""
+        """Goes to the turn that is selected in the list of cases."""
         selection = self._workbench.navigation.selection
         if selection == self._shown or not self._outline.rows:
             return
@@ -238,18 +238,18 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self._move_to_span(turn)
 
     def show(self, turn: int, call: int | None) -> None:
-        """Go to a call that the agent made in a turn, both counted from 0; without one, to the turn."""
-        self._wanted = turn, call
+        """Goes to a call of the agent in a turn, both counted from 0; without a call, to the turn."""
+        self._target = turn, call
         self.follow()
 
-    def _go_to_wanted(self) -> None:
-        """As soon as it is there: the log may still be being read."""
+    def _go_to_target(self) -> None:
+        """Goes to the target once its span exists: the log may still be being read."""
         tree = self._outline.tree
-        if self._wanted is None or self._trace is None or tree.events < len(self._trace.events):
+        if self._target is None or self._trace is None or tree.events < len(self._trace.events):
             return
-        (turn, call), self._wanted = self._wanted, None
+        (turn, call), self._target = self._target, None
         span = None if call is None else tree.call(turn, call)
-        span = span or next((one for one in tree.turns if one.turn == turn), None)
+        span = span or next((turn_span for turn_span in tree.turns if turn_span.turn == turn), None)
         if span is not None:
             self._looks_for_error = False
             self._move_to_span(span)
@@ -287,7 +287,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         return [marker, *drawn]
 
     def _is_named(self, span: Span) -> bool:
-        """Whether another model was asked before, or none."""
+        """Whether the row shows its model: it differs from that of the previous model call."""
         spans = self._outline.tree.spans
         before = next((spans[n] for n in range(span.number - 1, -1, -1) if spans[n].kind == "model"), None)
         return before is None or model_of(before) != model_of(span)
@@ -304,7 +304,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         return [(" ", ""), *axis_line(self._columns, self.line_width - 2)]
 
     def _share_height(self) -> None:
-        """The rows leave what they do not need to the summary, where that is enough for it."""
+        """Gives the summary the rows that the spans do not need, if these are enough."""
         rows = self._outline.rows
         self._axis.display = bool(rows) and self.line_width - 2 >= WITH_BARS
         frame = self.parent.size.height if isinstance(self.parent, Widget) else 0
@@ -328,7 +328,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             write_last_runs(page, past, room)
 
     def _status(self, span: Span) -> str:
-        """What came of a turn; "" for what no metric says anything of."""
+        """The verdict of a turn; "" for a turn without metrics."""
         scored = self._scored()
         if span.kind != "turn" or span.turn is None or scored is None or self._is_stale:
             return ""
@@ -336,21 +336,21 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     @property
     def _is_stale(self) -> bool:
-        """Whether the trace is of something else than what would be run now."""
+        """Whether the trace is that of another agent or case than the current one."""
         if self._case is None or self._scored() is None:
             return False
         now = self._workbench.outcomes.freshness(self._case)
         return now is not None and now.is_stale
 
     def _scored(self) -> CaseOutcome | None:
-        """The result of the run that is shown."""
+        """The result of the shown run."""
         scored = self._workbench.outcomes.get(self._case) if self._case else None
         if scored is None or self._trace is None or self._trace.live:
             return None
         return scored if (scored.run, scored.repeat) == (self._trace.run, self._trace.repeat) else None
 
     def _op(self, span: Span) -> str:
-        """How a call differs from what is expected."""
+        """The diff operation of a call."""
         if span.call is None or span.turn is None or self._case is None or self._trace is None:
             return ""
         return self._workbench.outcomes.call_op(
@@ -364,7 +364,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         return self._outline.span(self.cursor) if self.cursor < len(rows) else None
 
     def source(self) -> SourcePlace | None:
-        """Of the tool, the instruction of the agent whose model was asked, or where an error was raised."""
+        """The source of the tool, of the instruction of the agent with the model call, or of an error."""
         span = self._current()
         return None if span is None else source_of(span, self._workbench.agent)
 
@@ -379,7 +379,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self.action_open_details()
 
     def move_to(self, number: int) -> None:
-        """To a row, over the gap before a turn."""
+        """Moves to a row, skipping the gap before a turn."""
         rows = self._outline.rows
         if 0 <= number < len(rows) and rows[number] == GAP:
             number += 1 if number >= self.cursor else -1
@@ -389,14 +389,14 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self.post_message(self.Moved())
 
     def chat_place(self) -> ChatPlace | None:
-        """What of the chat the current span is; None in the trace of a case."""
+        """The place of the current span in the chat; None in the trace of a case."""
         span = self._current()
         if span is None or self._trace is None or not self._trace.chat:
             return None
         return self._of_chat.place_of(self._outline.tree.spans, span)
 
     def show_place(self, place: ChatPlace) -> None:
-        """Goes to the span of something that happened in the chat."""
+        """Goes to the span of a place in the chat."""
         self.follow()
         if (span := self._of_chat.span_of(self._outline.tree.spans, place)) is not None:
             self._looks_for_error = False
@@ -411,20 +411,20 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._share_height()
 
     def step_difference(self, step: int) -> None:
-        """Goes to the next call that is not as expected, or back; after the last one to the first."""
+        """Goes to the next or previous call that is not as expected; wraps at the end."""
         spans, current = self._outline.tree.spans, self._current()
-        found = [span for span in spans if self._op(span) in _DIFFERS]
-        if not found:
+        differing = [span for span in spans if self._op(span) in _DIFFERS]
+        if not differing:
             self._workbench.say("No difference in the trace")
             return
         at = -1 if current is None else current.number
-        after = [span for span in found[::step] if (span.number - at) * step > 0]
+        after = [span for span in differing[::step] if (span.number - at) * step > 0]
         if not after:
             self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
-        self._move_to_span((after or found[::step])[0])
+        self._move_to_span((after or differing[::step])[0])
 
     def action_toggle_fold(self) -> None:
-        """Folds what ran in a span away; of a span with nothing in it, what it ran in."""
+        """Folds the spans inside a span; from a span without any, the span around it."""
         span = self._current()
         if span is not None and not span.children and span.parent is not None:
             span = self._outline.tree.spans[span.parent]
@@ -444,8 +444,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def action_step_item(self, step: int) -> None:
         self._inspector.action_step_item(step)
 
-    def _look(self) -> Inspected | None:
-        """What the inspector shows of the current span."""
+    def _inspected_span(self) -> Inspected | None:
+        """The content of the inspector for the current span."""
         span, trace = self._current(), self._trace
         if span is None or trace is None:
             return None

@@ -1,1 +1,1 @@
-"""Widgets that know neither panes nor the workbench: they draw the lines that they are given."""
+"""Widgets that depend neither on panes nor on the workbench: they draw lines."""

@@ -1,4 +1,4 @@
-"""Blocks of one or more lines with a cursor; new ones come at the end."""
+"""Blocks of one or more lines with a cursor; new blocks are added at the end."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _KEPT = 512
 
 
 class BlockLines(LineView, can_focus=True, inherit_bindings=False):
-    """Only the blocks that are seen are written. The end is followed as long as it is seen.
+    """A list of blocks; only visible ones are written. The view follows the end while it is visible.
 
-    A subclass writes `block(number)` for the width of now, knows its `height` where that can be told without
-    writing it, and calls `blocks_changed`. An empty line keeps blocks apart.
+    A subclass writes `block(number)` for the current width, returns its `height` where that is known without
+    writing it, and calls `blocks_changed`. An empty line separates blocks.
     """
 
     def __init__(self, *, id: str) -> None:
@@ -38,7 +38,7 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
 
     @abstractmethod
     def open_current(self) -> None:
-        """A double click."""
+        """Opens the current block, by a double click."""
 
     @property
     def shows_cursor(self) -> bool:
@@ -50,12 +50,12 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
 
     @property
     def lines_below(self) -> int:
-        """How many lines there are below what is seen; none as long as the end is followed."""
+        """The number of lines below the visible part; 0 while the end is followed."""
         return 0 if self._follows else max(0, self.line_count - self.scroll_offset.y - self.size.height)
 
     @property
     def new_rows(self) -> int:
-        """How many blocks have come below what is seen."""
+        """The number of new blocks below the visible part."""
         return 0
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -68,7 +68,7 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
     # Blocks and their lines
 
     def blocks_changed(self, first: int, count: int) -> None:
-        """There are `count` blocks now; those before `first` are as they were."""
+        """Notes that there are `count` blocks now; those before `first` have not changed."""
         if self.line_width != self._wide:
             self._wide, first = self.line_width, 0
         was_last = self.cursor >= self.block_count - 1
@@ -105,7 +105,7 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
         return self._ends[number - 1] if number else 0
 
     def number_at(self, line: int) -> int:
-        """The block that a line is of."""
+        """The block of a line."""
         return bisect_right(self._ends, line)
 
     def line(self, number: int) -> Line:
@@ -148,7 +148,7 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
             self.move_to(self.cursor + step)
 
     def _has_more(self, step: int) -> bool:
-        """Whether the current block goes on above or below what is seen."""
+        """Whether the current block continues above or below the visible part."""
         top = self.scroll_offset.y
         if step > 0:
             return self._ends[self.cursor] > top + self.size.height
@@ -157,8 +157,8 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
     def action_step_page(self, step: int) -> None:
         if not self.block_count:
             return
-        wanted = self.top_of(self.cursor) + step * max(1, self.size.height - 1)
-        number = min(self.number_at(max(0, wanted)), self.block_count - 1)
+        line = self.top_of(self.cursor) + step * max(1, self.size.height - 1)
+        number = min(self.number_at(max(0, line)), self.block_count - 1)
         self.move_to(number if number != self.cursor else self.cursor + step)
 
     def action_top(self) -> None:

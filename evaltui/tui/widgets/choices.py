@@ -1,4 +1,4 @@
-"""Choosing one of several: in a short list, or on one line."""
+"""Widgets to choose one of several: in a short list, or on one line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from evaltui.tui.widgets.lines import OneLine, content
 class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
     """A short list, a line per choice. Its keys are those of the screen around it.
 
-    `draw` makes the line of a choice, counted from 0, and is told whether it is the current one. The current
-    choice is selected by a double click, with `at_once` any by a single one.
+    `draw` returns the line of a choice, counted from 0, with a flag for the current one. The current choice
+    is selected by a double click, with `at_once` any choice by a single one.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.draw())
 
     def draw(self) -> None:
-        """Draws the choices anew, after a change of what they tell."""
+        """Draws the choices again, after their texts have changed."""
         for number in range(self.option_count):
             line = self._draw_choice(number, number == self.highlighted)
             self.replace_option_prompt_at_index(number, content(self, line))
@@ -81,8 +81,8 @@ LABEL = 11
 
 
 class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
-    """All options beside each other, the chosen one as a chip; where they do not fit, only the chosen one.
-    Its keys are those of the form around it."""
+    """All options side by side, the chosen one as a chip; where they do not fit, only the chosen one. Its
+    keys are those of the form around it."""
 
     class Changed(Message):
         """Another option is chosen."""
@@ -101,17 +101,17 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
         self.chosen = chosen
         """Number of the chosen option, 0-based."""
         self.remark = ""
-        """What stands behind the options."""
+        """The text after the options."""
 
     def offer(self, options: Sequence[str]) -> None:
-        """Shows other options; the chosen one stays chosen if it is one of them."""
+        """Shows other options; the chosen one stays chosen if it is among them."""
         before = self._options[self.chosen] if self._options else ""
         self._options = list(options)
         self.chosen = self._options.index(before) if before in self._options else 0
         self.refresh()
 
     def step(self, step: int) -> None:
-        """Chooses the next (1) or the previous option (-1), around the end."""
+        """Chooses the next (1) or the previous option (-1); wraps at the end."""
         if len(self._options) > 1 and step:
             self.chosen = (self.chosen + step) % len(self._options)
             self.refresh()

@@ -1,4 +1,4 @@
-"""Widgets in which text is typed: one line, many lines, a filter, a message."""
+"""Input widgets: one line, many lines, a filter, a message."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _ENDS_OF_LINES = re.compile(r"\s*[\r\n]\s*")
 
 
 def as_one_line(text: str) -> str:
-    """Lines, one behind the other: for what has to be one line, as names have."""
+    """Joins lines to one, for values such as names."""
     return _ENDS_OF_LINES.sub(" ", text.strip("\r\n"))
 
 
 class OneLineInput(TextField, Input):
-    """Takes lines that are pasted as one, where Textual's own takes the first and drops the others."""
+    """An input that joins pasted lines, where Textual's own takes the first and drops the others."""
 
     @property
     def typed(self) -> str:
@@ -58,8 +58,8 @@ _JSON_TOKEN = re.compile(
 
 
 class FieldText(ExactTextArea):
-    """A text of many lines; `is_json` has its tokens coloured. The keys that end it are actions of the pane
-    or screen around it."""
+    """A text of many lines; `is_json` colours its tokens. The keys that end it are actions of the pane or
+    screen around it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TEXT)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"role-key", "role-string", "role-number"}
@@ -72,8 +72,8 @@ class FieldText(ExactTextArea):
     def typed(self) -> str:
         return self.text
 
-    def begin(self, text: str, *, selected: bool, is_json: bool = False) -> None:
-        """Show a text, all of it selected or the cursor at its end."""
+    def show_text(self, text: str, *, selected: bool, is_json: bool = False) -> None:
+        """Shows a text, all of it selected or with the cursor at its end."""
         self.is_json = is_json
         self.load_text(text)
         if selected:
@@ -82,7 +82,7 @@ class FieldText(ExactTextArea):
             self.move_cursor(self.document.end)
 
     def get_line(self, line_index: int) -> Text:
-        """JSON in colours, line by line: none of its texts goes over the end of a line."""
+        """A line, with JSON coloured line by line: JSON strings never cross line ends."""
         line = super().get_line(line_index)
         spans = json_line(line.plain) if self.is_json else []
         # Characters that are spelt out elsewhere keep their places in a field, without colours.
@@ -95,7 +95,7 @@ class FieldText(ExactTextArea):
 
 
 class FieldLine(FieldText):
-    """A text that `enter` ends. It grows with what is pasted into it, unless it is a name: `one_line`."""
+    """A text that `enter` ends. It grows with pasted lines, unless it is a name: `one_line`."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.FIELD)
     scope = Scope.FIELD
@@ -106,8 +106,8 @@ class FieldLine(FieldText):
         # In a form it is one line high; who has room for more sets this.
         self.soft_wrap = False
 
-    def taken(self, insert: str) -> str:
-        insert = super().taken(insert)
+    def text_to_insert(self, insert: str) -> str:
+        insert = super().text_to_insert(insert)
         if insert.find("\n") == len(insert) - 1:
             # A line that was copied as a whole.
             return insert[:-1]
@@ -120,16 +120,16 @@ _PAUSE = 0.005
 
 
 class FilterLine(OneLineInput):
-    """Filters while one types. It is seen while it is typed in, and as long as it has a text."""
+    """Filters while the user types. It is visible while it has the focus or a text."""
 
     BINDINGS = bindings(Scope.FILTER)
     scope = Scope.FILTER
     example: ClassVar[tuple[str, ...]] = ()
-    """A filter that says what can be typed, as much of it as there is room for."""
+    """A filter as an example, as much of it as fits."""
     examples: ClassVar[tuple[str, ...]] = ()
-    """What an empty filter may be made of."""
+    """The parts of a filter, for the hint."""
     always: ClassVar[bool] = False
-    """Whether it is seen also where it is empty and not typed in; `idle` stands in it then."""
+    """Whether it is also visible while it is empty and not focused; it shows `idle` then."""
     idle: ClassVar[str] = ""
 
     def __init__(self, *, id: str) -> None:
@@ -140,17 +140,17 @@ class FilterLine(OneLineInput):
 
     @abstractmethod
     def filter_text(self) -> str:
-        """The filter that is set."""
+        """The current filter."""
 
     @abstractmethod
     def set_filter(self, text: str) -> None: ...
 
     @abstractmethod
     def problem(self) -> str:
-        """What of it cannot be understood."""
+        """Why the filter cannot be parsed."""
 
     def follow(self) -> None:
-        """Show the filter that is set, also where it was not set from here."""
+        """Shows the current filter, also where it was set elsewhere."""
         text = self.filter_text()
         if text != self._followed:
             self._followed = self.value = text
@@ -163,7 +163,7 @@ class FilterLine(OneLineInput):
         self._timer = once(self, _PAUSE, self.apply)
 
     def apply(self) -> None:
-        """Filter by what has been typed by now."""
+        """Applies the typed text."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -186,7 +186,7 @@ class FilterLine(OneLineInput):
             self.refresh(layout=True)
 
     def _remark(self) -> list[Line]:
-        """What cannot be understood, and what can be typed while nothing is."""
+        """The problem of the filter, or a hint while it is empty."""
         width = max(8, self.content_size.width)
         if problem := self.problem():
             return wrap([(f"! {visible(problem)}", "warning")], width)[:_MOST_LINES]
@@ -202,7 +202,7 @@ class FilterLine(OneLineInput):
 
 
 def _fitting(words: Sequence[str], width: int, gap: int) -> list[str]:
-    """The first words, as many as `width` cells hold."""
+    """The first words that fit in `width` cells."""
     fitting: list[str] = []
     for word in words:
         width -= len(word) + (gap if fitting else 0)
@@ -213,9 +213,9 @@ def _fitting(words: Sequence[str], width: int, gap: int) -> list[str]:
 
 
 class MessageField(ExactTextArea):
-    """The text of a message. Keys that do more than change it are actions of the box around it.
+    """The text of a message. Keys with other effects are actions of the box around it.
 
-    `detach` is called for backspace at the beginning.
+    `detach` is called for backspace at the start.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.MESSAGE)
@@ -226,8 +226,8 @@ class MessageField(ExactTextArea):
         super().__init__(compact=True, highlight_cursor_line=False, placeholder=shown, id=id)
         self._drop_attached = detach
 
-    def begin(self, text: str) -> None:
-        """Show a text with the cursor at its end."""
+    def show_text(self, text: str) -> None:
+        """Shows a text with the cursor at its end."""
         self.load_text(text)
         self.move_cursor(self.document.end)
 

@@ -1,6 +1,6 @@
 """Lines of `(text, role)`, and the widgets that draw them.
 
-A role says what a text means, the theme how that looks. Texts are drawn as they are: nothing in them is
+A role is the meaning of a text, which the theme turns into a style. Texts are drawn literally: they have no
 markup.
 """
 
@@ -35,8 +35,8 @@ _MOST_OF_A_TOOLTIP = 600
 def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> Strip:
     """A line as a strip of exactly `width` cells, cut with `…` where it is longer.
 
-    `row` is the role of the whole line, which lies under those of its texts; `current` is that of the row
-    with the cursor.
+    `row` is the role of the whole line, below the roles of its texts; `current` is that of the row with the
+    cursor.
     """
     if row == "current":
         row = "sel" if widget.has_focus else "sel-blur"
@@ -56,25 +56,25 @@ def _rich_style(base: Style, style: Style) -> RichStyle:
 
 
 def content(widget: Widget, line: Sequence[Span], action: str = "") -> Content:
-    """A line for a widget of Textual's that takes contents; a click on it runs `action`."""
+    """A line as content for Textual's widgets; a click on it runs `action`."""
     styles = palette(widget.app)
     click = Style.from_meta({"@click": action}) if action else Style()
     return Content.assemble(*((text, styles.style(role) + click) for text, role in for_terminal(line)))
 
 
 class OneLine(Widget):
-    """A line that its subclass draws."""
+    """A line that a subclass draws."""
 
     ALLOW_SELECT = False
     _drawn: Line | None = None
 
     @abstractmethod
     def line(self, width: int) -> Line:
-        """The line in so many cells; it is cut where it is longer."""
+        """The line for a width; it is cut where it is longer."""
 
     def refresh_changed(self) -> None:
-        """Draws the line if it is not as it was drawn last: Textual paints anew all that lies between two
-        changes, which of lines at the top and at the bottom is the whole screen."""
+        """Draws the line if it has changed. Textual paints everything between two changes, which is the whole
+        screen for changes at the top and the bottom."""
         if self.is_attached and self.line(self.size.width) != self._drawn:
             self.refresh()
 
@@ -87,7 +87,7 @@ class OneLine(Widget):
 
 
 class DrawnLine(OneLine):
-    """A line that `draw` makes for a width in cells."""
+    """A line that `draw` returns for a width in cells."""
 
     def __init__(self, draw: Callable[[int], Line], *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -110,11 +110,11 @@ class Title(OneLine):
 
 
 class ActionLine(OneLine):
-    """Keys and what they do; a click does it."""
+    """Keys with their actions; a click runs one."""
 
     @abstractmethod
     def parts(self, width: int) -> Iterable[tuple[str, Line]]:
-        """The id of each action and what is drawn of it; "" for what lies between."""
+        """The id of each action with its text; "" for the text between actions."""
 
     def line(self, width: int) -> Line:
         return [span for _, part in self.parts(width) for span in part]
@@ -131,21 +131,21 @@ class ActionLine(OneLine):
 
 
 class HorizontalRule(OneLine):
-    """A line between the parts of a screen."""
+    """A line between parts of a screen."""
 
     def line(self, width: int) -> Line:
         return [("─" * width, "line")]
 
 
 def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool) -> Line:
-    """`── left ──────── right ──`; heavy lines in the accent role for what has the focus."""
+    """A rule: `── left ──────── right ──`; heavy and in the accent role for the focused part."""
     stroke, role = ("━", "accent") if heavy else ("─", "line")
     ends = 8 + (2 if right else 0)
-    kept = cut(list(left), max(4, width - ends))
-    shown = list(right) if cells(kept) + cells(right) + ends + 2 <= width else []
+    shown_left = cut(list(left), max(4, width - ends))
+    shown = list(right) if cells(shown_left) + cells(right) + ends + 2 <= width else []
     tail: Line = [(" ", ""), *shown, (" ", ""), (stroke * 2, role)] if shown else []
-    fill = width - 4 - cells(kept) - cells(tail)
-    return [(stroke * 2, role), (" ", ""), *kept, (" ", ""), (stroke * max(0, fill), role), *tail]
+    fill = width - 4 - cells(shown_left) - cells(tail)
+    return [(stroke * 2, role), (" ", ""), *shown_left, (" ", ""), (stroke * max(0, fill), role), *tail]
 
 
 def _text(line: Sequence[Span]) -> str:
@@ -156,28 +156,28 @@ _NO_LINE: tuple[int, Line, str] = (-1, [], "")
 
 
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines that its subclass draws one by one; what is not visible costs nothing."""
+    """Lines that a subclass draws one by one; invisible lines are not built."""
 
     line_count = 0
     """Number of lines; set by `lines_changed`."""
     pointed = -1
     """Number of the line under the pointer, 0-based; -1 while there is none."""
     margin_cells = 1
-    """Cells at the left that are no text: the marker of the cursor. They cannot be selected."""
+    """Cells at the left for the cursor mark. They cannot be selected."""
 
     @cached_property
     def _rows_drawn(self) -> dict[int, tuple[int, Line, str]]:
-        """What each row of the screen showed when it was drawn last."""
+        """The last drawn content of each row of the screen."""
         return {}
 
     @cached_property
     def _strips(self) -> dict[int, tuple[object, Strip]]:
-        """How each row of the screen was painted last, and what that came from."""
+        """The last painted strip of each row of the screen, with its inputs."""
         return {}
 
     @abstractmethod
     def line(self, number: int) -> Line:
-        """A line, its number from 0."""
+        """A line, by its number from 0."""
 
     def row_role(self, number: int) -> str:
         """The role of the whole of a line."""
@@ -188,19 +188,19 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         return self.scrollable_content_region.width
 
     def lines_changed(self, count: int) -> None:
-        """Draws what has changed, after other lines or more of them."""
+        """Draws the changes, after the lines or their number have changed."""
         self.line_count = count
         self.virtual_size = Size(self.line_width, count)
         self.refresh_changed()
 
     def refresh_changed(self) -> None:
-        """Draws those of the lines in view that are not as they were drawn last."""
+        """Draws the visible lines that have changed."""
         for y in range(self.size.height):
             if self._rows_drawn.get(y) != self._drawing(y):
                 self.refresh_line(self.scroll_offset.y + y)
 
     def _drawing(self, y: int) -> tuple[int, Line, str]:
-        """What a row shows: the number of its line, its texts, and the role of all of it."""
+        """The content of a row: the number of its line, its texts, and its role."""
         number = self.scroll_offset.y + y
         # A copy: a line may be changed in place.
         return (number, [*self.line(number)], self.row_role(number)) if number < self.line_count else _NO_LINE
@@ -209,7 +209,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self.lines_changed(self.line_count)
 
     def full_text(self, number: int) -> str:
-        """The text of a line that is cut; "" where all of it is seen."""
+        """The text of a line that is cut; "" where it is fully visible."""
         line = self.line(number)
         return _text(line).strip(" ▌") if cells(line) > self.line_width else ""
 
@@ -228,7 +228,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
             self.pointer_moved(before)
 
     def pointer_moved(self, before: int) -> None:
-        """The pointer has left a line for another one; -1 where there is none."""
+        """The pointer has moved to another line; -1 for none."""
 
     def on_focus(self) -> None:
         self.refresh()
@@ -236,7 +236,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     on_blur = on_focus
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """As Textual does, whose search for borders and links takes longer than drawing the lines."""
+        """Renders lines as Textual does, without its slow search for borders and links."""
         if self.gutter:
             return super().render_lines(crop)
         width, background = self.region.width, self.background_colors[1]
@@ -246,16 +246,17 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         return [strip.crop(*crop.column_span) for strip in strips] if crop.width != width else strips
 
     def _painted(self, y: int, width: int) -> Strip:
-        """A row of the screen with what lies beside the line; the same strip as long as it looks the same."""
+        """A row of the screen with the cells beside the line; the same strip as long as its inputs are
+        equal."""
         drawing, style = self._drawing(y), self.visual_style
         selected, roles = self._selected(drawing[0]), palette(self.app)
-        look = drawing, selected, width, self.size, style, self.has_focus, roles
-        known = self._strips.get(y)
-        if known is None or known[0] != look:
+        appearance = drawing, selected, width, self.size, style, self.has_focus, roles
+        cached = self._strips.get(y)
+        if cached is None or cached[0] != appearance:
             is_line = y < self.size.height
             strip = self._paint(y, drawing, selected) if is_line else Strip.blank(width, style.rich_style)
-            known = self._strips[y] = look, strip.adjust_cell_length(width, style.rich_style)
-        return known[1]
+            cached = self._strips[y] = appearance, strip.adjust_cell_length(width, style.rich_style)
+        return cached[1]
 
     def render_line(self, y: int) -> Strip:
         drawing = self._drawing(y)
@@ -271,12 +272,13 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         return paint(self, line, width, role).apply_offsets(0, number)
 
     def _selected(self, number: int) -> tuple[int, int] | None:
-        """The characters of a line that are selected with the mouse, from the first to before the last."""
+        """The selected characters of a line, from the first to before the last."""
         span = self.text_selection.get_span(number) if self.text_selection else None
         return span and self.selectable(number, *span)
 
     def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
-        """What can be selected of a line between two characters; an `end` of -1 is that of the line."""
+        """The part of a line between two characters that can be selected; an `end` of -1 is that of the
+        line."""
         return max(start, self.margin_cells), len(_text(self.line(number))) if end < 0 else end
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
@@ -296,12 +298,12 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     action_step_page = scroll_page
 
     def show_line(self, number: int) -> None:
-        """Scroll as little as it takes to see a line."""
+        """Scrolls by the smallest distance that shows a line."""
         self.scroll_to_region(Region(0, number, 1, 1), animate=False, force=True)
 
 
 class ScrolledLines(LineView, can_focus=True, inherit_bindings=False):
-    """Lines without a cursor: the keys that move elsewhere scroll here."""
+    """Lines without a cursor: the keys for moving scroll instead."""
 
     def action_step_line(self, step: int) -> None:
         self.scroll_relative(y=step, animate=False)
@@ -314,13 +316,13 @@ class ScrolledLines(LineView, can_focus=True, inherit_bindings=False):
 
 
 class CursorLines(LineView, can_focus=True, inherit_bindings=False):
-    """Lines of which one is current: keys and clicks move to it, a double click opens it."""
+    """Lines with a cursor: keys and clicks move it, a double click opens its line."""
 
     class Moved(Message):
-        """Another line is the current one."""
+        """The cursor has moved to another line."""
 
     class Opened(Message):
-        """The user wants to open the current line."""
+        """The user opens the current line."""
 
     cursor = 0
     """Number of the current line, 0-based."""
@@ -371,10 +373,10 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
 
 
 class GrowingLines(CursorLines, can_focus=True, inherit_bindings=False):
-    """The cursor stays at the end, once it is there."""
+    """Lines whose cursor stays at the end once it is there."""
 
     def lines_changed(self, count: int) -> None:
-        """Draw everything anew."""
+        """Draws all lines again."""
         was_at_end = self.cursor >= self.line_count - 1
         super().lines_changed(count)
         if was_at_end or self.cursor >= count:
@@ -382,6 +384,6 @@ class GrowingLines(CursorLines, can_focus=True, inherit_bindings=False):
             self.call_after_refresh(lambda: self.show_line(self.cursor))
 
     def start_at(self, number: int) -> None:
-        """Forget where the cursor was: the lines are others."""
+        """Resets the cursor, because the lines are others."""
         self.cursor = number
         self.show_line(number)

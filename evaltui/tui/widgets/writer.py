@@ -1,4 +1,4 @@
-"""Pages: lines for a width, with JSON, problems and errors among them, and the widget that shows one."""
+"""Pages: lines for a width, with JSON, problems and errors among them, and the widget that shows a page."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ NO_SIDES: Mapping[str, Any] = {}
 
 @dataclass(frozen=True)
 class Difference:
-    """Lines of a page about something that is not as expected."""
+    """The lines of a page about a difference."""
 
     at: DifferenceAt
-    """Where in the result it is."""
+    """Its place in the result."""
     first: int
     """Its first line, 0-based."""
     last: int
@@ -54,7 +54,7 @@ class Difference:
 
 
 class RepeatAt(NamedTuple):
-    """Where the glyph of a repeat is on a page; all counted from 0."""
+    """The place of a repeat's glyph on a page; all counted from 0."""
 
     repeat: int
     line: int
@@ -65,27 +65,27 @@ class RepeatAt(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A part of a page that a key goes to, and that enter or a click opens."""
+    """A part of a page that keys move to, and that enter or a click opens."""
 
     opens: CaseId | str
-    """The case to go to; else the name of a metric, or "" for the history of the case."""
+    """The case to open; else the name of a metric, or "" for the history of the case."""
     first: int
     """Its first line, 0-based."""
     last: int
     """The line after its last one."""
     start: int = 0
-    """Its first cell, which is empty and has room for a marker."""
+    """Its first cell, which is left empty for a marker."""
     end: int | None = None
     """The cell after its last one; None for that of the line."""
 
 
 @dataclass(frozen=True)
 class Folding:
-    """Which parts of a page are open."""
+    """The open parts of a page."""
 
     all_open: bool = False
     toggled: frozenset[str] = frozenset()
-    """The parts that are otherwise than usual."""
+    """The parts that are not folded or open as by default."""
 
     def is_open(self, key: str, *, usual: bool) -> bool:
         return (usual or self.all_open) != (key in self.toggled)
@@ -95,18 +95,18 @@ NOT_FOLDED, ALL_OPEN = Folding(), Folding(all_open=True)
 
 
 class Lines(MutableSequence[Line]):
-    """The lines of a page. One that is put off is made when it is first looked at."""
+    """The lines of a page. A deferred line is built when it is first read."""
 
     def __init__(self, lines: Iterable[Line] = ()) -> None:
         self._lines: list[Line | Callable[[], Line]] = list(lines)
 
     def put_off(self, make: Callable[[], Line]) -> None:
-        """Adds a line that `make` makes, at most once."""
+        """Adds a deferred line, which `make` builds at most once."""
         self._lines.append(make)
 
     @property
     def ends_empty(self) -> bool:
-        """Whether the last line is an empty one; none that is put off is."""
+        """Whether the last line is empty; a deferred line counts as not empty."""
         return bool(self._lines) and self._lines[-1] == []
 
     def __len__(self) -> int:
@@ -148,34 +148,34 @@ class Frame(NamedTuple):
 
 @dataclass
 class Page:
-    """Lines for a width, and where in them things are."""
+    """Lines for a width, with the places of their parts."""
 
     width: int
     """Cells of a line, between `MIN_WIDTH` and `widest`."""
     widest: int = MAX_WIDTH
     marks: bool = field(default_factory=ascii_only)
-    """Whether changed words stand in marks, as where there are no colours."""
+    """Whether changed words are in marks, for output without colours."""
     lines: Lines = field(default_factory=Lines)
     turns: dict[int, int] = field(default_factory=dict)
-    """The line that a turn begins in, by turn; both 0-based."""
+    """The first line of each turn, by turn; both 0-based."""
     differences: list[Difference] = field(default_factory=list)
     repeats: list[RepeatAt] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     sides: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Where the left side of a line ends and the right one begins, in characters, by its line."""
+    """The end of the left side and the start of the right one, in characters, by line."""
     folds: dict[int, str] = field(default_factory=dict)
-    """What a click folds and opens, by its line."""
+    """The fold keys for clicks, by line."""
     frames: list[Frame] = field(default_factory=list)
     full_texts: dict[int, str] = field(default_factory=dict)
-    """What was cut in a line, in full, by the line."""
+    """The full texts of cut lines, by line."""
     unfolded: Collection[str] = ()
     """The differences that are shown in full, by `fold_of`."""
 
     def __post_init__(self) -> None:
         self.width = max(MIN_WIDTH, min(self.width, self.widest))
 
-    def take(self, other: Page) -> None:
-        """Has what another page of its width has."""
+    def add_page(self, other: Page) -> None:
+        """Takes over the lines and places of another page with the same width."""
         self.lines, self.turns, self.differences = other.lines, other.turns, other.differences
         self.repeats, self.folds = other.repeats, other.folds
         self.links, self.sides, self.full_texts = other.links, other.sides, other.full_texts
@@ -183,7 +183,8 @@ class Page:
 
     @contextmanager
     def difference(self, at: DifferenceAt, sides: Mapping[str, Any] = NO_SIDES) -> Iterator[None]:
-        """What is written meanwhile tells of a difference; unfolded, its `sides` follow in full."""
+        """Registers the lines written in its block as a difference; when it is unfolded, its `sides` follow
+        in full."""
         first = len(self.lines)
         yield
         if sides and fold_of(at) in self.unfolded:
@@ -191,59 +192,59 @@ class Page:
         self.differences.append(Difference(at, first, len(self.lines)))
 
     def fold(self, key: str, left: Sequence[Span], right: Sequence[Span] = ()) -> None:
-        """A line with a text at each end that a click folds and opens."""
+        """Writes a line with two texts that a click folds and opens."""
         self.folds[len(self.lines)] = key
         self.ends(left, right)
 
     def part(self, *, is_open: bool) -> None:
-        """An empty line before a part that folds, unless the one above is folded, too."""
+        """Writes an empty line before a part that folds, unless the part above is folded, too."""
         if is_open or len(self.lines) - 1 not in self.folds:
             self.blank()
 
     def blank(self) -> None:
-        """An empty line, unless there is one or nothing is above it."""
+        """Writes an empty line, unless there is one or the page is empty."""
         if self.lines and not self.lines.ends_empty:
             self.lines.append([])
 
     def row(self, *spans: Span) -> None:
-        """One line, cut where it is too long."""
+        """Writes a line, cut where it is too long."""
         self._add(cut(list(spans), self.width), spans)
 
     def _add(self, line: Line, full: Sequence[Span]) -> None:
-        """Adds a line, and keeps what it does not show all of."""
+        """Adds a line, and stores the full text of a cut one."""
         text = "".join(text for text, _ in full).strip()
         if text not in "".join(text for text, _ in line):
             self.full_texts[len(self.lines)] = text
         self.lines.append(line)
 
     def section(self, *title: Span) -> None:
-        """A label and a thin rule on one line, below an empty one."""
+        """Writes a label and a thin rule on one line, below an empty one."""
         self.blank()
         self.row(*title, (f" {EMPTY_BAR * max(0, self.width - cells(title) - 1)}", "line"))
 
     def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
-        """One line with a text at each end; the left one is cut, the right one left out for lack of room."""
+        """Writes a line with two texts; the left one is cut, the right one dropped if there is no room."""
         ending = [*right, (" ", "")] if right else []
         self._add(both_ends(left, ending, self.width, least=min(self.width, _LEAST_LEFT)), left)
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
-        """Text of any length, wrapped behind `first`, or below it where that leaves too little room."""
+        """Writes a wrapped text behind `first`, or below it where that leaves too little room."""
         if cells(first) > self.width // 2:
             self.hanging([*first, *spans], 4)
             return
         self.lines += wrap_behind(first, spans, self.width)
 
     def hanging(self, spans: Sequence[Span], indent: int) -> None:
-        """Text of any length; what does not fit in its first line goes on behind `indent` cells."""
+        """Writes a wrapped text whose continuation lines start behind `indent` cells."""
         for number, line in enumerate(wrap(spans, max(8, self.width - indent), more=indent)):
             self.lines.append(line if number == 0 else [(" " * indent, ""), *line])
 
     def block(self, spans: Sequence[Span], indent: int) -> None:
-        """Text of any length, all of it behind `indent` cells."""
+        """Writes a wrapped text behind `indent` cells."""
         self.text(spans, [(" " * indent, "")])
 
     def labelled(self, label: str, spans: Sequence[Span], role: str = "muted") -> None:
-        """Text behind a label in the column that all labels share."""
+        """Writes a text behind a label in the column that all labels share."""
         self.text(spans, [("  " + pad(label, LABEL), role)])
 
 
@@ -252,7 +253,7 @@ _MAX_TRACEBACK = 400
 
 
 def write_problems(page: Page, problems: Sequence[Problem], path: Path) -> None:
-    """Every problem with its place; a file is named where it is another than the page's own."""
+    """Writes every problem with its place; with the file where it is another than the page's own."""
     for problem in problems[:_MAX_PROBLEMS]:
         grave = problem.severity is Severity.ERROR
         mark = ("  ! ", "error") if grave else ("  · ", "warning")
@@ -269,14 +270,14 @@ def write_problems(page: Page, problems: Sequence[Problem], path: Path) -> None:
 
 
 def write_sentences(page: Page, sentences: Sequence[str]) -> None:
-    """One below the other."""
+    """Writes sentences, one per line."""
     for sentence in sentences:
         page.text([(visible(sentence), "")], [("  · ", "warning")])
 
 
 def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is_told: bool = False) -> None:
-    """What was raised and the place in the user's code, without the first line and the place where they are
-    told above; then the traceback, which may be folded."""
+    """Writes an error and its place in the user's code, without the first line and the place where they are
+    shown above; then the traceback, which may be folded."""
     text = error.text.partition("\n")[2] if is_told else error.text
     if text.strip():
         page.block([(visible_block(text.rstrip("\n")), "error")], 2)
@@ -300,12 +301,12 @@ def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is
 
 
 def write_json(page: Page, value: Any, indent: int = 2) -> None:
-    """A value as `write_code` writes it."""
+    """Writes a value as JSON, like `write_code`."""
     write_code(page, json.dumps(value, indent=2, ensure_ascii=False, default=repr), "json", indent)
 
 
 def write_code(page: Page, text: str, lexer: str, indent: int = 2) -> None:
-    """Every line behind `indent` cells; what goes on in the next line is indented once more."""
+    """Writes code behind `indent` cells; continuation lines are indented once more."""
     for line in code(text, lexer):
         above = len(page.lines)
         first = line[0][0] if line else ""
@@ -317,12 +318,12 @@ def write_code(page: Page, text: str, lexer: str, indent: int = 2) -> None:
 
 
 def fold_of(at: DifferenceAt) -> str:
-    """What a difference is called among the folds of a page."""
+    """The fold key of a difference."""
     return f"difference {at}"
 
 
 def write_sides(page: Page, sides: Mapping[str, Any]) -> None:
-    """What differs, on both sides, nothing cut, with the words that differ tinted."""
+    """Writes both sides of a difference in full, with the differing words tinted."""
     texts = {side: _side_text(value) for side, value in sides.items()}
     parts = words(texts.get("expected", ""), texts.get("actual", "")) if len(texts) > 1 else ()
     kinds = type_names(*sides.values()) if len(sides) == 2 else None
@@ -340,30 +341,30 @@ def write_sides(page: Page, sides: Mapping[str, Any]) -> None:
 
 
 def _side_text(value: Any) -> str:
-    """JSON; a text of several lines as it is."""
+    """The text of a side: JSON; a string of several lines without quotes."""
     if isinstance(value, str) and "\n" in value.strip():
         return visible_block(value)
     return visible_block(json.dumps(value, indent=2, ensure_ascii=False, default=repr))
 
 
 class PageView(ScrolledLines, can_focus=True, inherit_bindings=False):
-    """Draws the page that it writes."""
+    """A widget that writes a page and draws it."""
 
     widest = MAX_WIDTH
-    """The cells that a line of the page may have."""
+    """The maximum cells of a line of the page."""
     indent = " "
-    """What stands before each line."""
+    """The cells before each line."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.page = Page(80)
-        """The page that is shown."""
+        """The shown page."""
 
     @abstractmethod
     def write(self, page: Page) -> object: ...
 
     def write_page(self) -> None:
-        """Writes the page anew, after a change of what it tells."""
+        """Writes the page again, after its contents have changed."""
         page = Page(self.size.width - 2, self.widest)
         self.write(page)
         # Only a page that is whole is drawn.
@@ -378,7 +379,7 @@ class PageView(ScrolledLines, can_focus=True, inherit_bindings=False):
 
 
 class PageLines(PageView, inherit_bindings=False):
-    """A page that is written elsewhere, anew for every width."""
+    """A page written by a function, again for every width."""
 
     def __init__(
         self,
@@ -399,7 +400,7 @@ class PageLines(PageView, inherit_bindings=False):
         return self._write(page)
 
     def show(self, write: Callable[[Page], object]) -> None:
-        """Shows another page from its beginning."""
+        """Shows another page from its start."""
         self._write = write
         self.write_page()
         self.scroll_home(animate=False)

@@ -36,7 +36,7 @@ SUBJECTS: Mapping[str, tuple[Action, ...]] = {
     "Files": FILES,
     "Lists": LISTED,
 }
-"""The tables of actions, by what they are about."""
+"""The tables of actions, by subject."""
 
 ACTIONS: tuple[Action, ...] = tuple(action for table in SUBJECTS.values() for action in table)
 

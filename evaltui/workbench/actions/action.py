@@ -109,7 +109,7 @@ class Action:
     do: Callable[[Workbench], object] | None = None
     """Does it; None where the screen does."""
     call: str = ""
-    """What the screen does: a method without its `action_`, with arguments; empty for the id."""
+    """The screen method without its `action_`, with arguments; "" if it is named after the id."""
     rank: int | None = None
     """Its place in the footer, the smallest first, as long as there is room and nothing refuses it; None for
     actions that are not shown there."""

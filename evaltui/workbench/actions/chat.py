@@ -28,7 +28,7 @@ def _no_request(workbench: Workbench) -> str | None:
 
 
 def _no_conversation(workbench: Workbench) -> str | None:
-    """Of a case that says what its user says, there is a case already."""
+    """Why the conversation of the last run cannot become a case; only simulated users have one."""
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
     if scored is None:
         return "Case not run"

@@ -11,7 +11,7 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _set_editing() -> ModuleType:
-    """Imported when it is first needed: the first frame edits nothing."""
+    """The module for set editing, imported when it is first needed: the first frame edits nothing."""
     from evaltui.workbench.cases import set_editing
 
     return set_editing
@@ -40,7 +40,7 @@ def _json_read_only(workbench: Workbench) -> str | None:
 
 
 def _no_place(workbench: Workbench) -> str | None:
-    """Why there cannot be a new case; where there is no set at all, one is made first."""
+    """Why a new case cannot be added. Without any set, a set is created first."""
     if reason := not_read(workbench):
         return reason
     return _file_read_only(workbench) if workbench.sets.listed else None

@@ -1,1 +1,1 @@
-"""The agent: its state, and what becomes of it when files change."""
+"""The agent: its state, and the reaction when its files change."""

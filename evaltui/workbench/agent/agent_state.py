@@ -1,4 +1,4 @@
-"""The agent that is worked on: what is known of it, its processes, and what they have printed."""
+"""The state of the agent: its metadata, its processes, and the output that they have printed."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from evaltui.files.agent_files import Contents
     from evaltui.files.interpreters import Interpreter
     from evaltui.runner.parent.python_check import PythonCheck
-    from evaltui.runner.parent.starting import StartedHost
-    from evaltui.runner.parent.warm_hosts import WarmHosts
+    from evaltui.runner.parent.starting import StartedHost, WarmHosts
     from evaltui.runner.protocol import FilesOpened
 
 
@@ -69,11 +68,11 @@ def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:
 
 
 class AgentState:
-    """One agent, and whether it can be imported.
+    """An agent, and whether it can be imported.
 
-    `options` are run-wide settings that go before those of the project. While `is_running` says that cases
-    are being run, no process is started on the side. `find_python` finds the Python for it, as it is now;
-    None where it is not looked for again.
+    `options` are run-wide settings that go before those of the project. While `is_running` is true, cases run
+    and no other process is started. `find_python` finds the current Python for the agent; None where it is
+    not looked for again.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class AgentState:
         find_python: Callable[[], Interpreter] | None = None,
     ) -> None:
         self.address = address
-        """Where it is, and the Python that it runs in."""
+        """The address of the agent, and the Python that it runs in."""
         try:
             settings, problem = run_settings(address.folder, options), ""
         except SettingsError as error:
@@ -95,7 +94,7 @@ class AgentState:
         self.settings_problem = problem
         """Why they cannot be used, as a sentence or several; "" where they can."""
         self.info: Json | None = None
-        """What the agent says of itself (AgentInfo as JSON); None before it was imported."""
+        """The metadata of the agent (AgentInfo as JSON); None before it was imported."""
         self.error: ErrorInfo | None = None
         """Why the last import failed; None where it did not."""
         self.lacks_key = False
@@ -142,11 +141,11 @@ class AgentState:
         except SettingsError as error:
             self.settings_problem = str(error)
             return self.settings_problem.splitlines()[0]
-        return self.look_at_python()
+        return self.update_python()
 
     @cached_property
     def secrets(self) -> Secrets:
-        """What is masked in everything that is written."""
+        """The secrets that are masked in everything that is written."""
 
         return secrets_of(self.dir)
 
@@ -158,7 +157,7 @@ class AgentState:
         """
         if self.read_only:
             raise PermissionError(READ_ONLY)
-        from evaltui.runner.parent.warm_hosts import WarmHosts
+        from evaltui.runner.parent.starting import WarmHosts
 
         return WarmHosts(self.address)
 
@@ -173,7 +172,7 @@ class AgentState:
         self.lacks_key = key is not None and not key[0] and self.settings.record != "replay"
 
     def failed(self, error: ErrorInfo) -> None:
-        """Notes why an import of the agent failed; what was known of it is still shown."""
+        """Notes why an import of the agent failed; its earlier metadata is still shown."""
         self.error = error
         self._messages.publish(AgentChanged())
 
@@ -233,9 +232,9 @@ class AgentState:
         """Names of the files that have changed since a version of the code."""
         return tuple(dict.fromkeys(chain.from_iterable(self._changes[max(0, version) :])))
 
-    def look_at_python(self) -> str:
-        """Finds its Python as it is now: environments are made, removed and made anew. Returns why it cannot
-        run there and what to do, as a sentence; "" where it can."""
+    def update_python(self) -> str:
+        """Finds the current Python of the agent, since environments are created and removed; returns why it
+        cannot run there and what to do, as a sentence, "" where it can."""
         if self._find_python is not None and not self.address.url:
             self.address = replace(self.address, interpreter=self._find_python())
         problem = self.address.problem
@@ -249,7 +248,7 @@ class AgentState:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
         from evaltui.runner.parent.starting import HostSettings
 
-        self.look_at_python()
+        self.update_python()
         timeout = self.settings.timeout
         return self.warm_hosts.start(HostSettings(self.address, timeout))
 

@@ -1,4 +1,4 @@
-"""Work that takes time: it goes on to its end whether it is waited for or not, and says what it is about."""
+"""Work that takes time: it is finished whether a caller waits for it or not, and shows its progress."""
 
 from __future__ import annotations
 
@@ -28,34 +28,33 @@ _MANY = 500
 
 @dataclass
 class Progress:
-    """How far work in a thread has come. Who waits for it reads it, and may end it."""
+    """Progress of work in a thread. The caller that waits reads it, and may cancel the work."""
 
     done: int = 0
     """How many cases are done."""
     total: int = 0
-    """How many there are; 0 while that is not known."""
+    """The number of cases; 0 while it is unknown."""
     cancelled: bool = False
-    """Whether nobody waits any more."""
+    """Whether no caller waits any more."""
 
     def __str__(self) -> str:
-        """How many of several are done, after what is being done; empty where that says nothing."""
+        """How many of several cases are done, after a label of the work; "" for a single case."""
         return (
             f" {show_number(self.done)} of {show_number(self.total)}" if self.done and self.total > 1 else ""
         )
 
     def step(self) -> None:
-        """Counts one more case. Raises CancelledError where nobody waits any more."""
+        """Counts one more case. Raises CancelledError where no caller waits any more."""
         if self.cancelled:
             raise asyncio.CancelledError
         self.done += 1
 
 
 async def in_thread(work: Callable[[], _T], progress: Progress) -> _T:
-    """The result of long work, which is done in a thread. It ends early when who waits is cancelled: then its
-    `progress` says so.
+    """Runs long work in a thread and returns its result; it ends early when the caller is cancelled.
 
-    What many cases are made into is kept: garbage is not looked for among it, which would hold the screen
-    each time.
+    The work sees the cancellation in `progress`. Garbage collection is off meanwhile: many objects are
+    created and kept, and each collection would stop the screen.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -96,41 +95,41 @@ class Lookups(Generic[Key, Value]):
         self._version = 0
         # With the version that they were read in.
         self._values: dict[Key, tuple[int, Value]] = {}
-        self._wanted: dict[Key, None] = {}
+        self._pending: dict[Key, None] = {}
         self._reading: asyncio.Task[None] | None = None
 
     def get(self, key: Key) -> Value | None:
         """A value, also while it is read again; None while it is read for the first time."""
         version, value = self._values.get(key, (-1, None))
         if version != self._version:
-            self._wanted.pop(key, None)
-            self._wanted[key] = None
+            self._pending.pop(key, None)
+            self._pending[key] = None
             if self._reading is None or self._reading.done():
                 self._reading = asyncio.create_task(self._read())
         return value
 
     @property
     def values(self) -> Mapping[Key, Value]:
-        """What is known."""
+        """The values that were read, by key."""
         return {key: value for key, (_, value) in self._values.items()}
 
     def outdate(self, *keys: Key) -> None:
-        """There may be other values for these keys, or for all of them, and they are read when asked for."""
+        """Marks the values of these keys, or all values, as old: they are read again at the next `get`."""
         self._version += not keys
         for key in keys:
             self._values[key] = -1, self._values[key][1]
 
     async def _read(self) -> None:
-        while self._wanted:
-            last = next(reversed(self._wanted))
+        while self._pending:
+            last = next(reversed(self._pending))
             await asyncio.sleep(self._pause)
-            if next(reversed(self._wanted)) != last:
+            if next(reversed(self._pending)) != last:
                 continue
-            keys, version = [*self._wanted][-self._at_once :], self._version
-            self._wanted = dict.fromkeys(keys)
+            keys, version = [*self._pending][-self._at_once :], self._version
+            self._pending = dict.fromkeys(keys)
             values = await asyncio.to_thread(lambda keys: [*map(self._read_value, keys)], keys)
             for key, value in zip(keys, values, strict=True):
-                self._wanted.pop(key, None)
+                self._pending.pop(key, None)
                 self._values.pop(key, None)
                 self._values[key] = version, value
             while len(self._values) > _MOST_KNOWN:
@@ -138,21 +137,21 @@ class Lookups(Generic[Key, Value]):
             self._messages.publish(self._message())
 
     async def close(self) -> None:
-        """Ends what is read."""
+        """Cancels the reading."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait([self._reading])
 
 
 class Background:
-    """Work that was started and is not over."""
+    """Running background tasks."""
 
     def __init__(self, messages: Messages) -> None:
         self._messages = messages
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Future[_T]:
-        """Begins something. Its result may be waited for; who does so can be cancelled, the work cannot."""
+        """Starts a task. The caller that awaits its result can be cancelled, the task cannot."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
@@ -164,13 +163,13 @@ class Background:
             self._messages.say(f"{type(error).__name__}: {error}")
 
     async def finished(self) -> None:
-        """Waits until all of it is over."""
+        """Waits until all tasks have ended."""
         while self._running:
             await asyncio.wait(self._running)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[None]:
-        """Says what is being done, if it takes noticeably long."""
+        """Shows a message about the work, if it takes noticeably long."""
         shown = False
 
         def show() -> None:

@@ -1,4 +1,4 @@
-"""An agent without eval cases, and one that cannot be loaded: what is known of it, and the way on."""
+"""The first steps with an agent: one without eval cases, and one that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
 def is_first_minute(sets: OpenSets) -> bool:
-    """Whether there is no case yet, nor a file that must be mended before it has some."""
+    """Whether there is no case yet, and no unreadable file that may have some."""
     if not sets.is_read or any(eval_set.cases for eval_set in sets.listed):
         return False
     return not any(sets.errors(eval_set) for eval_set in sets.listed)
 
 
 def has_few_cases(sets: OpenSets) -> bool:
-    """Whether there are no more cases than a starter has: who has more knows how a case is made."""
+    """Whether there are no more cases than a starter has."""
     return sum(len(eval_set.cases) for eval_set in sets.listed) <= _FEW
 
 
 def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
-    """Where an agent that cannot be loaded is to be mended: the failing line, else its first file; None
-    without any, and where it is its Python or behind a network."""
+    """The place to mend in an agent that cannot be loaded: the failing line, else its first file; None
+    without any, and where the cause is its Python or it is behind a network."""
     if agent.address.url or error.type == NO_PYTHON:
         return None
 
@@ -57,27 +57,27 @@ class Missing(NamedTuple):
 
     module: str
     command: str
-    """Installs it, in a shell; "" where a file of the agent's was probably meant."""
-    meant: str
-    """The module of the agent's own that was probably meant; "" for none."""
+    """The shell command that installs it; "" where the agent probably needs its own module."""
+    own_module: str
+    """The module of the agent whose name is nearest; "" for none."""
 
 
 def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter) -> Missing | None:
-    """The package without which the agent cannot be imported; None where something else is wrong."""
-    found = _NO_MODULE.search(error.message)
+    """The missing package because of which the agent cannot be imported; None for another reason."""
+    match = _NO_MODULE.search(error.message)
     if "needs google-adk" in error.message:
         module = "google.adk"
-    elif error.type == "ModuleNotFoundError" and found:
-        module = found[1]
+    elif error.type == "ModuleNotFoundError" and match:
+        module = match[1]
     else:
         return None
 
     folder = agent_folder(agent_dir).resolve()
     top = module.split(".")[0]
     own = [path.stem for path in folder.glob("*.py")]
-    meant = nearest(module.split(".")[-1], own) or ""
-    if meant or top == folder.name:
-        return Missing(module, "", meant)
+    nearest_module = nearest(module.split(".")[-1], own) or ""
+    if nearest_module or top == folder.name:
+        return Missing(module, "", nearest_module)
     package = package_of(module)
     return Missing(module, install_command(folder, package, interpreter.path), "")
 
@@ -85,7 +85,7 @@ def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter)
 class RetryOnSave:
     """Imports the agent again after each save while it cannot be imported.
 
-    Nothing is done while `watch_mode` says that it is on: it does the same.
+    It does nothing while `watch_mode` returns true: watch mode does the same.
     """
 
     def __init__(self, agent: AgentState, watch_mode: Callable[[], bool], messages: Messages) -> None:
@@ -93,16 +93,16 @@ class RetryOnSave:
         self._watch_mode = watch_mode
         self._messages = messages
         self.is_watching = False
-        """Whether no save is missed."""
+        """Whether the files are watched, so that every save is seen."""
         self._task: asyncio.Task[None] | None = None
         messages.subscribe(self._follow, AgentChanged)
 
     def _follow(self, _: WorkbenchMessage) -> None:
-        """Starts or ends looking at files."""
-        wanted = self._agent.error is not None and not self._watch_mode()
-        if wanted and self._task is None:
+        """Starts or stops watching the files."""
+        should_watch = self._agent.error is not None and not self._watch_mode()
+        if should_watch and self._task is None:
             self._task = asyncio.create_task(self._watch())
-        elif not wanted and self._task is not None:
+        elif not should_watch and self._task is not None:
             self._task.cancel()
             self._task = None
             self.is_watching = False

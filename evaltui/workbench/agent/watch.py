@@ -1,4 +1,4 @@
-"""What changes on disk: shown where nothing is run, and run where watch mode is on, as little as shows it."""
+"""Changes of files on disk: they are shown, and in watch mode the cases that they concern are run."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ _EVERY = 1.0
 
 
 class Following:
-    """Reads again what has changed in the agent's folder, the `given` files and folders, and its runs.
+    """Reads again the changed files of the agent's folder and of `paths` (files and folders), and its runs.
 
-    `reload` looks again which sets there are. Nothing is run, and no agent imported.
+    `reload` lists the sets again. No case is run and no agent is imported.
     """
 
     def __init__(
         self,
         agent: AgentState,
         outcomes: Outcomes,
-        given: Sequence[str | Path],
+        paths: Sequence[str | Path],
         reload: Callable[[], Awaitable[None]],
         messages: Messages,
     ) -> None:
         self.version = 0
-        """Another one whenever there are other runs."""
+        """A number that changes whenever other runs are stored."""
         self._agent = agent
         self._outcomes = outcomes
-        self._given = given
+        self._paths = paths
         self._reload = reload
         self._messages = messages
         self._logs: Sequence[Path] = ()
@@ -68,10 +68,11 @@ class Following:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Reads what earlier runs say of each case, and follows what changes from now on."""
+        """Reads the earlier results of each case, and follows changes from now on."""
         self._agent.followed = True
         self._tasks = [
-            asyncio.create_task(self._told(one)) for one in (self._follow_files(), self._follow_runs())
+            asyncio.create_task(self._report_errors(loop))
+            for loop in (self._follow_files(), self._follow_runs())
         ]
 
     async def close(self) -> None:
@@ -80,7 +81,7 @@ class Following:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _told(self, following: Coroutine[None, None, None]) -> None:
+    async def _report_errors(self, following: Coroutine[None, None, None]) -> None:
         try:
             await following
         except Exception as error:  # whatever it is, the workbench goes on and says so
@@ -91,7 +92,7 @@ class Following:
         from evaltui.files.watching import WatchedFiles
 
         is_remote = bool(self._agent.address.url)
-        files = WatchedFiles(self._agent.dir, self._given, only_env=is_remote)
+        files = WatchedFiles(self._agent.dir, self._paths, only_env=is_remote)
         try:
             await files.follow(self._on_save, self._ready.set)
         finally:
@@ -113,8 +114,8 @@ class Following:
             await asyncio.sleep(_EVERY)
 
     async def read_runs(self) -> None:
-        """Shows what has been run since the last look, by other processes too."""
-        logs, over = await asyncio.to_thread(self._look)
+        """Shows the runs that were stored since the last call, also by other processes."""
+        logs, over = await asyncio.to_thread(self._find_logs)
         is_new, self._over = over != self._over, over
         if is_new or logs != self._logs:
             self._logs = logs
@@ -123,8 +124,8 @@ class Following:
         if is_new:
             await self._read_results()
 
-    def _look(self) -> tuple[Sequence[Path], dict[Path, int]]:
-        """In a thread: the logs of runs, and when those of runs that are over were written."""
+    def _find_logs(self) -> tuple[Sequence[Path], dict[Path, int]]:
+        """In a thread: the logs of runs, and the time at which the log of each ended run was written."""
         from evaltui.runs.run_file import is_being_written
 
         logs = self._agent.store.files()
@@ -155,10 +156,10 @@ _NOT_WRITTEN_BY_AGENTS = (".py", ".yaml", ".yml", ".toml", ".env")
 
 
 class Watch:
-    """Follows what is saved in the agent's folder, in the `given` files and folders, and where the modules
-    are that the agent imports.
+    """Watch mode: follows saves in the agent's folder, in `paths` (files and folders), and in the folders of
+    the modules that the agent imports.
 
-    `reload` looks again which sets there are.
+    `reload` lists the sets again.
     """
 
     def __init__(
@@ -166,21 +167,21 @@ class Watch:
         agent: AgentState,
         editing: Editing,
         runs: RunController,
-        given: Sequence[str | Path],
+        paths: Sequence[str | Path],
         reload: Callable[[], Awaitable[None]],
         messages: Messages,
     ) -> None:
         self.on = False
         """Whether saves are followed."""
         self.last: Reaction | None = None
-        """What the last save led to; None before the first one."""
+        """The reaction to the last save; None before the first one."""
         self.repeated: Repeated | None = None
-        """How often cases are run; None for what their configs say."""
+        """How often cases are run; None to run them as their configs define."""
         self._agent = agent
         self._sets = editing.sets
         self._outcomes = editing.outcomes
         self._runs = runs
-        self._given = given
+        self._paths = paths
         self._messages = messages
         messages.subscribe(self._follow_opened, FilesRead)
         self._names = AgentFiles(agent.dir)
@@ -207,11 +208,11 @@ class Watch:
     # On and off
 
     def limit(self, is_included: Callable[[CaseId], bool]) -> None:
-        """Runs, from now on, only cases for which this holds."""
+        """Runs, from now on, only cases for which this is true."""
         self._due.is_included = is_included
 
     def switch(self) -> None:
-        """On, or off again; what runs by then goes on."""
+        """Turns watch mode on or off; cases that are running go on."""
         if self.on:
             self._end()
         else:
@@ -227,11 +228,11 @@ class Watch:
             self._task = asyncio.create_task(self._watch(self._task))
 
     async def ready(self) -> None:
-        """Waits until no save is missed any more."""
+        """Waits until every save is seen."""
         await self._ready.wait()
 
     async def stop(self) -> None:
-        """Ends it, and whatever it has started but a run."""
+        """Stops watching, and the work that it has started, but no run."""
         self._end()
         if tasks := self._tasks():
             await asyncio.wait(tasks)
@@ -255,12 +256,12 @@ class Watch:
         from evaltui.files.watching import WatchedFiles
 
         is_remote = bool(self._agent.address.url)
-        self._files = WatchedFiles(self._agent.dir, self._given, only_env=is_remote)
+        self._files = WatchedFiles(self._agent.dir, self._paths, only_env=is_remote)
         self._files.modules = self._modules | self._opened
         try:
             await self._agent.compare_files()
             self._agent.followed = self.on
-            await self._saved_sets.look_at(self._sets.listed)
+            await self._saved_sets.changed_cases(self._sets.listed)
             await self._files.follow(self._on_save, self._on_ready)
         except Exception as error:  # whatever it is, the workbench goes on and says so
             self.on = self._agent.followed = False
@@ -274,7 +275,7 @@ class Watch:
         self._messages.publish(AgentChanged())
 
     async def _import_agent(self) -> None:
-        """Finds out what the agent imports, and whether it can be imported at all."""
+        """Finds the modules that the agent imports, and whether it can be imported."""
 
         code = self._agent.code_version
         started = self._agent.start_host()
@@ -298,7 +299,7 @@ class Watch:
         self._agent.imported(info)
 
     def _follow_opened(self, message: WorkbenchMessage) -> None:
-        """Watches the files that a run has read, too, as far as they are of the project."""
+        """Also watches the files of the project that a run has read."""
         assert isinstance(message, FilesRead)
         self._opened = files = frozenset(used_files(self._agent.dir, message.files).values())
         if self._files is not None:
@@ -330,22 +331,23 @@ class Watch:
         self._reaction = asyncio.create_task(self._react(change, before, is_single=is_single))
 
     async def _take_over_sets(self, change: Changed) -> frozenset[CaseId]:
-        """Takes over what others have written, and scores again what that concerns; the cases to run."""
+        """Takes over the changes that other programs have written, and scores the concerned results again;
+        returns the cases to run."""
         results = self._outcomes.results
         before = {case: scored for path in results.paths() for case, scored in results.of(path)}
-        taken = await self._saved_sets.take_over(change.sets)
+        changes = await self._saved_sets.take_over(change.sets)
         names = tuple(map(self._names.name, change.sets))
-        if taken.due:
+        if changes.due:
             self._due.set_files |= dict.fromkeys(names)
-        is_only_scored = taken.from_outside and not taken.due and not self._due.files
+        is_only_scored = changes.from_outside and not changes.due and not self._due.files
         reaction = Reaction(names, ReactionStep.SCORING) if is_only_scored else None
         if reaction is not None:
             self._show(reaction)
-        for path in taken.paths:
+        for path in changes.paths:
             await asyncio.to_thread(self._sets.open, path)
         # It may take long, and later saves must be heard meanwhile.
-        self._scoring = asyncio.create_task(self._score(taken.paths, before, reaction, change.saved))
-        return taken.due
+        self._scoring = asyncio.create_task(self._score(changes.paths, before, reaction, change.saved))
+        return changes.due
 
     async def _score(
         self,
@@ -354,10 +356,10 @@ class Watch:
         reaction: Reaction | None,
         saved: float,
     ) -> None:
-        """Scores results again; where nothing else has been shown meanwhile, shows how many."""
+        """Scores results again and shows their number, unless another reaction is shown by then."""
         await self._outcomes.rescored(paths)
         if reaction is not None and self.last is reaction:
-            rescored = sum(_was_rescored(one, self._outcomes.get(case)) for case, one in before.items())
+            rescored = sum(_was_rescored(old, self._outcomes.get(case)) for case, old in before.items())
             seconds = time.time() - saved
             self._show(
                 replace(reaction, step=ReactionStep.DONE, rescored=rescored, seconds=seconds, at=time.time())
@@ -366,7 +368,7 @@ class Watch:
     # What follows
 
     async def _react(self, change: Changed, before: asyncio.Task[None] | None, *, is_single: bool) -> None:
-        """Imports the agent anew, then runs what is to be run; a later save cancels this."""
+        """Imports the agent anew, then runs the due cases; a later save cancels this."""
 
         single = max(_QUIET - (time.time() - change.saved), _QUIET_SINCE_HEARD)
         quiet_until = self._heard_at + (single if is_single else _QUIET_AFTER_SEVERAL)
@@ -400,7 +402,7 @@ class Watch:
                 self._agent.keep_host_warm()
 
     async def _end_older_run(self) -> None:
-        """Ends a run of what is no longer so; what it did not get to is still to be run."""
+        """Cancels a run of older files; its unfinished cases stay due."""
         run, code = self._runs.current, self._agent.code_version
         if run is None or run.over or (run.code == code and not run.selected & self._due.cases):
             return
@@ -408,7 +410,8 @@ class Watch:
         self._due.cases |= run.selected - run.done
 
     async def _run(self, started: StartedHost) -> None:
-        """Runs what is to be run; then what needs no model as long as the agent asks what it asked before."""
+        """Runs the due cases; then the cases that need no model as long as the agent sends the same
+        requests."""
         due, names = self._due, self._due.names
         self._outcomes.leave_previous_run()
         cases = due.to_run()
@@ -451,7 +454,7 @@ class Watch:
     # What waits
 
     def waiting(self) -> Waiting:
-        """The cases with a stale result that can be run, also of earlier sittings; none during a run."""
+        """The cases with a stale result that can be run, also of earlier sessions; none during a run."""
         if self._runs.is_running:
             return Waiting()
         stale = self._outcomes.stale()
@@ -463,7 +466,7 @@ class Watch:
         return self._waiting
 
     def run_waiting(self) -> None:
-        """Runs what waits."""
+        """Runs the cases with a stale result."""
         self.run("stale cases", self.waiting().cases)
 
     def run(self, title: str, cases: Collection[CaseId]) -> None:
@@ -472,7 +475,7 @@ class Watch:
 
 
 class _OwnWrites:
-    """What the agent writes while it works: that would make it run without end."""
+    """Files that the agent writes while it works: a run for each of these saves would never end."""
 
     def __init__(self, messages: Messages) -> None:
         self._messages = messages
@@ -484,7 +487,7 @@ class _OwnWrites:
         if run is None or (run.ended is not None and time.monotonic() - run.ended > _SOON):
             self._runs_of.clear()
             return tuple(names)
-        kept = []
+        others = []
         for name in names:
             runs = self._runs_of.setdefault(name, [])
             if runs[-1:] not in ([run.number], [run.number - 1]):
@@ -492,10 +495,10 @@ class _OwnWrites:
             if runs[-1:] != [run.number]:
                 runs.append(run.number)
             if len(runs) < _OWN_WRITES or name.endswith(_NOT_WRITTEN_BY_AGENTS):
-                kept.append(name)
+                others.append(name)
             elif len(runs) == _OWN_WRITES:
                 self._messages.say(f"{name} changes in every run, so its saves start no run")
-        return tuple(kept)
+        return tuple(others)
 
 
 def _was_rescored(before: CaseOutcome, now: CaseOutcome | None) -> bool:

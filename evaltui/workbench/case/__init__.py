@@ -1,1 +1,1 @@
-"""The selected case and what edits it."""
+"""The selected case and its editing."""

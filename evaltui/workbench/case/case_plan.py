@@ -1,4 +1,4 @@
-"""How edits of cases in several sets, and of the configs beside them, become one step."""
+"""One undo step for edits of cases in several sets, and of the configs beside them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANY = 100
 
 @contextmanager
 def refusing(say: Callable[[str], None]) -> Iterator[None]:
-    """What cannot be done is said, and then nothing is done."""
+    """Shows the error of the block as a message instead of raising it."""
     try:
         yield
     except (EditError, EvalSetError, OSError, ValueError) as error:
@@ -33,14 +33,14 @@ def refusing(say: Callable[[str], None]) -> Iterator[None]:
 
 
 class Plan:
-    """Copies of several sets and their configs, whose changes will be one step."""
+    """Copies of several sets and their configs, whose changes become one step."""
 
     def __init__(self, editing: Editing) -> None:
         self._editing = editing
         self._copies: dict[Path, Any] = {}
 
     def of(self, path: Path) -> SetEditor:
-        """A set and its config, to be changed; sets with the same config have it as the same object."""
+        """A set and its config, to be changed; sets that share a config get the same object for it."""
         config = self._editing.sets.config_path(path)
         if path not in self._copies:
             copied = self._editing.copied(path)
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def edits(self) -> dict[Path, list[Edit]]:
-        """What the changes come to, for each file that they change."""
+        """The edits for each changed file."""
         return {path: edits for path, copy in self._copies.items() if (edits := edits_of(copy))}
 
     def do(
@@ -60,7 +60,7 @@ class Plan:
         done: Callable[[], None],
         moved: Mapping[CaseId, CaseId] | None = None,
     ) -> None:
-        """Does it all as one step, and calls `done` then; many edits are worked out in a thread."""
+        """Applies all changes as one step, and calls `done` then; many edits are computed in a thread."""
         edits = self.edits
         if sum(map(len, edits.values())) >= _MANY:
             # The edits are of the files as they are at this moment, and no later.
@@ -83,7 +83,7 @@ class Plan:
         with refusing(editing.say):
             with editing.background.progress(f"{label} …"):
                 progress = Progress()
-                made = await in_thread(lambda: _made(before, edits, progress), progress)
+                made = await in_thread(lambda: _edited_files(before, edits, progress), progress)
             for path, document in editing.opened(before).items():
                 if not document.has_text_of(before[path]):
                     raise EditError(f"{path.name} changed meanwhile; try again")
@@ -91,10 +91,10 @@ class Plan:
                 done()
 
 
-def _made(
+def _edited_files(
     before: Mapping[Path, CaseFile], edits: Mapping[Path, list[Edit]], progress: Progress
 ) -> dict[Path, CaseFile]:
-    """In a thread: what edits make of files. Raises EditError."""
+    """In a thread: the edited files. Raises EditError."""
     documents: dict[Path, CaseFile] = {}
     for path, document in before.items():
         documents[path] = document.edited(edits[path])
@@ -104,23 +104,24 @@ def _made(
 
 
 def by_file(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[str]]:
-    """The ids of cases, by the files that they are in."""
-    found: dict[str, list[str]] = {}
+    """The ids of cases, by file."""
+    by_path: dict[str, list[str]] = {}
     for case in cases:
-        found.setdefault(case.path, []).append(case.eval_id)
-    return {editing.sets.file_of(path): eval_ids for path, eval_ids in found.items()}
+        by_path.setdefault(case.path, []).append(case.eval_id)
+    return {editing.sets.file_of(path): eval_ids for path, eval_ids in by_path.items()}
 
 
 def numbers_in_sets(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[int]]:
-    """Which cases of their sets they are, from 0 and in order. Raises EditError where that is not clear."""
+    """The numbers of cases in their sets, from 0 and in order. Raises EditError where they are ambiguous or
+    missing."""
     return {
-        path: numbers_of(SetEditor(editing.data(path)), path, wanted)
-        for path, wanted in by_file(editing, cases).items()
+        path: numbers_of(SetEditor(editing.data(path)), path, eval_ids)
+        for path, eval_ids in by_file(editing, cases).items()
     }
 
 
-def numbers_of(eval_set: SetEditor, path: Path, wanted: Sequence[str]) -> list[int]:
-    looked_for = set(wanted)
+def numbers_of(eval_set: SetEditor, path: Path, eval_ids: Sequence[str]) -> list[int]:
+    looked_for = set(eval_ids)
     numbers = [number for number, eval_id in enumerate(eval_set.eval_ids) if eval_id in looked_for]
     if len(numbers) > len(looked_for):
         raise EditError(f"{path.name} has several cases with this id   {key_of('rename')}  Rename case")
@@ -140,15 +141,16 @@ def keys_at(here: SetEditor, path: str, first: int, count: int) -> list[CaseId]:
     return [CaseId(path, eval_id) for eval_id in ids_at(here, range(first, first + count))]
 
 
-def moves(shown: Sequence[int], wanted: Collection[int], step: int) -> Iterator[tuple[int, int]]:
-    """The moves, one after the other, that bring each wanted case one place on among those that are shown."""
+def moves(shown: Sequence[int], to_move: Collection[int], step: int) -> Iterator[tuple[int, int]]:
+    """The moves, one after the other, that bring each case of `to_move` one place on among the shown
+    cases."""
     forward = list(shown) if step < 0 else list(reversed(shown))
     at = 1
     while at < len(forward):
         end = at
-        while end < len(forward) and forward[end] in wanted:
+        while end < len(forward) and forward[end] in to_move:
             end += 1
-        if end > at and forward[at - 1] not in wanted:
+        if end > at and forward[at - 1] not in to_move:
             yield from _past(forward[at - 1], forward[at:end], step)
         at = end + 1
 
@@ -164,7 +166,7 @@ def _past(other: int, run: Sequence[int], step: int) -> Iterator[tuple[int, int]
 
 
 def gathered(numbers: Sequence[int], index: int) -> Iterator[tuple[int, int]]:
-    """The moves, one after the other, that bring cases of a list together before the one at `index`."""
+    """The moves, one after the other, that bring cases of a list together before the case at `index`."""
     above = [number for number in numbers if number < index]
     for done, number in enumerate(above):
         yield number - done, index - 1

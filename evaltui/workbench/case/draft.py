@@ -1,4 +1,4 @@
-"""The text that is typed into a field of the selected case, or of its file: one edit once it is applied."""
+"""The draft: text in an open field of the selected case, or of its file. Applying it is one edit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def file_field(editing: Editing, path: Path) -> Field | None:
-    """The text of a file with `\\n` between its lines; None where it cannot be read as text."""
+    r"""The text of a file with `\n` between its lines; None where it cannot be decoded."""
     try:
         text = editing.whole(path).text
     except (OSError, EvalSetError):
@@ -42,7 +42,7 @@ def file_field(editing: Editing, path: Path) -> Field | None:
 
 
 def replaced(document: CaseFile, typed: str) -> CaseFile:
-    """The file with another text, its lines ended as before. Raises FieldError where that is in no format."""
+    """The file with another text, with its line ends as before. Raises FieldError for a text of no format."""
     text = _with_plain_lines(typed)
     ended = text.replace("\n", "\r\n") if "\r\n" in document.text else text
     try:
@@ -69,39 +69,39 @@ _PAUSE = 0.4
 
 @dataclass
 class Draft:
-    """A text that is typed into a field and not in its case."""
+    """Text in an open field that its case does not have yet."""
 
     case: CaseId
     """Its eval_id is "" for the text of the whole file."""
     row: RowId
     """Row of the field; () for the JSON of the case."""
     part: DraftPart
-    """Value or name of the row, or what it has as JSON."""
+    """The edited part: value or name of the row, or its JSON."""
     field: Field
     """The field as the case has it now."""
     text: str
     base: str
-    """Text that the widget showed of the field before anything was typed."""
+    """The text of the field before it was edited."""
     step: Step | None = None
-    """Step that applying becomes a part of: that which added the row, None for a row that was there. Once
-    applied, the step that it is."""
+    """The step that applying extends: it added the row; None for a row that existed before. After applying,
+    the step of the draft itself."""
     problem: str = ""
     """Why the text cannot be applied; empty if it can."""
     problem_at: tuple[int, int] | None = None
-    """Line and column of the problem in the text, 0-based; None where there is no one place."""
+    """Line and column of the problem in the text, 0-based; None where it has no single place."""
     question: str = ""
-    """What is asked before the field is left; empty if nothing is asked."""
+    """The question that is shown before the field is left; "" for none."""
     is_gone: bool = False
-    """Whether the row was deleted outside."""
+    """Whether the row was deleted outside of the workbench."""
 
     @property
     def is_typed(self) -> bool:
-        """Whether the text is another one than that of the field."""
+        """Whether the text differs from that of the field."""
         return self.text != self.base
 
     @property
     def is_text(self) -> bool:
-        """Whether it has lines."""
+        """Whether the text has several lines."""
         return self.field.kind in ("text", "json")
 
     @property
@@ -121,7 +121,7 @@ class Draft:
 
     @property
     def noun(self) -> str:
-        """What has the field."""
+        """The owner of the field, for labels."""
         return "file" if self.part == "file" else "case"
 
     @property
@@ -151,7 +151,8 @@ class Drafting:
     def open(
         self, row: RowId, part: CasePart, field: Field, text: str | None = None, step: Step | None = None
     ) -> Draft | None:
-        """Begins a draft of a field of the selected case; None where there is none, or another one stays."""
+        """Starts a draft of a field of the selected case; None where no case is selected, or another draft
+        stays open."""
         case = self._selected.case
         if case is None or not self.leave():
             return None
@@ -161,7 +162,7 @@ class Drafting:
         return self.draft
 
     def open_file(self, path: Path, text: str | None = None) -> Draft | None:
-        """Begins a draft of the text of a whole file; None where that cannot be read, which is said."""
+        """Starts a draft of the text of a whole file; None, with a message, where it cannot be read."""
         if not self.leave():
             return None
         if (field := file_field(self._editing, path)) is None:
@@ -175,19 +176,19 @@ class Drafting:
         return draft
 
     def type(self, text: str) -> None:
-        """Changes the text; what was run of the case is scored by the case that it would make."""
+        """Changes the text, and scores the last result by the case with this text."""
         draft = self.draft
         if draft is None:
             return
         draft.text, draft.question = text, ""
         if not draft.is_gone and draft.part != "file":
-            made = self._made(draft)
+            made = self._edit_and_case(draft)
             self._outcomes.score_draft(draft.case, made[1] if made else None)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_PAUSE, self.write)
 
-    def _made(self, draft: Draft) -> tuple[EditBuilder, StoredCase] | None:
-        """The edit that the text is, and the case that it makes; None for no edit, or with a `problem`."""
+    def _edit_and_case(self, draft: Draft) -> tuple[EditBuilder, StoredCase] | None:
+        """The edit for the text, and the edited case; None for no edit, or with a `problem`."""
         draft.problem, draft.problem_at = "", None
         if not draft.is_typed:
             return None
@@ -216,7 +217,7 @@ class Drafting:
     # Its end
 
     def apply(self) -> bool:
-        """Makes the text one edit of the case and ends the draft; False with a `problem`."""
+        """Applies the text as one edit of the case and ends the draft; False with a `problem`."""
         draft = self.draft
         if draft is None:
             return True
@@ -224,7 +225,7 @@ class Drafting:
             return not draft.is_typed and self._end(draft)
         if draft.part == "file":
             return (not draft.is_typed or self._is_file_replaced(draft)) and self._end(draft)
-        made = self._made(draft)
+        made = self._edit_and_case(draft)
         if draft.problem or (made is not None and not self._is_done(draft, *made)):
             return False
         return self._end(draft)
@@ -251,7 +252,8 @@ class Drafting:
         return document is not None
 
     def leave(self) -> bool:
-        """Applies the text, if there is any; False where it cannot be, and the field asks what to do."""
+        """Applies the draft, if there is one; False where it cannot be applied, and the field shows a
+        question."""
         if self.draft is None or self.apply():
             return True
         self.draft.question = f"Not applied   {key_of('leave_field')} discard"
@@ -259,7 +261,8 @@ class Drafting:
         return False
 
     def cancel(self, unasked: int = 0) -> bool:
-        """As `drop`; False where more than so many characters were changed, which is asked about once."""
+        """Ends the draft without applying it; False where more than `unasked` characters were changed, which
+        is asked about once."""
         draft = self.draft
         if draft is not None and not draft.question and not draft.is_gone:
             changed = _changed_characters(draft.base, draft.text)
@@ -271,7 +274,7 @@ class Drafting:
         return True
 
     def drop(self) -> None:
-        """Ends the draft: the case stays as it is, and a row that was added for it goes."""
+        """Ends the draft: the case stays as it is, and a row that was added for it is removed."""
         draft = self.draft
         if draft is not None:
             self._end(draft)
@@ -289,7 +292,7 @@ class Drafting:
     # Changes outside
 
     def follow(self) -> bool:
-        """Takes over what was changed elsewhere in the field; False where it has no place any more."""
+        """Takes over changes of the field from elsewhere; False where its row is gone."""
         draft = self.draft
         if draft is None or draft.is_in_dialog:
             # Whoever edits JSON is told when it is applied.
@@ -298,7 +301,8 @@ class Drafting:
         return self._selected.case == draft.case and (draft.is_typed or not draft.is_gone)
 
     def _was_changed_outside(self, draft: Draft) -> bool:
-        """Whether the field has another text since, which `problem` says; one that nobody types in has it."""
+        """Whether the field has another text since, which sets `problem`; an unchanged draft takes the new
+        text."""
         self._selected.follow()
         is_there = self._selected.case == draft.case and self._selected.is_editable
         if draft.part == "file":
@@ -332,7 +336,7 @@ class Drafting:
     # In the recovery file
 
     def write(self) -> None:
-        """Writes the text to the recovery file at once."""
+        """Writes the text to the recovery file now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -343,7 +347,7 @@ class Drafting:
     async def restore(self, recovered: Recovered) -> bool:
         """Takes over the unsaved edits of an earlier session, and opens the field with its draft.
 
-        False where that cannot be, which is said.
+        False, with a message, where that is impossible.
         """
         stored = recovered.draft
         if stored is not None and not self.leave():
@@ -359,7 +363,7 @@ class Drafting:
         return False
 
     def _open_stored(self, case: CaseId, stored: StoredDraft) -> bool:
-        """False where the field is gone."""
+        """Opens the stored draft; False where its field is gone."""
         opens = self._open_in_file if stored.part == "file" else self._open_in_case
         draft = opens(case, stored)
         if draft is None:
@@ -387,12 +391,12 @@ class Drafting:
 
 
 def _changed_characters(before: str, after: str) -> int:
-    """How many characters were replaced or typed between what both texts begin and end with."""
+    """The number of characters that were replaced or typed between the common start and end of both texts."""
     same = _common(before, after)
     rest, typed = before[same:], after[same:]
     return max(len(rest), len(typed)) - _common(reversed(rest), reversed(typed))
 
 
-def _common(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many letters are the same at the beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def _common(first: Iterable[str], second: Iterable[str]) -> int:
+    """The number of equal letters at the start."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

@@ -1,4 +1,4 @@
-"""What the user changes in files: done, undone, saved, and merged with what others change."""
+"""Editing of files: changes, undo and redo, saving, and merging with the changes of others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _Doing = Callable[Concatenate["Editing", _P], bool]
 
 
 def _reporting(change: _Doing[_P]) -> _Doing[_P]:
-    """Shows the error of a change instead of raising it; the result is False then."""
+    """Turns a change into one that shows its error as a message and returns False."""
 
     def do(editing: Editing, /, *args: _P.args, **kwargs: _P.kwargs) -> bool:
         try:
@@ -53,7 +53,7 @@ def _reporting(change: _Doing[_P]) -> _Doing[_P]:
 
 
 class Editing:
-    """Changes of files, each said or refused with a sentence."""
+    """Changes of files; each shows a message when it is done or refused."""
 
     def __init__(
         self,
@@ -69,18 +69,18 @@ class Editing:
         self._messages = messages
         self._files = sets.files
         self.conflicts: list[FileConflict] = []
-        """What the user is to decide between."""
+        """The conflicts that the user has to settle."""
         self.background = Background(messages)
-        """What takes time: it goes on to its end, whether it is waited for or not."""
+        """Slow work that is finished whether a caller waits for it or not."""
 
     # What there is
 
     def open_file(self, path: Path) -> OpenFile | None:
-        """The file as it is being edited, None where it has not been edited."""
-        return self._files.known(path)
+        """The file with its unsaved edits; None where it has not been edited."""
+        return self._files.get(path)
 
     def document(self, path: Path) -> CaseFile:
-        """A file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
+        """A file as it is now, opened for edits. Raises OSError, EvalSetError."""
 
         document = self.whole(path)
         if isinstance(document, WholeText):
@@ -88,11 +88,11 @@ class Editing:
         return document
 
     def whole(self, path: Path) -> CaseFile:
-        """As `document`, also of a file that is no JSON: a text without cases."""
+        """Does what `document` does, and also opens a file that is no JSON as a text without cases."""
         return self._files.open(path).document
 
     def data(self, path: Path) -> Any:
-        """The parsed JSON of a file, as `document`."""
+        """The parsed JSON of a file; opens it as `document` does."""
         return self.document(path).value
 
     def is_there(self, path: Path) -> bool:
@@ -100,24 +100,24 @@ class Editing:
         return self.open_file(path) is not None or path.exists()
 
     def config_data(self, set_path: Path) -> Any | None:
-        """The parsed JSON of the config of a set as it is now, None where there is none."""
+        """The parsed JSON of the config of a set as it is now; None without a config."""
         path = self.sets.config_path(set_path)
         return self.data(path) if self.is_there(path) else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
-        """As `config_data`; one that cannot be read raises EvalSetError only when it is looked into."""
+        """The config data; an unreadable config raises EvalSetError only when a value is read."""
         try:
             return self.config_data(set_path)
         except EvalSetError as error:
             return UnreadableConfig(error)
 
     def is_dirty(self, path: Path) -> bool:
-        file = self._files.known(path)
+        file = self._files.get(path)
         return file is not None and file.dirty
 
     def dirty_cases(self, path: Path) -> frozenset[str]:
-        """The ids of the cases of a set that are not on disk as they are here."""
-        file = self._files.known(path)
+        """The ids of the cases of a set that differ from those on disk."""
+        file = self._files.get(path)
         return file.dirty_cases() if file else frozenset()
 
     def unsaved(self) -> list[Path]:
@@ -129,7 +129,7 @@ class Editing:
         return next((file.recovery_problem for file in self._files if file.recovery_problem), "")
 
     def write_draft(self, path: Path, draft: Draft | None) -> None:
-        """Writes the text that is typed for a file to its recovery file; None where there is none."""
+        """Writes the draft of a file to its recovery file; None for no draft."""
         file, before = self.open_file(path), self.recovery_problem
         if file is not None:
             file.write_draft(draft)
@@ -188,12 +188,12 @@ class Editing:
         return self.change_files(label, edits, after=after, moved=moved, extends=extends)
 
     do = _reporting(change)
-    """`change`; an error is shown to the user, and the result is False."""
+    """Does what `change` does; an error is shown to the user, and the result is False."""
 
     def case_after(self, path: Path, number: int, build: EditBuilder) -> StoredCase:
-        """The case with this number, from 0, as a change of its set would make it; nothing is changed.
+        """The case with this number, from 0, as a change of its set would leave it; nothing is changed.
 
-        Raises as `change`.
+        Raises the errors of `change`.
         """
         return self.document(path).edited(self._edits(path, build).get(path, ())).cases[number]
 
@@ -224,9 +224,9 @@ class Editing:
     ) -> bool:
         """Changes files as one step: sets, and configs, which may be new.
 
-        `label` is an imperative: `rename a to b`. Edits may be given as the document that they made of a file
-        as it is now. `after` is what is selected then, and again when the step is redone. As long as
-        `extends` is the last step, the change becomes a part of it. With `scores_later`, what was run is
+        `label` is an imperative: `rename a to b`. Instead of edits, a value may be the document that they
+        make of the current file. `after` is the selection after the change, and again after a redo. As long
+        as `extends` is the last step, the change becomes a part of it. With `scores_later`, results are
         scored again by `Outcomes.rescore_now`.
         """
         if self.sets.read_only:
@@ -239,7 +239,7 @@ class Editing:
         return step is not None
 
     do_edits = _reporting(change_files)
-    """`change_files`; an error is shown to the user, and the result is False."""
+    """Does what `change_files` does; an error is shown to the user, and the result is False."""
 
     def opened(self, paths: Iterable[Path]) -> dict[Path, CaseFile]:
         """Files to be edited as they are now; configs may be new. Raises OSError, EvalSetError."""
@@ -253,12 +253,12 @@ class Editing:
 
     @property
     def last_step(self) -> Step | None:
-        """The step that others may extend; None where there is none, or something came from outside since."""
+        """The step that another edit may extend; None without one, or where a file changed on disk since."""
         return self._files.last_step
 
     @property
     def undo_label(self) -> str | None:
-        """What would be undone; None where there is nothing."""
+        """The label of the step that undo takes back; None for none."""
         return self._files.undo_label
 
     @property
@@ -269,7 +269,7 @@ class Editing:
         self._back(self._files.undo, "Undid")
 
     def undo_step(self, step: Step) -> bool:
-        """Undo this step; False where it is not the last one."""
+        """Takes back this step; False where it is not the last one."""
         return self._back(lambda: self._files.undo_step(step), "Undid")
 
     def redo(self) -> None:
@@ -283,17 +283,17 @@ class Editing:
             return False
         if step is None:
             return False
-        asked = self.conflicts
+        before = self.conflicts
         self._decided(step.changes)
         self._show(step)
-        if len(self.conflicts) < len(asked):
+        if len(self.conflicts) < len(before):
             # What is to be decided now, if anything, is between what there is now and what is outside.
-            self.look_outside()
+            self.merge_outside_changes()
         self.say(f"{done}: {step.label}")
         return True
 
     def _show(self, step: Step, *, scores_later: bool = False) -> None:
-        """Shows what a step has made, and scores again what it concerns."""
+        """Shows the changes of a step, and scores the concerned results again."""
         self.outcomes.move(step.moved)
         self._show_files(step.changes, step.after, scores_later=scores_later)
 
@@ -304,7 +304,7 @@ class Editing:
     def _show_files(
         self, paths: Collection[Path], selection: Selection | None = None, *, scores_later: bool = False
     ) -> None:
-        """Shows files as they are being edited, wherever their text comes from."""
+        """Shows files with their unsaved edits."""
         paths = [path for path in paths if not is_recording(path)]
         self.sets.follow(paths)
         if scores_later:
@@ -317,11 +317,11 @@ class Editing:
     # Files
 
     def new_file(self, path: Path, text: str) -> bool:
-        """A new set, unsaved; False where there is such a file already, which the user has been told."""
+        """Creates an unsaved set; False, with a message, where the file exists already."""
         if self.sets.read_only:
             self.say(READ_ONLY)
             return False
-        if path.exists() or self._files.known(path) is not None:
+        if path.exists() or self._files.get(path) is not None:
             self.say(f"{path.name} already exists")
             return False
         self._files.open(path, text)
@@ -329,20 +329,20 @@ class Editing:
         return True
 
     async def finished(self) -> None:
-        """Waits until nothing is being saved or taken over."""
+        """Waits until no file is being saved or taken over."""
         await self.background.finished()
 
     def save(self, path: Path) -> asyncio.Future[bool]:
-        """Write a file, and what steps have changed together with it: all of these files or none.
+        """Writes a file, and the files that steps have changed together with it: all of them or none.
 
-        False where they could not be, which the user is told or asked about (`conflicts`). What is edited
-        meanwhile stays unsaved.
+        False where that fails, which the user sees as a message or as `conflicts`. Edits during the save stay
+        unsaved.
         """
         return self.background.start(self._save(path))
 
     async def _save(self, path: Path) -> bool:
         paths = self._files.saved_with(path)
-        names = " and ".join(one.name for one in paths) or path.name
+        names = " and ".join(file_path.name for file_path in paths) or path.name
         try:
             with self.background.progress(f"Saving {names}…"):
                 conflict = await self._files.save(path, lambda merged: self._show_files([merged]))
@@ -359,7 +359,7 @@ class Editing:
         return conflict is None
 
     def save_all(self) -> asyncio.Future[bool]:
-        """Write every file with unsaved edits; whether all of them could be."""
+        """Writes every file with unsaved edits; returns whether all were written."""
         return self.background.start(self._save_all())
 
     async def _save_all(self) -> bool:
@@ -378,7 +378,7 @@ class Editing:
     def settle(
         self, conflict: FileConflict, choices: Choices, whole: Side | None = None
     ) -> asyncio.Future[bool]:
-        """Decide what is to be kept of two versions, and save that; False where something is undecided."""
+        """Settles a conflict with choices and saves the result; False where conflicts remain."""
         return self.background.start(self._settle(conflict, choices, whole))
 
     async def _settle(self, conflict: FileConflict, choices: Choices, whole: Side | None) -> bool:
@@ -390,14 +390,14 @@ class Editing:
         self._follow([conflict.path])
         return await self._save(conflict.path)
 
-    def look_outside(self) -> asyncio.Future[None]:
-        """Take over what others have changed in the files that are open."""
-        return self.background.start(self._look_outside())
+    def merge_outside_changes(self) -> asyncio.Future[None]:
+        """Takes over the changes of other programs in the open files."""
+        return self.background.start(self._merge_outside_changes())
 
-    async def _look_outside(self) -> None:
+    async def _merge_outside_changes(self) -> None:
         looked_at = list(self._files)
         for file in looked_at:
-            pending = next((one for one in self.conflicts if one.path == file.path), None)
+            pending = next((conflict for conflict in self.conflicts if conflict.path == file.path), None)
             try:
                 with self.background.progress(f"Reading {file.path.name}…"):
                     conflict = await self._files.refresh(file.path, pending)
@@ -412,26 +412,27 @@ class Editing:
             self._follow([file.path for file in looked_at])
 
     def _decided(self, paths: Collection[Path], left: FileConflict | None = None) -> None:
-        """Nothing is to be decided about files any more, but for what is left."""
-        others = [one for one in self.conflicts if one.path not in paths]
+        """Removes the conflicts of these files, but for the conflict that is `left`."""
+        others = [conflict for conflict in self.conflicts if conflict.path not in paths]
         self.conflicts = [*others, left] if left else others
 
     def _follow(self, paths: Sequence[Path]) -> None:
-        """Show files as they are now; a set that was deleted outside is gone, unless there is something to
-        save."""
+        """Shows files as they are now; a set that was deleted outside is removed, unless it has unsaved
+        edits."""
         self._show_files(
-            [path for path in paths if self._files.known(path) is not None or self.sets.is_config(path)]
+            [path for path in paths if self._files.get(path) is not None or self.sets.is_config(path)]
         )
 
     async def discard(self) -> None:
-        """Throw away every unsaved edit."""
+        """Discards all unsaved edits."""
         await self.finished()
         self._files.discard()
 
     def restore(self, recovered: Recovered) -> asyncio.Future[bool]:
-        """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
+        """Takes over the unsaved edits of an earlier session; False, with a message, where that is
+        impossible.
 
-        What clashes with later changes of the file is in `conflicts` then.
+        Edits that conflict with later changes of the file are in `conflicts` then.
         """
         return self.background.start(self._restore(recovered))
 
@@ -440,7 +441,7 @@ class Editing:
             self.say(READ_ONLY)
             return False
         path = self.sets.known_path(recovered.path)
-        is_new = not path.exists() and self._files.known(path) is None
+        is_new = not path.exists() and self._files.get(path) is None
         step = conflict = None
         try:
             if recovered.labels or is_new:

@@ -1,4 +1,4 @@
-"""The user's editor, and how it is told to open a file at a line."""
+"""The user's editor, and the command that opens a file at a line in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NO_EDITOR = "No editor: set $VISUAL or $EDITOR"
 NOT_IN_BROWSER = "No $EDITOR in a browser; open evaltui in a terminal for it"
 IN_BROWSER = "EVALTUI_IN_BROWSER"
-"""A variable that `evaltui serve` sets for its sessions: what they show is in a browser."""
+"""A variable that `evaltui serve` sets for its sessions, which are shown in a browser."""
 
 # Editors with a window of their own.
 _GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
@@ -43,30 +43,31 @@ _WAITS = ("--wait", "-w")
 
 
 def editor_of(environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> str:
-    """The command of $VISUAL or $EDITOR; in the terminal of VS Code and its kin, theirs; "" for none."""
-    if given := environ.get("VISUAL") or environ.get("EDITOR"):
-        return given
+    """The command of $VISUAL or $EDITOR; in the terminal of VS Code and similar, their command; "" for
+    none."""
+    if editor := environ.get("VISUAL") or environ.get("EDITOR"):
+        return editor
     if environ.get("TERM_PROGRAM") == "vscode":
         return next((f"{name} --wait" for name in _GOTO if which(name)), "")
     return ""
 
 
 def refuses_editor() -> str | None:
-    """Why nothing can be opened in an editor; None where it can."""
+    """Why no file can be opened in an editor; None where one can."""
     if os.environ.get(IN_BROWSER):
         return NOT_IN_BROWSER
     return None if editor_of(os.environ) else NO_EDITOR
 
 
 class EditorCall(NamedTuple):
-    """A command, and whether it takes over the terminal until it ends."""
+    """An editor command, and whether it takes over the terminal until it ends."""
 
     words: list[str]
     in_terminal: bool
 
 
 def at_line(command: Sequence[str], place: SourcePlace) -> EditorCall:
-    """How an editor opens a file at a line; one that is not known opens the file."""
+    """The command that opens a file at a line; an unknown editor opens the file only."""
     name, path, line = Path(command[0]).stem.lower(), str(place.path), place.line
     words = list(command)
     if name in _WITH_WINDOW:
@@ -85,16 +86,16 @@ def at_line(command: Sequence[str], place: SourcePlace) -> EditorCall:
 
 
 def place_of_tool(agent: AgentState, name: str) -> SourcePlace | None:
-    """The function of a tool; None for one that is no function of the agent's."""
+    """The place of the function of a tool; None for a tool that is no function of the agent."""
 
-    found = ((agent.info or {}).get("places") or {}).get(name)
-    if found is not None:
-        return SourcePlace(Path(found[0]), found[1])
+    place = ((agent.info or {}).get("places") or {}).get(name)
+    if place is not None:
+        return SourcePlace(Path(place[0]), place[1])
     return function_place(agent.dir, name) or instruction_place(agent.dir, name)
 
 
 def place_of_agent(agent: AgentState, name: str = "") -> SourcePlace | None:
-    """The instruction of an agent, of the root agent where no name is given; else where that is defined."""
+    """The place of the instruction of an agent (the root agent for ""); else of its definition."""
 
     name = name or str((agent.info or {}).get("name") or "")
     return instruction_place(agent.dir, name) or root_place(agent.dir)

@@ -1,7 +1,7 @@
-"""What can be edited in a case, row by row: what each row is, how its text changes, what can be added there.
+"""The editable rows of a case: each row, its fields with their changes, and the operations that add to it.
 
-Nothing here knows a screen. A row's changes are made with `Editing.do`; ids of rows count what they name, so
-that they stay the same while a text is typed.
+Nothing here depends on a screen. The changes of a row are made with `Editing.do`. The id of a row is built
+from positions, so it stays the same while a text is typed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _LONGEST_LINE = 100
 
 
 class FieldError(ValueError):
-    """Why a text cannot be what a field holds, as a sentence."""
+    """Why a field cannot hold a text, as a sentence."""
 
     def __init__(self, text: str, place: tuple[int, int] | None = None) -> None:
         super().__init__(text)
         self.place = place
-        """Line and column of it in the text, 0-based; None where there is no one place."""
+        """Line and column of the error in the text, 0-based; None where it has no single place."""
 
 
 @dataclass(frozen=True)
@@ -51,131 +51,132 @@ class Completion:
 
     text: str
     detail: str = ""
-    """What it stands for."""
+    """A description of the text."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Something that can be done at a row."""
+    """An operation that is possible at a row."""
 
     label: str
     """An imperative: `add a call`."""
     make: EditBuilder | None = None
-    """None where nothing changes."""
+    """The edit; None where nothing changes."""
     then: RowId | None = None
     """The row to go to afterwards."""
     opens: Part | None = None
-    """What of that row is edited next."""
+    """The part of that row that is edited next."""
     if_changed: bool = False
-    """Whether it is only done after its field was changed."""
+    """Whether the operation is only done after its field was changed."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A text that can be edited."""
+    """An editable text."""
 
     label: str
-    """What a change of it is called, an imperative."""
+    """Label of a change, an imperative."""
     text: str
     kind: Kind
-    """`line`, `string` and `text` are taken as they are written; a `line` has no second one, a `string` is
-    short as yet. A `value` is JSON where it reads as JSON and else a text, so that texts need no quotes;
-    `json` must be JSON."""
+    """How the text is read. `line`, `string` and `text` are taken literally; a `line` has no second line, a
+    `string` is still short. A `value` is JSON where it can be read as JSON and else a text, so that texts
+    need no quotes; `json` must be JSON."""
     change: Callable[[str], EditBuilder]
-    """What a text does to the data; raises FieldError for one that the field cannot hold."""
+    """Makes the edit for a text; raises FieldError for a text that the field cannot hold."""
     completions: tuple[Completion, ...] = ()
     then: Operation | None = None
-    """What comes after it: a value after the name of something new, arguments after a call."""
+    """The next operation: the value after the name of a new member, arguments after a call."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that a case says."""
+    """A line of a case: a fact, a part of a message, a turn, a call, an argument or a response."""
 
     id: RowId
-    """The same as long as it is the same thing, whatever it says."""
+    """Built from positions, so it stays the same when the value changes."""
     role: Role
     label: str = ""
-    """What the thing is called in every case: `user`, `answer`."""
+    """Name of the kind of row: `user`, `answer`."""
     name: str = ""
-    """What it is called in this one: the name of a tool or of an argument."""
+    """Name of this row: that of a tool or of an argument."""
     value: Any = None
     """A text, with `is_json` any JSON value."""
     shown: str | None = None
-    """What stands in the place of the value."""
+    """The text that is shown in the place of the value."""
     is_json: bool = False
     quiet: bool = False
     """Whether it is drawn dim."""
     turn: int | None = None
-    """The turn that it belongs to, from 0; None for what is said of the case as a whole."""
+    """The turn of the row, from 0; None for a row of the case as a whole."""
     field: Field | None = None
-    """How the value is edited; None where it cannot be."""
+    """The field for the value; None where it cannot be edited."""
     rename: Field | None = None
-    """How the name is edited."""
+    """The field for the name."""
     named: tuple[NameKind, str] | None = None
     """The tool, argument or agent on this line, which can be renamed everywhere, by its full name."""
     adds: tuple[Operation, ...] = ()
-    """What can be added here, what is most likely meant first."""
+    """The operations that add something here, the most likely first."""
     insert: Operation | None = None
     duplicate: Operation | None = None
     delete: Operation | None = None
     move: Callable[[int], Operation] | None = None
-    """How it moves by some places, up where they are negative."""
+    """Moves the row by a number of places, up where it is negative."""
     cycle: Operation | None = None
-    """What makes it the next of a few values."""
+    """Sets the next of a few values."""
     path: JsonPath | None = None
-    """Where it is in the set's data, for the problems found there."""
+    """Path in the set's data, to match problems."""
     findings: tuple[Problem, ...] = ()
-    """The problems found there."""
+    """The problems at the path."""
     value_path: JsonPath | None = None
-    """Where its JSON value is in the set's data, for rows of its members; None where there are none."""
+    """Path of its JSON value in the set's data, for rows of its members; None where there are none."""
     schema: Any = None
-    """What the tool that takes the value declares of it; None where nothing is known."""
+    """The schema that the tool declares for the value; None where it is unknown."""
     required: bool = False
     """Whether the tool needs it."""
     level: int = 0
-    """How many objects and arrays it is in, below a row that stands for itself."""
+    """The number of objects and arrays around it, below the row of the whole value."""
     fold: Literal["open", "closed"] | None = None
-    """Whether what is in it has rows; None where nothing is."""
+    """Whether the rows inside are shown; None for a row without rows inside."""
     preview: Any = None
-    """What a closed turn or call has in it, in short: the user's text, the arguments."""
+    """The content of a closed turn or call, in short: the user's text, the arguments."""
 
     def of(self, part: Part) -> Field | None:
         return self.field if part == "value" else self.rename
 
     @property
     def is_unset(self) -> bool:
-        """Whether there is nothing yet of what its field would hold."""
+        """Whether the field has no value yet."""
         return self.field is not None and self.quiet and self.shown is not None and not self.value
 
     @property
     def declared(self) -> str:
-        """What the tool declares of its value: `string, required`; "" where nothing is known."""
+        """The declared type of the value: `string, required`; "" where it is unknown."""
         return ", ".join([*sorted(kinds_of(self.schema)), *(["required"] if self.required else [])])
 
 
 @dataclass(frozen=True)
 class RowSource:
-    """What the rows of a case are made of."""
+    """The case, tools and problems that the rows of a case are built from."""
 
     editor: CaseEditor
     """The case as it is now."""
     tools: Sequence[DeclaredTool] = ()
     problems: Sequence[Problem] = ()
-    """Those of the whole set."""
+    """The problems of the whole set."""
     saved: Any = None
     """The case as it is on disk."""
     toggled: frozenset[RowId] | None = None
-    """The rows that are folded otherwise than at first; None where nothing folds."""
-    known: dict[Hashable, tuple[Any, list[Row]]] = field(default_factory=dict, compare=False)
-    """The rows of turns: those of a turn that is the same object as before are not made again."""
+    """The rows that are not folded or open as by default; None where nothing folds."""
+    cached_turns: dict[Hashable, tuple[Any, list[Row]]] = field(default_factory=dict, compare=False)
+    """The rows of each turn with the data they were built from, so that an unchanged turn is not built again.
+    """
 
     @cached_property
     def tools_by_name(self) -> Mapping[str, DeclaredTool]:
         return {tool.name: tool for tool in self.tools}
 
     def build(self, edit: Callable[[CaseEditor], object]) -> EditBuilder:
-        """An edit of this case, to be made from the data that there is by then."""
+        """An edit of this case, made later from the data of that moment."""
         number = self.editor.number
         return lambda eval_set: edit(eval_set.case(number))
 
@@ -184,7 +185,7 @@ class RowSource:
 
 
 def text_of(value: Any) -> str:
-    """How a value is written in a field of the kind `value`."""
+    """The text of a value in a field of the kind `value`."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     try:
@@ -195,39 +196,40 @@ def text_of(value: Any) -> str:
 
 
 def value_of(text: str) -> Any:
-    """`19` is a number, `Kitchen` a text, `"19"` a text, too. Raises FieldError for JSON with a mistake."""
+    """Reads a typed value: `19` is a number, `Kitchen` a text, `"19"` a text, too. Raises FieldError for
+    broken JSON."""
     stripped = text.strip()
     if stripped[:1] in ("{", "[", '"'):
         return json_of(text)
-    found = parse(stripped) if stripped else text
-    if isinstance(found, Problem) or (isinstance(found, float) and not math.isfinite(found)):
+    value = parse(stripped) if stripped else text
+    if isinstance(value, Problem) or (isinstance(value, float) and not math.isfinite(value)):
         return text
-    return found
+    return value
 
 
 def json_of(text: str) -> Any:
-    """The value of a JSON text. Raises FieldError that says what is wrong, and where."""
+    """The value of a JSON text. Raises FieldError with the problem and its place."""
     if not text.strip():
         raise FieldError("Empty; use null")
-    found = parse(text)
-    if isinstance(found, Problem):
-        raise syntax_error(found)
+    value = parse(text)
+    if isinstance(value, Problem):
+        raise syntax_error(value)
     if twice := duplicate_keys(text):
         [problem, *_] = locate(twice, text)
         place = (problem.line or 1) - 1, 0
         raise FieldError(f"line {place[0] + 1}: {format_path(problem.path)} is given more than once", place)
-    return found
+    return value
 
 
 def syntax_error(problem: Problem) -> FieldError:
-    """What is wrong with the syntax of a JSON text."""
+    """The error for a syntax problem of a JSON text."""
     place = place_in_text(problem)
     message = _PLACE.sub("", problem.message).removeprefix("not valid JSON: ").removeprefix("the file ")
     return FieldError(f"line {place[0] + 1}, column {place[1] + 1}: {message}" if place else message, place)
 
 
 def place_in_text(problem: Problem) -> tuple[int, int] | None:
-    """Line and column of what is wrong in a JSON text, 0-based; None where there is no one place."""
+    """Line and column of a problem in a JSON text, 0-based; None where it has no single place."""
     if problem.line is None:
         return None
     column = _PLACE.search(problem.message)
@@ -235,10 +237,10 @@ def place_in_text(problem: Problem) -> tuple[int, int] | None:
 
 
 def object_of(text: str) -> dict[str, Any]:
-    found = json_of(text)
-    if not isinstance(found, dict):
+    value = json_of(text)
+    if not isinstance(value, dict):
         raise FieldError("Must be a JSON object: { … }")
-    return found
+    return value
 
 
 def required_text(what: str) -> Callable[[str], str]:
@@ -251,7 +253,7 @@ def required_text(what: str) -> Callable[[str], str]:
 
 
 def value_field(label: str, value: Any, put: Callable[[Any], EditBuilder], schema: Any = None) -> Field:
-    """How a JSON value is edited: by what it is, and by what the tool that takes it declares."""
+    """The field that edits a JSON value, chosen by the value and by the schema of its tool."""
     kind, choices = _kind_of(value, schema), completions_of(schema)
     match kind:
         case "json":
@@ -285,9 +287,9 @@ def completions_of(schema: Any) -> tuple[Completion, ...]:
 # What nobody knows is kept, and shown
 
 
-def unknown_fields(holder: Any, known: Iterable[str]) -> Iterator[tuple[str, Any]]:
+def unknown_fields(holder: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The members of an object that have none of these names, in either spelling."""
-    expected = {spelling for name in known for spelling in (name, camel(name))}
+    expected = {spelling for name in names for spelling in (name, camel(name))}
     for key, value in holder.items() if isinstance(holder, dict) else ():
         if key not in expected:
             yield key, value
@@ -301,8 +303,8 @@ def remove_at(path: JsonPath) -> Operation:
 
 
 def with_problems(rows: Sequence[Row], problems: Sequence[Problem]) -> list[Row]:
-    """The rows, each with the problems that are inside it and in no row that is smaller."""
-    found: dict[int, list[Problem]] = {}
+    """The rows, each with the problems inside it that are in no smaller row."""
+    by_row: dict[int, list[Problem]] = {}
     for problem in problems:
         holding = [
             (len(row.path), -number)
@@ -310,8 +312,8 @@ def with_problems(rows: Sequence[Row], problems: Sequence[Problem]) -> list[Row]
             if row.path is not None and problem.path[: len(row.path)] == row.path
         ]
         if holding:
-            found.setdefault(-max(holding)[1], []).append(problem)
+            by_row.setdefault(-max(holding)[1], []).append(problem)
     return [
-        replace(row, findings=(*row.findings, *found[number])) if number in found else row
+        replace(row, findings=(*row.findings, *by_row[number])) if number in by_row else row
         for number, row in enumerate(rows)
     ]

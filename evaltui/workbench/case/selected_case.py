@@ -1,4 +1,4 @@
-"""The selected case: its rows, and what can be done to the whole of it."""
+"""The selected case: its rows, and the operations on the whole case."""
 
 from __future__ import annotations
 
@@ -116,20 +116,20 @@ def _persona(source: RowSource, path: JsonPath) -> Row:
 
 
 def _persona_text(persona: dict[str, Any]) -> str:
-    """A persona of one's own, a line for each thing it says."""
+    """The text of a user-defined persona, one line for each instruction."""
     lines = [f"{persona.get('id', '')}  {persona.get('description', '')}"]
     behaviors = persona.get("behaviors")
     for behavior in behaviors if isinstance(behaviors, list) else ():
         if isinstance(behavior, dict):
             lines.append(f"{behavior.get('name', '')}  {behavior.get('description', '')}")
-            lines += [f"· {one}" for one in _texts(behavior, "behavior_instructions")]
-            lines += [f"✗ {one}" for one in _texts(behavior, "violation_rubrics")]
+            lines += [f"· {text}" for text in _texts(behavior, "behavior_instructions")]
+            lines += [f"✗ {text}" for text in _texts(behavior, "violation_rubrics")]
     return "\n".join(lines)
 
 
 def _texts(holder: dict[str, Any], name: str) -> list[str]:
     value = holder.get(name, holder.get(camel(name)))
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 _KNOWN = (
@@ -157,8 +157,8 @@ def case_rows(source: RowSource) -> list[Row]:
     ]
     below = additions(source)
     rows = [replace(row, adds=(*row.adds, *_others(row, below))) for row in _folded(source, rows)]
-    found = [problem for problem in source.problems if problem.path[: len(path)] == path]
-    return with_problems(rows, found)
+    of_case = [problem for problem in source.problems if problem.path[: len(path)] == path]
+    return with_problems(rows, of_case)
 
 
 def _folded(source: RowSource, rows: list[Row]) -> Iterable[Row]:
@@ -169,7 +169,7 @@ def _folded(source: RowSource, rows: list[Row]) -> Iterable[Row]:
 
 
 def additions(source: RowSource) -> tuple[Operation, ...]:
-    """What can be added to a case, wherever in it one is."""
+    """The operations that add to a case, independent of the current row."""
     editor = source.editor
     add_rubrics = add_rubric(source, None)
     if editor.is_simulated:
@@ -194,8 +194,8 @@ def additions(source: RowSource) -> tuple[Operation, ...]:
 
 
 def _others(row: Row, more: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    labels = {one.label for one in row.adds}
-    return tuple(one for one in more if one.label not in labels)
+    labels = {operation.label for operation in row.adds}
+    return tuple(operation for operation in more if operation.label not in labels)
 
 
 def _facts(source: RowSource) -> Iterator[Row]:
@@ -222,10 +222,10 @@ def _tags(source: RowSource, tags: Sequence[str]) -> Row:
             raise FieldError(problem)
         return replaced(typed_tags(typed))
 
-    def replaced(wanted: Sequence[str]) -> EditBuilder:
-        removed = {tag for tag in tags if tag not in wanted}
+    def replaced(new_tags: Sequence[str]) -> EditBuilder:
+        removed = {tag for tag in tags if tag not in new_tags}
         reference = source.editor.reference
-        return lambda current: References(current.config).change_tags([reference], wanted, removed)
+        return lambda current: References(current.config).change_tags([reference], new_tags, removed)
 
     shown = " ".join(tags)
     field = Field("change tags", shown, "line", change)
@@ -254,10 +254,10 @@ def _conversation(source: RowSource) -> Iterator[Row]:
     if isinstance(conversation, list):
         for turn, raw in enumerate(conversation):
             key = source.editor.number, turn, len(conversation)
-            before, rows = source.known.get(key, (None, []))
+            before, rows = source.cached_turns.get(key, (None, []))
             if before is not raw:
                 rows = turn_rows(source, turn)
-                source.known[key] = raw, rows
+                source.cached_turns[key] = raw, rows
             yield from rows
         if not conversation:
             yield Row(
@@ -272,17 +272,17 @@ def _conversation(source: RowSource) -> Iterator[Row]:
 
 
 class SelectedCase:
-    """The rows of the selected case, made anew in `follow`, and what can be done to the whole of it."""
+    """The rows of the selected case, built again in `follow`, and the operations on the whole case."""
 
     def __init__(self, agent: AgentState, sets: OpenSets, navigation: Navigation, editing: Editing) -> None:
         self.case: CaseId | None = None
         """None without a selected case."""
         self.rows: list[Row] = []
-        """None of them while its set is being read, and for what is not shaped like a case."""
+        """The rows; empty while the set is being read, and for data that is not shaped like a case."""
         self.version = 0
-        """Another one whenever the rows are."""
+        """A number that changes whenever the rows do."""
         self.renamed_from: CaseId | None = None
-        """What the case was called when the rows were last made; None where that is the same."""
+        """The previous id of the case, if it was renamed since the rows were last built; else None."""
         self._agent = agent
         self._sets = sets
         self._navigation = navigation
@@ -291,11 +291,11 @@ class SelectedCase:
         # What the rows were made of: kept, so that none of it is taken for something new with its address.
         self._made_of: tuple[Any, ...] = ()
         # Rows of turns, as long as the case, the config and the tools of the agent are the same.
-        self._known: dict[Hashable, tuple[Any, list[Row]]] = {}
+        self._cached_turns: dict[Hashable, tuple[Any, list[Row]]] = {}
         self._toggled: frozenset[RowId] = frozenset()
 
     def follow(self) -> bool:
-        """Whether the rows are others than before."""
+        """Builds the rows again where the case has changed; returns whether it has."""
         case = self._navigation.selection.case
         eval_set = self._sets.now(self._sets.file_of(case.path)) if case else None
         config = self._config(case) if case else None
@@ -304,7 +304,7 @@ class SelectedCase:
         if case == self.case and _are_same(before, made_of):
             return False
         if case != self.case or not _are_same(before[1:], made_of[1:]):
-            self._known = {}
+            self._cached_turns = {}
         if case != self.case:
             self._toggled = frozenset()
         previous, self.case, self._made_of = self.case, case, made_of
@@ -327,9 +327,9 @@ class SelectedCase:
             self.version += 1
 
     def reveal(self, row: RowId) -> None:
-        """Opens everything folded around a row."""
+        """Opens all closed rows around a row."""
         for length in range(1, len(row)):
-            around = next((one for one in self.rows if one.id == row[:length]), None)
+            around = next((shown for shown in self.rows if shown.id == row[:length]), None)
             if around is not None and around.fold == "closed":
                 self.toggle_fold(around.id)
 
@@ -352,7 +352,7 @@ class SelectedCase:
         problems = eval_set.problems if open_file is not None or eval_set.eval_set is None else ()
         saved = self._saved(open_file.saved.value if open_file and open_file.saved else None, number, case)
         return RowSource(
-            editor, declared_tools(self._agent.info), problems, saved, self._toggled, self._known
+            editor, declared_tools(self._agent.info), problems, saved, self._toggled, self._cached_turns
         )
 
     def _open_file(self, case: CaseId) -> OpenFile | None:
@@ -369,7 +369,7 @@ class SelectedCase:
 
     @property
     def is_new(self) -> bool:
-        """Whether the case is in no file yet, as far as is known."""
+        """Whether no saved file has the case yet, as far as is known."""
         open_file = self._open_file(self.case) if self.case else None
         return open_file is not None and open_file.dirty and self.source.saved is None
 
@@ -382,7 +382,7 @@ class SelectedCase:
 
     @property
     def source(self) -> RowSource:
-        """What the rows are made of. Raises EditError where no case is shown."""
+        """The source of the rows. Raises EditError where no case is shown."""
         if self._source is None:
             raise EditError("No case selected")
         return self._source
@@ -398,12 +398,12 @@ class SelectedCase:
 
     @property
     def _written(self) -> str | None:
-        """The case as it is written in its file; None where that is not known."""
+        """The text of the case in its file; None where it is unknown."""
         path, eval_set = self.source.editor.path, self._made_of[0]
         return eval_set.document.text_at(path) if eval_set.document else None
 
     def text(self) -> str:
-        """The case as it is written in its file, its lines moved to the left; on one line it is laid out."""
+        """The text of the case with its indentation removed; a case on one line is formatted."""
         written = self._written or json.dumps(self.source.editor.value)
         if "\n" not in written:
             return laid_out(written)
@@ -411,7 +411,7 @@ class SelectedCase:
         return "\n".join(line.removeprefix(indent) for line in _lines(written))
 
     def json_field(self, id: RowId) -> Field | None:
-        """The arguments of the call that a row belongs to as a JSON text; of (), the case itself.
+        """The arguments of the call of a row as a JSON text; for (), the case itself.
 
         None for other rows. Raises EditError where no case is shown.
         """
@@ -433,7 +433,7 @@ class SelectedCase:
         return Field(f"change arguments of {call.name}", shown, "json", change)
 
     def _replaced(self, text: str) -> EditBuilder:
-        """Makes a JSON text the case. Raises FieldError for a text that cannot be one."""
+        """Replaces the case by a JSON text. Raises FieldError for a text that is no case."""
         editor = self.source.editor
         value = object_of(text)
         if _lines(text) == _lines(self.text()) or alike(value, editor.value):
@@ -457,7 +457,7 @@ def _nothing(_: SetEditor) -> None:
 
 
 def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Whether they are the same objects."""
+    """Whether both have the same objects."""
     return len(some) == len(others) and all(map(is_, some, others))
 
 
@@ -468,19 +468,20 @@ def _indent(written: str) -> str:
 
 
 def _indented(text: str, written: str) -> str:
-    """A text in place of one that is written over several lines: as far in, its lines ended like those."""
+    """A text indented like the value that it replaces, with the same line ends."""
     indent, newline = _indent(written), "\r\n" if "\r\n" in written else "\n"
     first, *others = _lines(text.strip())
     return newline.join([first, *(indent + line if line.strip() else line for line in others)])
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a JSON text. Others than these two ends of a line may stand in its strings."""
+    r"""The lines of a JSON text, split at `\n` and `\r\n` only: strings may have other line ends."""
     return text.replace("\r\n", "\n").split("\n")
 
 
 def _rows_of(source: RowSource) -> list[Row]:
-    """None for a case that is not shaped like one: the problems of its set are shown in their place."""
+    """The rows of a case; none for data that is not shaped like a case: the problems of its set are shown
+    then."""
     try:
         return case_rows(source)
     except (EditError, AttributeError, KeyError, IndexError, TypeError, ValueError):

@@ -25,11 +25,11 @@ class Step:
     after: Selection
     """The selection after it."""
     moved: Mapping[CaseId, CaseId]
-    """Cases that are called otherwise since."""
+    """Cases that have other ids since."""
 
     @property
     def inverse(self) -> Step:
-        """The step that takes this one back."""
+        """The step that undoes this one."""
         changes = {path: change.inverse for path, change in self.changes.items()}
         moved = {new: old for old, new in self.moved.items()}
         return Step(self.label, changes, self.after, self.before, moved)
@@ -37,14 +37,14 @@ class Step:
 
 @dataclass(frozen=True)
 class NewBase:
-    """A file got another text from outside. `before` is the document that the steps below are made for."""
+    """A changed text of a file on disk. `before` is the document that the steps below apply to."""
 
     path: Path
     before: CaseFile
 
 
 class Steps:
-    """A stack of steps. Changes from outside lie between them: they are no steps."""
+    """A stack of steps, with the changes on disk between them, which are no steps."""
 
     def __init__(self) -> None:
         self._items: list[Step | NewBase] = []
@@ -54,12 +54,12 @@ class Steps:
 
     @property
     def top(self) -> Step | None:
-        """The last step, whatever came from outside since."""
+        """The last step, also if files changed on disk since."""
         return next((item for item in reversed(self._items) if isinstance(item, Step)), None)
 
     @property
     def last(self) -> Step | None:
-        """The last step where nothing came from outside since."""
+        """The last step; None if a file changed on disk since."""
         last = self._items[-1] if self._items else None
         return last if isinstance(last, Step) else None
 
@@ -68,9 +68,10 @@ class Steps:
         self._items.append(step)
 
     def pop(self) -> tuple[Step, dict[Path, CaseFile]]:
-        """The last step, and of the files that changed outside since the document that it left behind.
+        """Removes the last step and returns it, with the documents after it for the files that changed on
+        disk since.
 
-        There must be a step.
+        The stack must have a step.
         """
         bases: dict[Path, CaseFile] = {}
         while isinstance(item := self._items.pop(), NewBase):
@@ -78,7 +79,7 @@ class Steps:
         return item, bases
 
     def rebase(self, bases: Mapping[Path, CaseFile]) -> None:
-        """Files got another text from outside: the steps below are for these documents, from before."""
+        """Notes that files changed on disk: the steps below apply to these earlier documents."""
         top: set[Path] = set()
         for item in reversed(self._items):
             if isinstance(item, Step):

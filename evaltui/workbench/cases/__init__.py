@@ -1,1 +1,1 @@
-"""The eval sets and which of their cases are listed."""
+"""The eval sets and the list of their cases."""

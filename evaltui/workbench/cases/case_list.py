@@ -1,4 +1,4 @@
-"""The list of cases: its lines, each looked at when it is seen, and the cases that a few letters may mean."""
+"""The list of cases: its lines, each built when it is shown, and the search of cases by a few letters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Unfolded:
-    """A case whose turns are shown: its place among the cases shown, and the turns shown before it."""
+    """A case with its turns shown: its place among the shown cases, and the number of turns shown before
+    it."""
 
     place: int
     turns: int
@@ -38,7 +39,7 @@ class _Unfolded:
 
 @dataclass(frozen=True)
 class _Block:
-    """A set from its line `first` on, with the numbers of the cases that are shown, and their turns."""
+    """A set from its line `first` on, with the numbers of its shown cases, and their turns."""
 
     number: int
     eval_set: EvalSetFile
@@ -48,14 +49,14 @@ class _Block:
 
     @property
     def size(self) -> int:
-        return 1 + len(self.cases) + sum(one.turns for one in self.unfolded)
+        return 1 + len(self.cases) + sum(case.turns for case in self.unfolded)
 
     def row(self, line: int) -> Row:
         """The row at a line, counted from the set's own."""
         if line == 0:
             return Row(self.number)
         at = line - 1
-        nearest = bisect_right(self.unfolded, at, key=lambda one: one.place + one.before) - 1
+        nearest = bisect_right(self.unfolded, at, key=lambda case: case.place + case.before) - 1
         if nearest < 0:
             return Row(self.number, self.cases[at])
         case = self.unfolded[nearest]
@@ -67,9 +68,10 @@ class _Block:
         return Row(self.number, self.cases[at - case.before - case.turns])
 
     def line_of(self, place: int, turn: int | None) -> int | None:
-        """The line of a shown case, or of its turn, counted from the set's own; None for a folded turn."""
-        above = bisect_left(self.unfolded, place, key=lambda one: one.place)
-        line = 1 + place + sum(one.turns for one in self.unfolded[:above])
+        """The line of a shown case, or of its turn, counted from the line of the set; None for a hidden
+        turn."""
+        above = bisect_left(self.unfolded, place, key=lambda case: case.place)
+        line = 1 + place + sum(case.turns for case in self.unfolded[:above])
         if turn is None:
             return line
         if above == len(self.unfolded) or self.unfolded[above].place != place:
@@ -78,16 +80,16 @@ class _Block:
 
 
 class TreeRows:
-    """`kept` are the numbers of the cases that a filter keeps, None without one: it unfolds every set.
+    """The lines of the tree of sets and cases.
 
-    `order` puts the numbers of a set's cases in order. An empty line keeps sets apart of which one shows
-    cases.
+    `matching` are the numbers of the cases that match the filter; None without a filter. A filter unfolds
+    every set. `order` sorts the numbers of a set's cases. An empty line separates sets with shown cases.
     """
 
     def __init__(
         self,
         sets: Sequence[EvalSetFile],
-        kept: Mapping[str, Sequence[int]] | None,
+        matching: Mapping[str, Sequence[int]] | None,
         folded: Collection[str],
         unfolded: Collection[CaseId],
         order: Callable[[EvalSetFile, Sequence[int]], Sequence[int]] = lambda eval_set, numbers: numbers,
@@ -97,10 +99,10 @@ class TreeRows:
         self.count = 0
         for number, eval_set in enumerate(sets):
             cases: Sequence[int] = range(len(eval_set.cases))
-            if kept is not None:
-                if eval_set.case_path not in kept:
+            if matching is not None:
+                if eval_set.case_path not in matching:
                     continue
-                cases = kept[eval_set.case_path]
+                cases = matching[eval_set.case_path]
             elif eval_set.case_path in folded:
                 cases = ()
             cases = order(eval_set, cases)
@@ -112,7 +114,7 @@ class TreeRows:
             self.count += block.size
 
     def _block_at(self, line: int) -> _Block:
-        return self._blocks[bisect_right(self._blocks, line, key=lambda one: one.first) - 1]
+        return self._blocks[bisect_right(self._blocks, line, key=lambda block: block.first) - 1]
 
     def is_gap(self, line: int) -> bool:
         """Whether a line is empty."""
@@ -120,18 +122,18 @@ class TreeRows:
         return line - block.first >= block.size
 
     def row(self, line: int) -> Row:
-        """Raises IndexError where there is no such line, or it is empty."""
+        """The row of a line. Raises IndexError for an empty line, and past the end."""
         if not 0 <= line < self.count or self.is_gap(line):
             raise IndexError(line)
         block = self._block_at(line)
         return block.row(line - block.first)
 
     def eval_set(self, row: Row) -> EvalSetFile:
-        """The set that a row is of, as it was when these rows were made."""
+        """The set of a row, as it was when these rows were built."""
         return self._sets[row.set_number]
 
     def selection(self, line: int) -> Selection:
-        """What a line selects."""
+        """The selection for a line."""
         row = self.row(line)
         eval_set = self.eval_set(row)
         if row.case is None:
@@ -139,7 +141,7 @@ class TreeRows:
         return Selection(eval_set.case_path, eval_set.cases[row.case].eval_id, row.turn)
 
     def line_of(self, selection: Selection) -> int | None:
-        """The line that shows what is selected, None where none does."""
+        """The line that shows a selection; None where none does."""
         for block in self._blocks:
             if block.eval_set.case_path == selection.path:
                 line = self._line_in(block, selection)
@@ -153,30 +155,32 @@ class TreeRows:
         if place is None:
             # Of several cases with one id, a filter may have left another one than the first.
             cases = block.eval_set.cases
-            found = (at for at, one in enumerate(block.cases) if cases[one].eval_id == selection.eval_id)
-            place = next(found, None)
+            at_id = (
+                at for at, number in enumerate(block.cases) if cases[number].eval_id == selection.eval_id
+            )
+            place = next(at_id, None)
         return None if place is None else block.line_of(place, selection.turn)
 
     def shown(self, set_number: int) -> Sequence[int]:
-        """The numbers of the cases of a set that have a line."""
+        """The numbers of the shown cases of a set."""
         return next((block.cases for block in self._blocks if block.number == set_number), ())
 
 
 def _unfolded(eval_set: EvalSetFile, cases: Sequence[int], ids: Collection[str]) -> list[_Unfolded]:
-    found: list[_Unfolded] = []
+    unfolded: list[_Unfolded] = []
     if not ids:
-        return found
+        return unfolded
     before = 0
     places = (_place(cases, eval_set.number(eval_id)) for eval_id in ids)
     for place in sorted(place for place in places if place is not None):
         if turns := eval_set.cases[cases[place]].outline.turns:
-            found.append(_Unfolded(place, turns, before))
+            unfolded.append(_Unfolded(place, turns, before))
             before += turns
-    return found
+    return unfolded
 
 
 def _place(numbers: Sequence[int], number: int | None) -> int | None:
-    """Where one of the numbers stands; found without a step of Python for each of them."""
+    """The index of a number; None where it is missing."""
     try:
         return None if number is None else numbers.index(number)
     except ValueError:
@@ -196,7 +200,7 @@ _WITHIN_KIND = 50.0
 
 @dataclass(frozen=True)
 class Jump:
-    """A case that may be meant; `marked` are the places in its id of the letters that were typed."""
+    """A search result; `marked` are the places of the typed letters in its id."""
 
     case: CaseId
     set_id: str
@@ -206,10 +210,10 @@ class Jump:
 
 
 def rank_cases(query: str, sets: Sequence[EvalSetFile], limit: int = 50) -> list[Jump]:
-    """The cases in which every word of the query is found, best first, then in file order.
+    """The cases that match every word of the query, best first, then in file order.
 
-    A word is looked for in the id, whole, inside, or as letters in their order (`bkh` in `book_hotel`), and
-    as it is in the id of the set and in what the user says. Nothing typed finds nothing.
+    A word matches the id, as a whole, inside, or by its letters in order (`bkh` in `book_hotel`), and a part
+    of the set's id and of the user's texts. An empty query matches nothing.
     """
     words = query.casefold().split()
     if not words:
@@ -219,7 +223,7 @@ def rank_cases(query: str, sets: Sequence[EvalSetFile], limit: int = 50) -> list
 
 
 def _letters_in(word: str, value: str) -> tuple[int, ...]:
-    """The places of the word's letters in a value, in their order and as near together as they are."""
+    """The places of the word's letters in a value, in order and as near together as possible."""
     best: tuple[int, ...] = ()
     start = 0
     while places := _letters_from(word, value, start):
@@ -230,7 +234,7 @@ def _letters_in(word: str, value: str) -> tuple[int, ...]:
 
 
 def _letters_from(word: str, value: str, start: int) -> tuple[int, ...]:
-    """The first place of each letter behind that of the one before; `()` where one is missing."""
+    """The first place of each letter after the previous one; `()` where a letter is missing."""
     places = []
     for letter in word:
         if (place := value.find(letter, start)) < 0:
@@ -244,14 +248,14 @@ def _jumps(words: Sequence[str], sets: Sequence[EvalSetFile]) -> Iterator[Jump]:
     for eval_set in sets:
         set_id = eval_set.eval_set_id.casefold()
         for case in eval_set.cases:
-            if (found := _found(words, case, set_id)) is not None:
-                score, marked = found
+            if (match := _match(words, case, set_id)) is not None:
+                score, marked = match
                 named = CaseId(eval_set.case_path, case.eval_id)
                 yield Jump(named, eval_set.eval_set_id, case.outline.first_text, score, marked)
 
 
-def _found(words: Sequence[str], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:
-    """What the words are worth, on average, and their places in the id; None where one is not found."""
+def _match(words: Sequence[str], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:
+    """The mean score of the words, and their places in the id; None where a word does not match."""
     eval_id = case.eval_id.casefold()
     total, marked = 0.0, set[int]()
     for word in words:
@@ -274,14 +278,14 @@ def _in_id(word: str, eval_id: str) -> tuple[float, tuple[int, ...]]:
     at = eval_id.find(word)
     if at >= 0:
         share = _WITHIN_KIND * len(word) / len(eval_id)
-        begins = re.search(rf"(?<![^\W_]){re.escape(word)}", eval_id)
-        at = begins.start() if begins else at
+        word_start = re.search(rf"(?<![^\W_]){re.escape(word)}", eval_id)
+        at = word_start.start() if word_start else at
         places = tuple(range(at, at + len(word)))
         if word == eval_id:
             return _WHOLE_ID, places
         if at == 0:
             return _START_OF_ID + share, places
-        return (_WORD_OF_ID if begins else _IN_ID) + share, places
+        return (_WORD_OF_ID if word_start else _IN_ID) + share, places
     places = _letters_in(word, eval_id)
     if not places:
         return 0.0, ()

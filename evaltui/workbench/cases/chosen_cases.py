@@ -1,4 +1,4 @@
-"""Which cases an action is for, and why nothing can be done with them."""
+"""The cases of an action, and why it is refused for them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from evaltui.workbench.state import Selection
 
 
 def chosen(editing: Editing) -> tuple[CaseId, ...]:
-    """The cases that an action is for: those that are marked, else the selected one."""
+    """The cases of an action: the marked ones, else the selected one."""
     if marked := editing.navigation.marking.marked:
         return tuple(marked)
     return (editing.navigation.selection.case,) if editing.navigation.selection.case else ()
 
 
 def refuses_cases(editing: Editing) -> str | None:
-    """Why nothing can be done with the chosen cases, as a sentence."""
+    """Why an action on the chosen cases is refused, as a sentence."""
     cases = chosen(editing)
     if not cases:
         return "No case selected" if editing.sets.listed else "No eval sets yet"

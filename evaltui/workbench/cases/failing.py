@@ -28,7 +28,11 @@ async def mark_failing(workbench: Workbench) -> None:
     cases = set(workbench.outcomes.results.attention)
     if variants:
         sets = workbench.sets
-        cases = {case for one, set_id in failed if (case := sets.find_case(one, set_id)) is not None}
+        cases = {
+            case
+            for case_in_run, set_id in failed
+            if (case := sets.find_case(case_in_run, set_id)) is not None
+        }
     count = workbench.navigation.mark(cases)
     where = f" in any of {counted(variants, 'variant')}" if variants else ""
     marked = f"{counted(count, 'case')} marked that failed" if count else "No failing case"
@@ -36,13 +40,16 @@ async def mark_failing(workbench: Workbench) -> None:
 
 
 def _failed_in_variants(agent: AgentState) -> tuple[int, list[tuple[CaseId, str]]]:
-    """In a thread: how many variants the newest run has, 0 where it is no matrix, and what failed in them."""
+    """In a thread: the number of variants of the newest run, 0 where it is no matrix, and the cases that did
+    not pass in them."""
 
     paths, kind = newest_runs(agent.store), RunKind.of(agent.address)
     headers = [RunFile(path).header for path in paths]
     # A run without variants may be long: its results are known already.
-    if not any(one.matrix and one.kind.agent._replace(variant="") == kind for one in headers):
+    if not any(header.matrix and header.kind.agent._replace(variant="") == kind for header in headers):
         return 0, []
     runs = [open_run(path).summary for path in paths]
-    cases = [one for run in runs for one in run.results.values() if one.status is not Status.PASSED]
-    return len(runs), [(one.id, one.eval_set_id) for one in cases]
+    cases = [
+        summary for run in runs for summary in run.results.values() if summary.status is not Status.PASSED
+    ]
+    return len(runs), [(summary.id, summary.eval_set_id) for summary in cases]

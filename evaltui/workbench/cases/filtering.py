@@ -1,4 +1,4 @@
-"""Which cases a filter keeps: a small language over ids, texts, tools, outcomes and scores."""
+"""The filter of cases: a small language over ids, texts, tools, outcomes and scores."""
 
 from __future__ import annotations
 
@@ -68,27 +68,28 @@ _COMPARISON = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?P<sign><=|>=|<|>|=)(?P<num
 
 @dataclass(frozen=True)
 class Scores:
-    """What a case scored: `deciding` is the score that its outcome comes from, `metrics` are all by name."""
+    """The scores of a case: `deciding` is the score that its outcome comes from, `metrics` has all by
+    name."""
 
     deciding: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def scores_of(result: CaseResult) -> Scores:
-    """The first score with the verdict of the case decides, as the one that the list shows."""
+    """The scores of a result; the first one with the verdict of the case decides, as in the list of cases."""
     scored = [metric for metric in result.metrics if metric.score is not None]
     deciding = next((metric.score for metric in scored if metric.status == result.status), None)
     return Scores(deciding, {metric.name: metric.score for metric in scored if metric.score is not None})
 
 
 class ShownScores:
-    """The scores of last results, as long as a filter compares them; those in runs' files are queries."""
+    """The scores of last results, cached while a filter compares them: those in run files are queries."""
 
     def __init__(self) -> None:
         self._scores: dict[CaseId, tuple[ResultRef, Scores]] = {}
 
     def of(self, results: Mapping[CaseId, ResultRef]) -> dict[CaseId, Scores]:
-        """The scores of these results; none of one that cannot be read."""
+        """The scores of these results; none for an unreadable one."""
         stored: dict[RunResults, dict[int, tuple[CaseId, StoredResult]]] = {}
         for case, ref in results.items():
             if case in self._scores and self._scores[case][0] is ref:
@@ -110,14 +111,14 @@ class ShownScores:
         return {case: self._scores[case][1] for case in results}
 
     def forget(self) -> None:
-        """No filter compares scores any more."""
+        """Clears the cache, when no filter compares scores any more."""
         self._scores.clear()
 
 
 class _Searched:
-    """The cases of a set as they are searched, folded to one case of letters.
+    """The searchable texts of the cases of a set, case-folded.
 
-    Only what is looked in is folded: the texts of a large set are many megabytes.
+    Texts are folded when first searched: those of a large set are many megabytes.
     """
 
     def __init__(self, eval_set: EvalSetFile) -> None:
@@ -134,13 +135,13 @@ class _Searched:
         return [_folded("\n".join(case.outline.texts)) for case in self._cases]
 
     def fold(self) -> None:
-        """Have ids and texts ready."""
+        """Folds ids and texts ahead of a search."""
         _ = self.ids, self.texts
 
     @cached_property
     def tags(self) -> list[tuple[str, ...]]:
-        known = self._tags or {}
-        return [tuple(map(str.casefold, known.get(case.eval_id, ()))) for case in self._cases]
+        tags_by_id = self._tags or {}
+        return [tuple(map(str.casefold, tags_by_id.get(case.eval_id, ()))) for case in self._cases]
 
     @cached_property
     def tools(self) -> list[tuple[str, ...]]:
@@ -148,7 +149,7 @@ class _Searched:
 
 
 def _folded(text: str) -> str:
-    """Where that changes nothing the same object: of many cases a copy takes megabytes."""
+    """The case-folded text; the same object where folding changes nothing, to save memory."""
     folded = text.casefold()
     return text if folded == text else folded
 
@@ -158,16 +159,16 @@ _Search = Callable[[str], object]
 
 @dataclass(frozen=True)
 class _Text:
-    """Look for a text in a field, or in id and text where none is named."""
+    """A filter term: a text in a field, or in id and text where no field is named."""
 
     field: str
     search: _Search
     negated: bool
     word: str = ""
-    """What is looked for anywhere in id and text; "" where something else is asked."""
+    """The text to find anywhere in id and text; "" for another kind of search."""
 
     def among(self, cases: _Searched, numbers: Iterable[int]) -> list[int]:
-        """Those of the cases that it holds for."""
+        """The numbers of the cases that match."""
         if (word := self.word) and not self.field and not self.negated:
             # Most of what is typed: of a hundred thousand cases, two calls for each would be felt.
             ids, texts = cases.ids, cases.texts
@@ -176,7 +177,7 @@ class _Text:
         return [number for number in numbers if bool(has_text(number)) is not self.negated]
 
     def _finder(self, cases: _Searched) -> Callable[[int], object]:
-        """Whether the case with a number has the text."""
+        """A function that tells whether the case with a number has the text."""
         search = self.search
         match self.field:
             case "id":
@@ -201,7 +202,7 @@ class _Text:
 
 @dataclass(frozen=True)
 class _Compared:
-    """Compare the deciding score, or those of the metrics whose name begins so."""
+    """A filter term: compares the deciding score, or the scores of metrics whose name starts with `name`."""
 
     name: str
     compare: Callable[[float, float], bool]
@@ -221,9 +222,9 @@ class _Compared:
 
 @dataclass(frozen=True)
 class Filter:
-    """Every term must hold; of the statuses, one must be the case's. An empty filter keeps all.
+    """A parsed filter. All terms must match, and one of the statuses. An empty filter matches all.
 
-    `problems` are sentences on what cannot be understood, which counts as not typed.
+    `problems` are sentences on terms that cannot be read; these are ignored.
     """
 
     texts: tuple[_Text, ...] = ()
@@ -267,8 +268,8 @@ class Filter:
                 word = word.casefold()
                 plain = "" if _WILD.search(word) else word
                 texts.append(_Text(name, _pattern(word, whole=name == "tag"), negated, plain))
-        found = frozenset(statuses[False]), frozenset(statuses[True])
-        return cls(tuple(texts), tuple(scores), *found, tuple(problems))
+        included, excluded = frozenset(statuses[False]), frozenset(statuses[True])
+        return cls(tuple(texts), tuple(scores), included, excluded, tuple(problems))
 
     def __bool__(self) -> bool:
         return bool(self.texts or self.scores or self.statuses or self.not_statuses)
@@ -287,7 +288,8 @@ def _contains(text: str) -> _Search:
 
 
 def _pattern(word: str, *, whole: bool = False) -> _Search:
-    """A word is looked for anywhere; with `*` or `?`, or as a `whole`, it has to be the whole value."""
+    """A search for a word: anywhere in the value; with `*` or `?`, or as a `whole`, it must match the whole
+    value."""
     if not _WILD.search(word):
         return _is(word) if whole else _contains(word)
     texts = word.split("*")
@@ -301,39 +303,39 @@ def _pattern(word: str, *, whole: bool = False) -> _Search:
         if end < 0 or not last.match(value, end):
             return False
         # Each piece as early as it can be: where this finds no way, there is none.
-        found = first.match(value, 0, end)
+        match = first.match(value, 0, end)
         for piece in between:
-            found = found and piece.search(value, found.end(), end)
-        return found is not None
+            match = match and piece.search(value, match.end(), end)
+        return match is not None
 
     return fits
 
 
 class Filtered:
-    """The cases that the filter keeps, as `{set: [numbers of its cases, from 0]}` in `kept`."""
+    """The cases that match the filter, as `{set: [numbers of its cases, from 0]}` in `matching`."""
 
     def __init__(self) -> None:
         self.text = ""
         self.filter = Filter()
-        self.kept: dict[str, list[int]] = {}
+        self.matching: dict[str, list[int]] = {}
         self._ids: dict[str, frozenset[str]] = {}
         self._sets: Sequence[EvalSetFile] = ()
         self._searched: list[_Searched] = []
 
     def ids(self, path: str) -> frozenset[str]:
-        """Of the cases of a set that it keeps, by the path of `CaseId`."""
+        """The ids of the matching cases of a set, by the path of `CaseId`."""
         if path not in self._ids:
-            cases = next((one.cases for one in self._sets if one.case_path == path), ())
-            self._ids[path] = frozenset(cases[number].eval_id for number in self.kept.get(path, ()))
+            cases = next((eval_set.cases for eval_set in self._sets if eval_set.case_path == path), ())
+            self._ids[path] = frozenset(cases[number].eval_id for number in self.matching.get(path, ()))
         return self._ids[path]
 
     @property
     def count(self) -> int:
-        return sum(len(numbers) for numbers in self.kept.values())
+        return sum(len(numbers) for numbers in self.matching.values())
 
     @property
     def problem(self) -> str | None:
-        """Why a part of the filter counts for nothing, in a sentence."""
+        """Why a part of the filter is ignored, as a sentence."""
         return next(iter(self.filter.problems), None)
 
     def update(
@@ -344,14 +346,14 @@ class Filtered:
         also: CaseId | None = None,
         scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]] | None = None,
     ) -> None:
-        """Filter anew: the text, the sets or the outcomes may have changed.
+        """Filters again after a change of text, sets or outcomes.
 
-        `also` is kept although its outcome or its score is another now. `scores` is asked for those of the
-        cases that the other words leave; without it no case has any.
+        `also` stays although its outcome or score has changed. `scores` returns the scores of the cases that
+        match the other terms; without it no case has scores.
         """
         self.text = text
         self.filter = Filter.parse(text)
-        self.kept, self._ids = {}, {}
+        self.matching, self._ids = {}, {}
         if not self.filter:
             # The folded texts are as large as those of the cases: they are held only while they are searched.
             self._sets, self._searched = (), []
@@ -359,10 +361,10 @@ class Filtered:
         self._search_in(sets)
         for eval_set, searched in zip(sets, self._searched, strict=True):
             if numbers := self._keep(eval_set, searched, status, also, scores or (lambda cases: {})):
-                self.kept[eval_set.case_path] = numbers
+                self.matching[eval_set.case_path] = numbers
 
     async def prepare(self, sets: Sequence[EvalSetFile]) -> None:
-        """Fold what a word is looked for in, before one is typed; a key does not wait for a large set."""
+        """Folds the texts ahead of typing, so that no key waits for a large set."""
         self._search_in(sets)
         for searched in self._searched:
             await asyncio.to_thread(searched.fold)
@@ -380,26 +382,28 @@ class Filtered:
         also: CaseId | None,
         scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]],
     ) -> list[int]:
-        wanted = self.filter
+        current = self.filter
         numbers: Sequence[int] = range(len(eval_set.cases))
-        for term in wanted.texts:
+        for term in current.texts:
             numbers = term.among(searched, numbers)
-        if not (wanted.statuses or wanted.not_statuses or wanted.scores):
+        if not (current.statuses or current.not_statuses or current.scores):
             return list(numbers)
         named = {number: CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers}
-        if wanted.statuses or wanted.not_statuses:
+        if current.statuses or current.not_statuses:
             named = {
-                number: case for number, case in named.items() if case == also or self._came_out(status(case))
+                number: case
+                for number, case in named.items()
+                if case == also or self._has_status(status(case))
             }
-        if not wanted.scores:
+        if not current.scores:
             return list(named)
-        known, nothing = scores(list(named.values())), Scores()
+        scores_by_case, nothing = scores(list(named.values())), Scores()
         return [
             number
             for number, case in named.items()
-            if case == also or all(term.holds(known.get(case, nothing)) for term in wanted.scores)
+            if case == also or all(term.holds(scores_by_case.get(case, nothing)) for term in current.scores)
         ]
 
-    def _came_out(self, outcome: str) -> bool:
-        wanted = self.filter
-        return outcome not in wanted.not_statuses and (not wanted.statuses or outcome in wanted.statuses)
+    def _has_status(self, outcome: str) -> bool:
+        current = self.filter
+        return outcome not in current.not_statuses and (not current.statuses or outcome in current.statuses)

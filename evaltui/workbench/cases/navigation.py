@@ -1,4 +1,4 @@
-"""What the user looks at: the selection, the filter, the difference, the marked cases."""
+"""The position of the user: the selection, the filter, the difference, the marked cases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class CaseOrder(StrEnum):
-    """What cases are ordered by; cases without a result come last, equal ones as in the file."""
+    """The sort key of cases; cases without a result come last, equal ones in file order."""
 
     FILE = "file"
     OUTCOME = "outcome"
@@ -58,17 +58,17 @@ def in_order(
 def _rank(scored: CaseOutcome, order: CaseOrder) -> float:
     if order is CaseOrder.OUTCOME:
         return _OUTCOMES.index(scored.status)
-    known = scored.figures
-    of_a_run = known.seconds if order is CaseOrder.TIME else known.tokens
-    return -(of_a_run or 0.0) * known.runs
+    figures = scored.figures
+    of_a_run = figures.seconds if order is CaseOrder.TIME else figures.tokens
+    return -(of_a_run or 0.0) * figures.runs
 
 
 @dataclass(frozen=True)
 class CaseClipboard:
-    """Cases that were copied, or are to be moved once they are pasted (`cut`).
+    """Cases that were copied, or that the next paste moves (`cut`).
 
-    `sources` are their sets and configs as they were then: what is copied can be pasted even when it has
-    been changed or deleted since.
+    `sources` are copies of their sets and configs from that moment, so that a copied case can be pasted after
+    it has been changed or deleted.
     """
 
     cases: tuple[CaseId, ...]
@@ -77,12 +77,12 @@ class CaseClipboard:
 
     @cached_property
     def members(self) -> frozenset[CaseId]:
-        """The cases, to be looked up for every line that is drawn."""
+        """The cases as a set, for a fast look-up per drawn line."""
         return frozenset(self.cases)
 
 
 class Marking:
-    """What the user has picked out of the list of cases, in the order of picking."""
+    """The marked cases, in the order of marking."""
 
     def __init__(self) -> None:
         self._marked: dict[CaseId, None] = {}
@@ -99,7 +99,7 @@ class Marking:
         return self._marked.keys()
 
     def toggle(self, cases: Collection[CaseId]) -> None:
-        """Mark cases; where all of them are marked, no longer."""
+        """Marks cases; unmarks them where all of them are marked."""
         if all(case in self._marked for case in cases):
             self._marked = {case: None for case in self._marked if case not in cases}
         else:
@@ -109,7 +109,7 @@ class Marking:
         self._marked.clear()
 
     def keep_only_in(self, sets: Iterable[EvalSetFile]) -> None:
-        """Forget cases that are gone."""
+        """Unmarks cases that are deleted."""
         paths = {case.path for case in self._marked}
         ids = {
             eval_set.case_path: {case.eval_id for case in eval_set.cases}
@@ -119,25 +119,25 @@ class Marking:
         self._marked = {case: None for case in self._marked if case.eval_id in ids.get(case.path, ())}
 
     def is_cut(self, case: CaseId) -> bool:
-        """Whether a case is to be moved with the next paste."""
+        """Whether the next paste moves a case."""
         return self.clipboard is not None and self.clipboard.cut and case in self.clipboard.members
 
 
 Place = tuple[int, int]
-"""Where a case stands in the list: the number of its set, and its place in that, from 0."""
+"""The place of a case in the list: the index of its set, and its index in the set, from 0."""
 
 
-def _place(found: tuple[Place, CaseId]) -> Place:
-    return found[0]
+def _place(placed: tuple[Place, CaseId]) -> Place:
+    return placed[0]
 
 
-def _is_same(one: object, other: object) -> bool:
+def _is_same(value: object, other: object) -> bool:
     # Of large collections only the object is compared.
-    return one is other or (isinstance(one, int) and one == other)
+    return value is other or (isinstance(value, int) and value == other)
 
 
 class Navigation:
-    """Where the user is: the selection, the filter, the marks and the order of the cases."""
+    """The position of the user: the selection, the filter, the marks and the order of the cases."""
 
     def __init__(
         self,
@@ -150,17 +150,18 @@ class Navigation:
         self.marking = Marking()
         """The cases that are marked, and those that are to be pasted."""
         self.trace_search = ""
-        """Only what has this in it is shown of traces; "" for all."""
+        """The search text in traces: only matching spans are shown; "" for all."""
         self.folded_sets: set[str] = set()
         """The sets whose cases are not listed, by path."""
         self.trace_of_chat = False
         """Whether the trace is that of the chat, not of the selected case."""
         self.order = CaseOrder.FILE
-        """What the cases of a set are ordered by."""
+        """The sort key of the cases of a set."""
         self.leave: Callable[[], bool] = lambda: True
-        """Applies what is typed in an open field; False where it cannot be, and the field asks what to do."""
+        """Applies the draft in an open field; False where it cannot be applied, and the field shows a
+        question."""
         self.shows_equal_calls = False
-        """Whether calls that are as expected are shown one by one, or many as one line."""
+        """Whether calls that are as expected are shown one by one; else many are one line."""
         self.toggled = frozenset[str]()
         """The parts of the result of the selected case that were folded or opened by the user."""
         self._sets = sets
@@ -189,7 +190,7 @@ class Navigation:
             self._messages.publish(SelectionChanged())
 
     def is_hidden(self, selection: Selection) -> bool:
-        """Whether the filter keeps other cases only."""
+        """Whether the filter hides a selection."""
         return bool(self.filtered.filter) and selection.path is not None and not self._keeps(selection.case)
 
     def show(self, selection: Selection) -> None:
@@ -198,15 +199,15 @@ class Navigation:
             self.set_filter("")
         self.select(selection)
 
-    def select_nearest(self, wanted: Selection) -> None:
-        """Selects what is wanted, or what is left of it; the caller notifies."""
-        eval_set = self._sets.by_case_path(wanted.path)
+    def select_nearest(self, selection: Selection) -> None:
+        """Selects a case or set, or the nearest existing one; the caller notifies."""
+        eval_set = self._sets.by_case_path(selection.path)
         if eval_set is None:
             self.selection = self._first()
-        elif wanted.eval_id is None or eval_set.number(wanted.eval_id) is not None:
-            self.selection = wanted
+        elif selection.eval_id is None or eval_set.number(selection.eval_id) is not None:
+            self.selection = selection
         else:
-            self.selection = Selection(wanted.path)
+            self.selection = Selection(selection.path)
 
     def _first(self) -> Selection:
         first = next(self._sets.every_case(), None)
@@ -215,7 +216,7 @@ class Navigation:
         return Selection(self._sets.listed[0].case_path) if self._sets.listed else Selection()
 
     def select_failing(self, step: int) -> None:
-        """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
+        """Selects the next (1) or the previous (-1) case that did not pass; wraps at the end."""
         failing = self._failing_in_order()
         if not failing:
             self._messages.say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
@@ -232,17 +233,17 @@ class Navigation:
         self.select(Selection(*failing[at][1]))
 
     def _failing_in_order(self) -> Sequence[tuple[Place, CaseId]]:
-        """The cases that did not pass and that the filter keeps, found once as long as they are the same."""
+        """The cases that did not pass and match the filter; cached while nothing changes."""
         outcomes, results = self._outcomes, self._outcomes.results
-        found_in = outcomes.version, results.version, self._sets.listed, self.order, self.filtered.kept
+        found_in = outcomes.version, results.version, self._sets.listed, self.order, self.filtered.matching
         if not all(map(_is_same, found_in, self._failing[0])):
             places = self._places([case for case in results.attention if self._keeps(case)])
             self._failing = found_in, sorted((place, case) for case, place in places.items())
         return self._failing[1]
 
     def _places(self, cases: Collection[CaseId]) -> dict[CaseId, Place]:
-        """Where those of these cases that there are stand in the list: number of the set, and place in it."""
-        found: dict[CaseId, tuple[int, int]] = {}
+        """The places in the list of those of the cases that exist: index of the set, and index in it."""
+        places: dict[CaseId, tuple[int, int]] = {}
         for of_set, eval_set in enumerate(self._sets.listed):
             numbers = {
                 number: case
@@ -252,12 +253,14 @@ class Navigation:
             if numbers:
                 order = self.in_order(eval_set, range(len(eval_set.cases)))
                 # In the order of the file, the place is the number.
-                place_of = order if isinstance(order, range) else {one: at for at, one in enumerate(order)}
-                found |= {case: (of_set, place_of[number]) for number, case in numbers.items()}
-        return found
+                place_of = (
+                    order if isinstance(order, range) else {number: at for at, number in enumerate(order)}
+                )
+                places |= {case: (of_set, place_of[number]) for number, case in numbers.items()}
+        return places
 
     def _place_of_selection(self) -> Place:
-        """As in `_places`; of a set, just before its first case."""
+        """The place of the selection; for a set, just before its first case."""
         case = self.selection.case
         if case is not None:
             return self._places([case]).get(case, (-1, 0))
@@ -282,7 +285,8 @@ class Navigation:
 
     @property
     def difference(self) -> DifferenceAt | None:
-        """The difference that is selected in the result of the selected case, as long as it has it."""
+        """The selected difference in the result of the selected case; None once the result has it no
+        longer."""
         case, at = self._difference
         if at is None or case is None or case != self.selection.case:
             return None
@@ -294,7 +298,7 @@ class Navigation:
         self._messages.publish(SelectionChanged())
 
     def made_call(self, at: DifferenceAt) -> int | None:
-        """Which call of its turn, as they were made, a difference of the selected case is of."""
+        """The index among the made calls of the turn for a difference of the selected case."""
         case = self.selection.case
         scored = self._outcomes.get(case)
         return made_call(scored.shown, at) if scored else None
@@ -303,7 +307,7 @@ class Navigation:
 
     @property
     def filtered(self) -> Filtered:
-        """The cases that the filter keeps; the selected one stays when its outcome changes."""
+        """The cases that match the filter; the selected one stays when its outcome changes."""
         if self._filtered.filter and self._filtered_from != self._filter_source():
             self._filter(self._filtered.text, self.selection.case)
         return self._filtered
@@ -312,11 +316,11 @@ class Navigation:
         """Shows only some of the cases; "" shows all."""
         self._filter(text)
         if self._filtered.count and not self._keeps(self.selection.case):
-            self.selection = Selection(*next(self._kept()))
+            self.selection = Selection(*next(self._matching_cases()))
         self._messages.publish(SelectionChanged())
 
     async def prepare_filter(self) -> None:
-        """A filter is about to be typed."""
+        """Prepares the texts before a filter is typed."""
         await self._filtered.prepare(self._sets.listed)
 
     def _filter(self, text: str, also: CaseId | None = None) -> None:
@@ -326,22 +330,22 @@ class Navigation:
         self._filtered.update(text, self._sets.listed, self._outcomes.last_status, also, self._last_scores)
 
     def _filter_source(self) -> object:
-        """Differs where the filter may keep other cases than before."""
+        """A value that changes when the filter may match other cases than before."""
         return self._sets.listed, self._outcomes.version
 
     def _keeps(self, case: CaseId | None) -> bool:
-        """Whether a case is shown with the filter that is set, if one is."""
+        """Whether the filter shows a case; true without a filter."""
         return not self.filtered.filter or (case is not None and case.eval_id in self.filtered.ids(case.path))
 
-    def _kept(self) -> Iterator[CaseId]:
-        """The cases that the filter keeps, in their order."""
+    def _matching_cases(self) -> Iterator[CaseId]:
+        """The cases that match the filter, in their order."""
         for eval_set in self._sets.listed:
-            for number in self.filtered.kept.get(eval_set.case_path, ()):
+            for number in self.filtered.matching.get(eval_set.case_path, ()):
                 yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
 
     def _last_scores(self, cases: Sequence[CaseId]) -> Mapping[CaseId, Scores]:
         scored = ((case, self._outcomes.get(case)) for case in cases)
-        return self._scores.of({case: one.ref for case, one in scored if one is not None})
+        return self._scores.of({case: outcome.ref for case, outcome in scored if outcome is not None})
 
     @property
     def is_narrowed(self) -> bool:
@@ -362,7 +366,7 @@ class Navigation:
             self._messages.publish(SelectionChanged())
 
     def search_trace(self, text: str) -> None:
-        """Shows only what of traces has this in it; "" shows all."""
+        """Shows only the spans of traces with this text; "" shows all."""
         self.trace_search = text
         self._messages.publish(SelectionChanged())
 
@@ -379,7 +383,7 @@ class Navigation:
             self.show_repeat((scored.repeat + step) % repeats)
 
     def mark(self, cases: Collection[CaseId]) -> int:
-        """Marks these cases and no others, as far as the filter keeps them; how many there are."""
+        """Marks exactly these cases, as far as they match the filter; returns their number."""
         self.marking.clear()
         self.marking.toggle([case for case in self._every_case() if case in cases and self._keeps(case)])
         self._messages.publish(SelectionChanged())

@@ -1,4 +1,4 @@
-"""The eval sets of an agent: which there are, what is in them, and what is being edited."""
+"""The eval sets of an agent: their list, their contents, and their unsaved edits."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ class _Opened(NamedTuple):
     """A set that has been opened."""
 
     versions: tuple[object, object]
-    """Of the set and of its config, as they were then."""
+    """The versions of the set and of its config at that moment."""
     config: ConfigInUse | EvalSetError
     file: EvalSetFile
 
 
 class OpenSets:
-    """The sets of the agent's folder and the `given` ones from elsewhere, files and folders.
+    """The sets of the agent's folder and those of `paths`, files and folders elsewhere.
 
-    Says when something has been read.
+    Publishes a message when a file has been read.
     """
 
     def __init__(
         self,
         agent_dir: Path,
-        given: Sequence[str | Path],
+        paths: Sequence[str | Path],
         config: Path | None,
         messages: Messages,
         *,
         read_only: bool = False,
     ) -> None:
         self.read_only = read_only
-        """Whether no set and no config is edited."""
+        """Whether sets and configs cannot be edited."""
         self.config = config
-        """The one config for all sets; None where each has its own."""
+        """The config for all sets; None where each has its own."""
         self.workspace: Workspace | None = None
-        """The sets as they are shown; None before they have been read."""
+        """The listed sets; None before they have been read."""
         self.files = OpenFiles(agent_dir, self._text)
-        """The files that have been edited in this sitting."""
+        """The files that have been edited in this session."""
         self.agent_dir = agent_dir
         """The agent's folder."""
-        self._given = given
+        self._paths = paths
         self._messages = messages
         self._opened: dict[Path, _Opened] = {}
         # As they were before their sets were opened.
@@ -95,7 +95,7 @@ class OpenSets:
         return None if path is None or self.workspace is None else self.workspace.by_case_path.get(path)
 
     def file_of(self, path: str) -> Path:
-        """The file of such a set, which may be gone by now, or not be written yet."""
+        """The file of the set with such a path; it may be deleted by now, or not be written yet."""
         return self._file_of_path.get(path) or file_of(self.agent_dir, path)
 
     def case_path(self, file: Path) -> str:
@@ -111,7 +111,7 @@ class OpenSets:
                 yield CaseId(eval_set.case_path, case.eval_id)
 
     def case_now(self, case: CaseId) -> StoredCase | None:
-        """A case as it is now, validated or not; None where there is none, or its set cannot be read."""
+        """A case as it is now, validated or not; None where it is missing, or its set is unreadable."""
         eval_set = self.by_case_path(case.path)
         number = eval_set.number(case.eval_id) if eval_set else None
         return None if eval_set is None or number is None else eval_set.cases[number]
@@ -132,16 +132,15 @@ class OpenSets:
 
     def read_configs(self) -> None:
         """Reads the configs of all sets, in a thread: opening a large set takes longer."""
-        self._configs = {one.path: self.config_now(one.path) for one in self.listed}
+        self._configs = {eval_set.path: self.config_now(eval_set.path) for eval_set in self.listed}
 
     def broken(self, path: str) -> tuple[str, ...]:
-        """Which of a `set` and its `config` no run takes as they are on disk, as far as is known.
+        """Which of a `set` and its `config` cannot be run as they are on disk, as far as is known.
 
-        A set that is being edited may be on its way to one that can be run: of its cases each speaks for
-        itself.
+        A set with unsaved edits is not broken: each of its cases is checked on its own.
         """
         file = self.file_of(path)
-        eval_set, opened, open_file = self.by_case_path(path), self._opened.get(file), self.files.known(file)
+        eval_set, opened, open_file = self.by_case_path(path), self._opened.get(file), self.files.get(file)
         is_unreadable = eval_set is not None and eval_set.format is None
         has_errors = opened is not None and opened.file.is_validated and opened.file.eval_set is None
         is_edited = open_file is not None and open_file.dirty
@@ -149,14 +148,14 @@ class OpenSets:
         return ("set",) * (is_unreadable or (has_errors and not is_edited)) + ("config",) * is_refused
 
     def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
-        """The case of a run as it is called now; None where it is not any more."""
+        """The current id of a case of a run; None where the case is deleted."""
         by_label = case.path == eval_set_id
         return self.workspace.find(case, eval_set_id, by_label=by_label) if self.workspace else None
 
     # Opened: validated, and with what scores it
 
     def opened(self, path: Path | None) -> EvalSetFile | None:
-        """A set as it is now; None while it is being opened, and observers are called when it has been."""
+        """A set as it is now; None while it is being opened, with a message when it is ready."""
         if path is None:
             return None
         if (file := self.opened_already(path)) is not None:
@@ -169,15 +168,16 @@ class OpenSets:
 
     def opened_already(self, path: Path) -> EvalSetFile | None:
         """A set as it is now; None where opening it takes time."""
-        known = self._opened.get(path)
-        if known is not None and known.versions == self._versions(path):
-            return known.file
-        return self._open(path) if known is not None and self._is_quick(path) else None
+        last = self._opened.get(path)
+        if last is not None and last.versions == self._versions(path):
+            return last.file
+        return self._open(path) if last is not None and self._is_quick(path) else None
 
     def now(self, path: Path) -> EvalSetFile | None:
-        """As `opened`; one that is to be edited need not wait for being validated."""
+        """A set as it is now; an edited set is returned before it is validated. None while it is being
+        opened."""
         opened = self.opened(path)
-        if opened is None and self.files.known(path) is not None:
+        if opened is None and self.files.get(path) is not None:
             return self._read_already(path) or self.open(path)
         return opened
 
@@ -187,28 +187,30 @@ class OpenSets:
 
     def last_opened(self, path: Path) -> EvalSetFile | None:
         """A set as it was when it was last opened."""
-        known = self._opened.get(path)
-        return known.file if known else None
+        last = self._opened.get(path)
+        return last.file if last else None
 
-    def is_listed_otherwise(self, path: Path) -> bool:
-        """Whether a set had other contents when it was last opened than it is listed with."""
+    def differs_from_list(self, path: Path) -> bool:
+        """Whether a set had other contents when it was last opened than in the list."""
         opened, listed = self.last_opened(path), self.by_path(path)
         return opened is not None and listed is not None and opened.fingerprint != listed.fingerprint
 
     def errors(self, eval_set: EvalSetFile) -> list[Problem]:
-        """Why a set cannot be run, as far as is known: before it is opened not everything is."""
+        """Why a set cannot be run, as far as is known: some errors are only found when it is opened."""
         return (self.last_opened(eval_set.path) or eval_set).errors
 
     @property
     def config_error(self) -> str:
-        """Why the config of sets cannot be used, of the first one that cannot; "" where all can."""
-        problems = ((one.path, problem) for one in self.listed for problem in self.errors(one)[:1])
+        """Why the first unusable config cannot be used; "" where all configs can be."""
+        problems = (
+            (eval_set.path, problem) for eval_set in self.listed for problem in self.errors(eval_set)[:1]
+        )
         return next((problem.beside(path) for path, problem in problems if problem.is_elsewhere(path)), "")
 
     def open(self, path: Path) -> EvalSetFile:
-        """A set as it is now, in any thread; slow unless only its edits have to be looked at.
+        """A set as it is now, in any thread; slow unless only its edits have to be validated.
 
-        Never raises for what is in the files: problems are part of what it returns.
+        Never raises for the contents of files: problems are part of the result.
         """
         if self._is_quick(path):
             return self._open(path)
@@ -217,36 +219,36 @@ class OpenSets:
             return self._open(path)
 
     def _open(self, path: Path) -> EvalSetFile:
-        known = self._opened.get(path)
+        last = self._opened.get(path)
         versions = self._versions(path)
-        if known is not None and known.versions == versions:
-            return known.file
+        if last is not None and last.versions == versions:
+            return last.file
         file = self._validated(path)
-        if known is not None and known.versions[1] == versions[1]:
-            config = known.config
+        if last is not None and last.versions[1] == versions[1]:
+            config = last.config
         else:
             config = self.config_now(path)
             # The same object as long as it says the same: what it scored need not be scored again.
-            config = known.config if known is not None and known.config == config else config
-        if known is None or file is not known.file or config is not known.config:
+            config = last.config if last is not None and last.config == config else config
+        if last is None or file is not last.file or config is not last.config:
             file = file.scored_by(config)
         self._opened[path] = _Opened(versions, config, file)
         return file
 
     def _is_quick(self, path: Path) -> bool:
-        """Whether no more is to be looked at than what was edited, and the config."""
-        file, open_file = self._read_already(path), self.files.known(path)
+        """Whether opening is fast: only edited cases and the config have to be validated."""
+        file, open_file = self._read_already(path), self.files.get(path)
         if open_file is None or (file is not None and file.is_validated):
             return file is not None and file.is_validated
         return sum(case.problems is None for case in open_file.document.cases) <= _FEW
 
     def _versions(self, path: Path) -> tuple[object, object]:
-        """Of a set and of its config: others when what they say may have changed."""
+        """The versions of a set and of its config; they change when the contents may have changed."""
         config = config_file(path, self.config)
         return self._version(path), (config, self._version(config))
 
     def _version(self, path: Path) -> object:
-        file = self.files.known(path)
+        file = self.files.get(path)
         return stamp_of(path) if file is None else file.document
 
     def _validated(self, path: Path) -> EvalSetFile:
@@ -254,28 +256,28 @@ class OpenSets:
         from evaltui.workbench.cases.validating_apart import validated_apart
 
         file = self._read_already(path)
-        open_file = self.files.known(path)
+        open_file = self.files.get(path)
         if file is None and open_file is not None:
             return self._edited(path, open_file, validate=True)
         if file is None:
-            before = self._known(path)
+            before = self._last_seen(path)
             file = read_eval_set_file(path, before.origin, self.agent_dir, before)
         return file if file.is_validated else validated_apart(file)
 
     def _edited(self, path: Path, open_file: OpenFile, *, validate: bool) -> EvalSetFile:
-        return edited(self._known(path), open_file.document, validate=validate)
+        return edited(self._last_seen(path), open_file.document, validate=validate)
 
     def config_now(self, path: Path) -> ConfigInUse | EvalSetError:
-        """What scores a set now, or what is wrong with that."""
+        """The current config of a set, or its error."""
 
-        open_file = self.files.known(config_file(path, self.config))
+        open_file = self.files.get(config_file(path, self.config))
         try:
             return find_config(path, self.config, open_file.document.text if open_file else None)
         except EvalSetError as error:
             return error
 
-    def _known(self, path: Path) -> EvalSetFile:
-        """A set as it was when it was last looked at, opened or not; an empty one where it never was."""
+    def _last_seen(self, path: Path) -> EvalSetFile:
+        """The set as last opened or listed; an empty one where it was never read."""
         return (
             self.last_opened(path)
             or self.by_path(path)
@@ -283,19 +285,19 @@ class OpenSets:
         )
 
     def _read_already(self, path: Path) -> EvalSetFile | None:
-        """A set that was read or edited, opened or not, and is still the same."""
+        """A set that was read or edited, opened or not, if it has not changed since; else None."""
         version = self._version(path)
-        for known in (self.last_opened(path), self.by_path(path)):
-            if known is None:
+        for file in (self.last_opened(path), self.by_path(path)):
+            if file is None:
                 continue
-            if known.document is not None and known.document is version:
-                return known
-            if known.stamp is not None and known.stamp == version:
-                return known
+            if file.document is not None and file.document is version:
+                return file
+            if file.stamp is not None and file.stamp == version:
+                return file
         return None
 
     def _text(self, path: Path) -> tuple[CaseFile, Fingerprint] | None:
-        """The text of a set that is on disk as it was read; None where that is not known."""
+        """The text of a set as it was read from disk, if it has not changed since; else None."""
         file = self._read_already(path)
         if file is None or file.document is None or file.fingerprint is None:
             return None
@@ -304,15 +306,17 @@ class OpenSets:
     # Edited
 
     def config_path(self, set_path: Path) -> Path:
-        """The file that is the config of a set, or would be if there were one."""
+        """The path of the config of a set, also if it does not exist."""
         return config_file(set_path, self.config)
 
     def known_path(self, path: Path) -> Path:
-        """An absolute path of a set or a config as the sets have theirs, which need not be absolute."""
+        """The path that the sets use for a file, which may be relative, for an absolute path."""
         sets = [eval_set.path for eval_set in self.listed]
-        known = (*sets, *map(self.config_path, sets))
+        paths = (*sets, *map(self.config_path, sets))
         real = path.resolve()
-        return next((one for one in known if one.absolute() == path or one.resolve() == real), path)
+        return next(
+            (listed for listed in paths if listed.absolute() == path or listed.resolve() == real), path
+        )
 
     def sets_of_config(self, config: Path) -> list[EvalSetFile]:
         """The sets that a config scores."""
@@ -320,26 +324,26 @@ class OpenSets:
         return [eval_set for eval_set in self.listed if config_of[eval_set.path] == config]
 
     def is_config(self, path: Path) -> bool:
-        """Whether a file is a config and no set, wherever it is and however it is called."""
+        """Whether a file is a config and no set, independent of its name and folder."""
         return path == self.config or self.files.is_config(path)
 
     def scored_by(self, paths: Collection[Path]) -> set[Path]:
-        """The sets that there are among these files, and those that configs among them score, or did."""
+        """The sets among these files, and the sets of the configs among them, also of deleted configs."""
         sets = {eval_set.path for eval_set in self.listed}
         above = {path.parent for path in paths if path not in sets}
         is_for_all = self.config is not None and self.config in paths
         return {path for path in sets if path in paths or is_for_all or not above.isdisjoint(path.parents)}
 
     async def read(self) -> None:
-        """Looks in a thread which sets there are; those that are edited are shown as they are here."""
+        """Lists the sets in a thread; edited sets keep their unsaved edits."""
         self.workspace = await asyncio.to_thread(
-            open_workspace, self.agent_dir, self._given, self.workspace, self.config
+            open_workspace, self.agent_dir, self._paths, self.workspace, self.config
         )
         self.follow([file.path for file in self.files])
         self._note_files()
 
     def follow(self, paths: Collection[Path]) -> None:
-        """Shows files, sets and configs, as they are being edited; sets that a config scores with it."""
+        """Shows sets and configs with their unsaved edits, and the other sets of these configs."""
         if self.workspace is None:
             return
         listed = {eval_set.path: eval_set for eval_set in self.listed}
@@ -354,7 +358,7 @@ class OpenSets:
         sets = [path for path in paths if path not in configs and not self.files.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
             self._configs.pop(path, None)
-            open_file = self.files.known(path)
+            open_file = self.files.get(path)
             if path in self._opened or self._is_quick(path):
                 listed[path] = self.open(path)
             elif open_file is not None:
@@ -369,8 +373,8 @@ class OpenSets:
         self._note_files()
 
     def _tagged(self, eval_set: EvalSetFile) -> EvalSetFile:
-        """The set with its tags as its config has them now."""
-        open_file = self.files.known(self.config_path(eval_set.path))
+        """The set with the tags of its current config."""
+        open_file = self.files.get(self.config_path(eval_set.path))
         if open_file is None:
             return next(with_tags([eval_set], self.config))
         return eval_set.but(tags=tags_of(open_file.document.value, eval_set.eval_set_id))
@@ -382,8 +386,10 @@ class OpenSets:
 
     def known_tags(self) -> list[str]:
         """The tags that cases of any set have, sorted."""
-        found = {tag for one in self.listed for tags in (one.tags or {}).values() for tag in tags}
-        return sorted(found)
+        tags_in_use = {
+            tag for eval_set in self.listed for tags in (eval_set.tags or {}).values() for tag in tags
+        }
+        return sorted(tags_in_use)
 
     def _last_config(self, path: Path) -> Path | None:
         """The file that a set was scored by when it was last opened."""
@@ -399,18 +405,19 @@ OWN = "own"
 
 @dataclass(frozen=True)
 class ChosenConfig:
-    """`path` is the one config for all sets, None where each has its own; `note` what is to be said of it."""
+    """The config choice: `path` is the config for all sets, None where each has its own; `note` is a message
+    about it."""
 
     path: Path | None
     note: str = ""
 
 
-def choose_config(agent_dir: Path, given: str | None, *, remembers: bool = True) -> ChosenConfig:
-    """What is `given` as `--config`, a file or `own`, and remembered then; None for what was given last.
+def choose_config(agent_dir: Path, option: str | None, *, remembers: bool = True) -> ChosenConfig:
+    """The config for `--config`, a file or `own`, which is remembered; None for the remembered one.
 
-    Raises ValueError for a file that is not there.
+    Raises ValueError for a missing file.
     """
-    if given is None:
+    if option is None:
         last = remembered_config(agent_dir)
         if last is None:
             return ChosenConfig(None)
@@ -418,9 +425,9 @@ def choose_config(agent_dir: Path, given: str | None, *, remembers: bool = True)
         if not last.is_file():
             return ChosenConfig(None, f"{name} not found; each set uses its own config")
         return ChosenConfig(last, f"All sets use {name}, as last time (--config own resets)")
-    path = None if given == OWN else Path(given)
+    path = None if option == OWN else Path(option)
     if path is not None and not path.is_file():
-        raise ValueError(f"--config {given}: no such file")
+        raise ValueError(f"--config {option}: no such file")
     try:
         if remembers:
             remember_config(agent_dir, path)

@@ -1,6 +1,6 @@
-"""Sets and cases as a whole: new, copied, renamed, deleted, converted, put in another order or another set.
+"""Operations on whole sets and cases: add, copy, rename, delete, convert, reorder and move to another set.
 
-Every function says what it has done, or why it could not, and is one step for undo.
+Every function shows a message, done or refused, and is one step for undo.
 """
 
 from __future__ import annotations
@@ -46,48 +46,49 @@ if TYPE_CHECKING:
 
 
 def folder_for_new_set(editing: Editing) -> Path:
-    """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
+    """The folder for a new set: that of the selected set if it belongs to the agent, else the agent's
+    folder."""
     eval_set = editing.sets.by_case_path(editing.navigation.selection.path)
     if eval_set is None or eval_set.origin == "given":
         return agent_folder(editing.sets.agent_dir)
     return eval_set.path.parent
 
 
-def new_set_problem(editing: Editing, wanted: str) -> str | None:
-    """Why a new set cannot be called so, as a sentence."""
-    if problem := eval_sets.set_id_problem(wanted, [one.eval_set_id for one in editing.sets.listed]):
+def new_set_problem(editing: Editing, set_id: str) -> str | None:
+    """Why a new set cannot have this id, as a sentence."""
+    if problem := eval_sets.set_id_problem(set_id, [listed.eval_set_id for listed in editing.sets.listed]):
         return problem
-    path = _set_path(editing, wanted)
+    path = _set_path(editing, set_id)
     return f"{path.name} already exists" if path.exists() else None
 
 
-def new_set(editing: Editing, wanted: str) -> bool:
-    """An empty set in a file of its own, which is not written before it is saved; it is selected."""
-    text = eval_sets.new_set_text(wanted, time.time())
-    if not editing.new_file(_set_path(editing, wanted), text):
+def new_set(editing: Editing, set_id: str) -> bool:
+    """Creates an empty, unsaved set in its own file and selects it."""
+    text = eval_sets.new_set_text(set_id, time.time())
+    if not editing.new_file(_set_path(editing, set_id), text):
         return False
-    editing.say(f"Created {wanted}   {key_of('new_case')}  Add case")
+    editing.say(f"Created {set_id}   {key_of('new_case')}  Add case")
     return True
 
 
-def _set_path(editing: Editing, wanted: str) -> Path:
-    return folder_for_new_set(editing) / f"{wanted}.evalset.json"
+def _set_path(editing: Editing, set_id: str) -> Path:
+    return folder_for_new_set(editing) / f"{set_id}.evalset.json"
 
 
 def new_case(editing: Editing) -> bool:
-    """A case with one turn after the selected one, at the end where a set is selected; it is selected."""
+    """Adds a case with one turn after the selected case, or at the end of a selected set, and selects it."""
     path, case = editing.navigation.file, editing.navigation.selection.case
     if path is None:
         return False
     with refusing(editing.say):
         eval_set = SetEditor(editing.data(path))
-        ids, wanted = eval_set.eval_ids, eval_set.proposed_id
+        ids, eval_id = eval_set.eval_ids, eval_set.proposed_id
         index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else None
-        after = Selection(editing.navigation.selection.path, wanted)
-        done = editing.do(f"add {wanted}", path, lambda one: one.add_case(index, wanted), after=after)
+        after = Selection(editing.navigation.selection.path, eval_id)
+        done = editing.do(f"add {eval_id}", path, lambda editor: editor.add_case(index, eval_id), after=after)
         if done:
             editing.navigation.show(after)
-            editing.say(f"Added {wanted}   {key_of('rename')}  Rename case")
+            editing.say(f"Added {eval_id}   {key_of('rename')}  Rename case")
         return done
     return False
 
@@ -96,55 +97,55 @@ def new_case(editing: Editing) -> bool:
 
 
 def case_id_problem(editing: Editing, path: Path, case: int) -> Callable[[str], str | None]:
-    """Says why a case cannot be called so, as a sentence."""
+    """A function that tells why a case cannot have an id, as a sentence."""
     try:
         eval_set = SetEditor(editing.data(path))
     except (OSError, EvalSetError) as error:
         reason = str(error)
         return lambda _: reason
-    return lambda wanted: eval_set.eval_id_problem(wanted, case)
+    return lambda eval_id: eval_set.eval_id_problem(eval_id, case)
 
 
-def rename_case(editing: Editing, case: CaseId, number: int, wanted: str) -> bool:
-    """Another id for the case, which must have this number in its set, from 0."""
-    moved, file = CaseId(case.path, wanted), editing.sets.file_of(case.path)
+def rename_case(editing: Editing, case: CaseId, number: int, eval_id: str) -> bool:
+    """Renames a case, which must have this number in its set, from 0."""
+    moved, file = CaseId(case.path, eval_id), editing.sets.file_of(case.path)
     marking = editing.navigation.marking
 
     def rename(eval_set: SetEditor) -> None:
         if eval_set.eval_ids[number : number + 1] != [case.eval_id]:
             raise EditError(f"{file.name} changed meanwhile; select the case again")
-        eval_set.rename_case(number, wanted)
+        eval_set.rename_case(number, eval_id)
 
-    label, after = f"rename {case.eval_id} to {wanted}", Selection(*moved)
+    label, after = f"rename {case.eval_id} to {eval_id}", Selection(*moved)
     if not editing.do(label, file, rename, after=after, moved={case: moved}):
         return False
     if case in marking:
         marking.toggle([case])
         marking.toggle([moved])
     editing.navigation.show(after)
-    editing.say(f"Renamed {case.eval_id} to {wanted}")
+    editing.say(f"Renamed {case.eval_id} to {eval_id}")
     return True
 
 
-def set_id_problem(editing: Editing, path: Path, wanted: str) -> str | None:
-    """Why a set cannot be called so, as a sentence; its own id may stay as it is."""
+def set_id_problem(editing: Editing, path: Path, set_id: str) -> str | None:
+    """Why a set cannot have this id, as a sentence; its own id is allowed."""
     eval_set = editing.sets.by_path(path)
-    if eval_set is not None and wanted == eval_set.eval_set_id:
+    if eval_set is not None and set_id == eval_set.eval_set_id:
         return None
     return eval_sets.set_id_problem(
-        wanted, [one.eval_set_id for one in editing.sets.listed if one.path != path]
+        set_id, [listed.eval_set_id for listed in editing.sets.listed if listed.path != path]
     )
 
 
-def rename_set(editing: Editing, path: Path, wanted: str) -> bool:
-    """Another id for a set; its file keeps its name."""
+def rename_set(editing: Editing, path: Path, set_id: str) -> bool:
+    """Renames a set; its file keeps its name."""
     eval_set = editing.sets.by_path(path)
-    if eval_set is None or eval_set.eval_set_id == wanted:
+    if eval_set is None or eval_set.eval_set_id == set_id:
         return False
     return editing.do(
-        f"rename {eval_set.eval_set_id} to {wanted}",
+        f"rename {eval_set.eval_set_id} to {set_id}",
         path,
-        lambda eval_set: eval_set.rename(wanted),
+        lambda eval_set: eval_set.rename(set_id),
         after=Selection(eval_set.case_path),
     )
 
@@ -153,7 +154,7 @@ def rename_set(editing: Editing, path: Path, wanted: str) -> bool:
 
 
 def duplicate(editing: Editing) -> None:
-    """Copies of the chosen cases, of each set after the last one chosen there."""
+    """Duplicates the chosen cases; in each set the copies come after its last chosen case."""
     with refusing(editing.say):
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
@@ -173,7 +174,7 @@ def duplicate(editing: Editing) -> None:
 
 
 def delete(editing: Editing) -> None:
-    """The chosen cases are deleted without asking: undo brings them back."""
+    """Deletes the chosen cases without a question: undo restores them."""
     with refusing(editing.say):
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
@@ -188,8 +189,8 @@ def delete(editing: Editing) -> None:
 
 
 def move(editing: Editing, step: int) -> None:
-    """Each chosen case one place up (-1) or down (1) among those of its set that are shown."""
-    filtered = editing.navigation.filtered.kept
+    """Moves each chosen case one place up (-1) or down (1) among the shown cases of its set."""
+    filtered = editing.navigation.filtered.matching
     with refusing(editing.say):
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
@@ -209,7 +210,7 @@ def move(editing: Editing, step: int) -> None:
 
 
 def copy(editing: Editing, *, cut: bool = False) -> None:
-    """Keep the chosen cases in mind for `paste`, which moves them there when they are `cut`."""
+    """Puts the chosen cases on the clipboard for `paste`, which moves them there if they are `cut`."""
     with refusing(editing.say):
         cases = _chosen_and_seen(editing)
         paths = numbers_in_sets(editing, cases)
@@ -220,7 +221,7 @@ def copy(editing: Editing, *, cut: bool = False) -> None:
 
 
 def paste(editing: Editing) -> None:
-    """Put what was copied or cut after the selected case, at the end where a set is selected."""
+    """Pastes the copied or cut cases after the selected case, or at the end of a selected set."""
     clipboard, path = editing.navigation.marking.clipboard, editing.navigation.file
     if clipboard is None or path is None:
         return
@@ -237,12 +238,12 @@ def paste(editing: Editing) -> None:
 def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
     plan = Plan(editing)
     at = index
-    for origin, wanted in by_file(editing, clipboard.cases).items():
+    for origin, eval_ids in by_file(editing, clipboard.cases).items():
         source = clipboard.sources[origin]
         config_path = editing.sets.config_path
         if config_path(origin) == config_path(path):
             source = replace(source, config=plan.of(path).config)
-        numbers = numbers_of(source, origin, wanted)
+        numbers = numbers_of(source, origin, eval_ids)
         source.copy_to(plan.of(path), numbers, at)
         at += len(numbers)
     named = _named(clipboard.cases)
@@ -288,7 +289,7 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
 
 
 def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
-    """As `chosen`. Raises EditError where nobody can see which case that is."""
+    """The chosen cases. Raises EditError where the filter hides the selected case."""
     cases = chosen(editing)
     if not editing.navigation.marking.marked and editing.navigation.is_hidden(editing.navigation.selection):
         raise EditError(f"The selected case is filtered out   {key_of('step_back')} clear filter")
@@ -300,12 +301,12 @@ def _named(cases: Sequence[CaseId]) -> str:
 
 
 def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
-    """What is selected once cases are gone: the next one that is shown and stays, else one before."""
+    """The selection after cases are deleted: the next shown case that stays, else the one before."""
     here = editing.navigation.selection
     eval_set = editing.sets.by_case_path(here.path)
     if eval_set is None or here.case not in gone:
         return here
-    shown = editing.navigation.filtered.kept.get(eval_set.case_path) or range(len(eval_set.cases))
+    shown = editing.navigation.filtered.matching.get(eval_set.case_path) or range(len(eval_set.cases))
     left = {case.eval_id for case in gone if case.path == eval_set.case_path}
     before: str | None = None
     passed = False
@@ -320,33 +321,33 @@ def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
 
 
 def converted(path: Path) -> tuple[EvalSet | None, tuple[Problem, ...]]:
-    """What a file of an old format holds, None where it has errors, and its problems."""
+    """The eval set in a file of an old format, None where it has errors, and its problems."""
     loaded = read_eval_set(path)
     return loaded.eval_set, loaded.problems
 
 
 def name_for_converted(old: Path) -> str:
-    """A name that is free, beside the old file: `late.evalset.json` for `late.test.json`."""
+    """A free file name beside the old file: `late.evalset.json` for `late.test.json`."""
     name = set_name(old)
     candidates = [f"{name}.evalset.json", f"{name}_converted.evalset.json"]
     more = (f"{name}_converted_{number}.evalset.json" for number in count(2))
-    return next(one for one in chain(candidates, more) if not old.with_name(one).exists())
+    return next(file_name for file_name in chain(candidates, more) if not old.with_name(file_name).exists())
 
 
-def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | None:
-    """Why the new file cannot be called so, as a sentence."""
-    new = old.parent / wanted
-    if not wanted.endswith(SET_SUFFIXES) or wanted in SET_SUFFIXES:
+def converted_name_problem(editing: Editing, old: Path, name: str) -> str | None:
+    """Why the new file cannot have this name, as a sentence."""
+    new = old.parent / name
+    if not name.endswith(SET_SUFFIXES) or name in SET_SUFFIXES:
         return f"File names of eval sets end in {' or '.join(SET_SUFFIXES)}"
-    if new.parent != old.parent or new.name != wanted:
+    if new.parent != old.parent or new.name != name:
         return "Enter a name without folders"
     if new.exists() or editing.open_file(new) is not None:
-        return f"{wanted} already exists"
+        return f"{name} already exists"
     return None
 
 
 async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[[str], None]) -> bool:
-    """Writes what was converted to a new file, which is selected; the old file stays as it is."""
+    """Writes a converted set to a new file and selects it; the old file stays as it is."""
     if not editing.new_file(new, migrated_text(eval_set, new)) or not await editing.save(new):
         return False
     say(f"Wrote {new.name}; the old file is unchanged")
@@ -357,7 +358,7 @@ _MOST_NAMED = 6
 
 
 def chosen_named(editing: Editing) -> str:
-    """The chosen cases in short: an id, or how many."""
+    """The chosen cases in short: an id, or their number."""
     cases = chosen(editing)
     return cases[0].eval_id if len(cases) == 1 else counted(len(cases), "case")
 
@@ -369,20 +370,21 @@ def common_tags(editing: Editing) -> list[str]:
 
 
 def tags_hint(editing: Editing) -> str:
-    """What only some of the chosen cases have, else the tags that there are."""
+    """A hint: the tags of only some of the chosen cases, else the other tags in use."""
     common = common_tags(editing)
     tags = dict.fromkeys(tag for case in chosen(editing) for tag in editing.sets.tags(case))
     if some := [tag for tag in tags if tag not in common]:
         return f"Some also have {some_of(some, _MOST_NAMED)}; these stay"
-    known = [tag for tag in editing.sets.known_tags() if tag not in common]
-    return f"Known: {some_of(known, _MOST_NAMED)}" if known else "Separated by spaces"
+    others = [tag for tag in editing.sets.known_tags() if tag not in common]
+    return f"Known: {some_of(others, _MOST_NAMED)}" if others else "Separated by spaces"
 
 
 def change_tags(editing: Editing, before: list[str], typed: str) -> None:
-    """Gives the chosen cases what was added to the tags that they had in common, and takes what is gone."""
-    wanted = typed_tags(typed)
-    added = [tag for tag in wanted if tag not in before]
-    removed = {tag for tag in before if tag not in wanted}
+    """Adds the new tags to the chosen cases, and removes the deleted ones, compared with their common
+    tags."""
+    new_tags = typed_tags(typed)
+    added = [tag for tag in new_tags if tag not in before]
+    removed = {tag for tag in before if tag not in new_tags}
     named = chosen_named(editing)
     with refusing(editing.say):
         plan = Plan(editing)

@@ -1,1 +1,1 @@
-"""Talking with the agent, without a screen: what was said, what is shown of it, and the case made of it."""
+"""The chat with the agent, without a screen: the conversation, its rows, and saving it as a case."""

@@ -1,4 +1,4 @@
-"""The conversation with the agent: sent, cancelled, gone back in, continued from a case, and repeated."""
+"""The conversation with the agent: sending, cancelling, rewinding, continuing a case, and replaying."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ LOADING = "Chat is still loading"
 
 
 class ChatController:
-    """The conversation that is shown, and what the user does in it.
+    """The shown conversation, and the user's actions on it.
 
-    Only `origin` and `close` take their time: other work goes on in a task.
+    Only `origin` and `close` are slow: other work runs in a task.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class ChatController:
         messages: Messages,
     ) -> None:
         self.transcript: Transcript | None = None
-        """The conversation; None before there is one."""
+        """The conversation; None before the first one."""
         self.inputs: list[str] = []
-        """The texts sent in this sitting, the last one at the end."""
+        """The texts sent in this session, the last one at the end."""
         self.has_saved = False
-        """Whether a case was made of a conversation in this sitting."""
+        """Whether a conversation was saved as a case in this session."""
         self.session = CurrentSession(agent, self._on_printed, messages)
-        """The agent's end of it."""
+        """The agent's session for the conversation."""
         self._agent = agent
         self._sets = sets
         self._outcomes = outcomes
@@ -79,22 +79,22 @@ class ChatController:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is going on: a turn, or what comes before it."""
+        """Whether work is running: a turn, or the steps before it."""
         return self._task is not None and not self._task.done()
 
     @property
     def cancelling(self) -> bool:
-        """Whether what is going on has been cancelled, and has not ended yet."""
+        """Whether the running work has been cancelled, and has not ended yet."""
         return self.busy and self._cancelled is self._task
 
     @property
     def loading(self) -> bool:
-        """Whether the turns that the conversation begins with are still being read."""
+        """Whether the first turns of the conversation are still being read."""
         return self.transcript is not None and self.transcript.loading
 
     @property
     def answering(self) -> bool:
-        """Whether a turn is running, or will be as soon as it can."""
+        """Whether a turn is running or queued."""
         turns = self.transcript.turns if self.transcript else ()
         return self.busy and any(turn.stage in (TurnStage.RUNNING, TurnStage.WAITING) for turn in turns)
 
@@ -106,7 +106,7 @@ class ChatController:
         return self.transcript.waiting(turns.index(before) if before in turns else None)
 
     async def origin(self, case: CaseId) -> Origin:
-        """What a conversation can begin from in a case. Raises ValueError, with a sentence."""
+        """The turns of a case from which a conversation can start. Raises ValueError, with a sentence."""
 
         def read() -> Origin:
 
@@ -115,7 +115,7 @@ class ChatController:
         return await asyncio.to_thread(read)
 
     def take_proposal(self) -> Json | None:
-        """The message that the user may want to send next; it is proposed once."""
+        """The proposed next message; it is proposed once."""
         if self.transcript is None:
             return None
         proposal, self.transcript.proposal = self.transcript.proposal, None
@@ -124,7 +124,7 @@ class ChatController:
     # Beginning
 
     def new(self, session: SessionStart | None = None, agent_name: str | None = None) -> None:
-        """A new conversation in place of the one that is shown; the agent is imported at once."""
+        """Starts a new conversation in the place of the shown one, and imports the agent."""
         transcript = Transcript(NEW, session or SessionStart(), agent_name)
         self._show(transcript)
         self._go(transcript)
@@ -132,11 +132,11 @@ class ChatController:
     def continue_from(
         self, case: CaseId, turn: int | None, how: How = "recorded", source: Source = "result"
     ) -> None:
-        """A new conversation that begins where the case's turn (from 0) would; None is the end of the case.
+        """Starts a conversation at a turn of a case (from 0); None for the end of the case.
 
-        The turns before are taken from the case's last result, or as the case expects them, without asking a
-        model or tool; `live` sends the user's messages again. What the user says in `turn` is proposed. What
-        is sent while the case is being read follows these turns.
+        The turns before are taken from the case's last result, or from its expectations, without a model or
+        tool; `live` sends the user's messages again. The user's message of `turn` is proposed. Messages that
+        are sent while the case is being read follow these turns.
         """
         if not self.loading:
             self._before_loading = self.transcript, self._earlier
@@ -146,13 +146,13 @@ class ChatController:
         self._show(loading)
 
     def play(self, case: CaseId) -> None:
-        """A new conversation in which everything that the user says in a case is sent."""
+        """Starts a conversation and sends all user messages of a case."""
         self.continue_from(case, None, "live", "case")
 
     # Talking
 
     def send(self, content: Json) -> None:
-        """Say something, in a new conversation if there is none; messages that still waited are dropped."""
+        """Sends a message, in a new conversation if there is none; queued messages are dropped."""
         if reason := self.refuses_to_send():
             self._messages.say(reason)
             return
@@ -163,9 +163,9 @@ class ChatController:
         self._send_next(transcript, content)
 
     def cancel(self) -> None:
-        """End the turn that runs; those that wait stay, and `retry` goes on with them.
+        """Cancels the running turn; queued turns stay, and `retry` continues with them.
 
-        A second time the agent's process is ended by force, which else happens by itself within seconds.
+        A second call kills the agent's process, which otherwise happens after some seconds.
         """
         if self._task is None or not self.busy:
             return
@@ -178,7 +178,7 @@ class ChatController:
         self._messages.publish(ChatProgressed())
 
     def retry(self) -> None:
-        """Send the last message that was sent again, in place of what came of it, and go on from there."""
+        """Sends the last sent message again, in the place of its turn, and continues."""
         if reason := self.refuses_to_repeat():
             self._messages.say(reason)
             return
@@ -193,18 +193,18 @@ class ChatController:
         self._go(self.transcript)
 
     def resend(self, turn: int, content: Json) -> None:
-        """Go back to before a turn and say this instead; that turn and what followed are gone."""
+        """Rewinds to before a turn and sends another message; that turn and the later ones are removed."""
         if (transcript := self._rewound(turn)) is not None:
             self._send_next(transcript, content)
 
     def rewind(self, turn: int) -> None:
-        """Go back to before a turn; that turn and what followed are gone, what was said there is proposed."""
+        """Rewinds to before a turn; that turn and the later ones are removed, and its message is proposed."""
         if (transcript := self._rewound(turn)) is not None and self._earlier is not None:
             transcript.proposal = self._earlier[1][turn].content
             self._go(transcript)
 
     def restore(self) -> None:
-        """Bring back what was taken away last; done again, it is away again."""
+        """Undoes the last rewind; a second call redoes it."""
         if reason := self.refuses_to_restore():
             self._messages.say(reason)
             return
@@ -215,9 +215,9 @@ class ChatController:
         self._messages.publish(ChatProgressed())
 
     def replay(self) -> None:
-        """Send everything that counts again, on the code as it is now; each turn tells what is different.
+        """Sends all counting turns again, on the current code; each turn shows its differences.
 
-        So is the last message where nothing has come of it yet.
+        The last message is also sent if its turn has not finished.
         """
         if reason := self.refuses_to_repeat():
             self._messages.say(reason)
@@ -225,8 +225,8 @@ class ChatController:
         assert self.transcript is not None
         self._keep()
         turns = self.transcript.turns
-        meant = [turn for turn in turns if turn.counts or turn is turns[-1]]
-        self.transcript.turns = [ChatTurn(turn.content, repeats=turn) for turn in meant]
+        to_send = [turn for turn in turns if turn.counts or turn is turns[-1]]
+        self.transcript.turns = [ChatTurn(turn.content, repeats=turn) for turn in to_send]
         self._go(self.transcript)
 
     # Why not, as sentences; None where it can be done
@@ -242,7 +242,7 @@ class ChatController:
         return None if self.transcript and self.transcript.turns else "No messages yet"
 
     def refuses_to_repeat(self) -> str | None:
-        """Of what was sent: the last message, or all of them."""
+        """Why the sent messages, one or all, cannot be sent again."""
         return self.refuses_to_rewind() or self.refuses_to_send()
 
     def refuses_to_restore(self) -> str | None:
@@ -256,7 +256,7 @@ class ChatController:
         return None if self._sets.is_read else "Loading eval sets…"
 
     async def close(self) -> None:
-        """End what runs, the agent's process included."""
+        """Ends the running work and the agent's process."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -281,7 +281,7 @@ class ChatController:
         self._keep()
         # Messages that wait would be sent with the next one.
         before = self.transcript.turns[:turn]
-        self.transcript.turns = [one for one in before if one.stage is not TurnStage.WAITING]
+        self.transcript.turns = [earlier for earlier in before if earlier.stage is not TurnStage.WAITING]
         return self.transcript
 
     def _send_next(self, transcript: Transcript, content: Json) -> None:
@@ -293,14 +293,14 @@ class ChatController:
         self._go(transcript)
 
     def _go(self, transcript: Transcript) -> None:
-        """Have a session, and send what waits to be sent."""
+        """Opens a session, and sends the queued messages."""
         sends_soon = self._idle_in is transcript and self.busy and not self.cancelling
         if not sends_soon and not transcript.loading:
             self._start(partial(self._work, transcript))
         self._messages.publish(ChatProgressed())
 
     def _start(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Do this once what is done now has been ended."""
+        """Starts work after the current work has been cancelled."""
         if self._task is not None:
             self._task.cancel()
         self._idle_in = None
@@ -329,7 +329,7 @@ class ChatController:
         await self._work(transcript)
 
     def _stop_loading(self, loading: Transcript) -> None:
-        """Shows the conversation before again where nothing came of it; what was sent is proposed there."""
+        """Shows the earlier conversation again if loading failed; the sent message is proposed there."""
         if self.transcript is not loading:
             return
         self.transcript, self._earlier = self._before_loading
@@ -351,7 +351,7 @@ class ChatController:
                 await self._compare(turn.repeats, turn)
 
     async def _open_ahead(self, transcript: Transcript) -> None:
-        """Importing the agent takes as long as writing the first message."""
+        """Imports the agent while the user writes the first message."""
         try:
             await self.session.ready(transcript, transcript.counted())
         except Exception as error:  # whatever it is, the workbench goes on and says so
@@ -406,8 +406,8 @@ _OVER = (TurnStage.DONE, TurnStage.FAILED, TurnStage.CANCELLED)
 
 
 class ChatSpending:
-    """Prices the turns that were sent in a conversation, in the background, each once it is over. Turns that
-    were taken from a run or a case cost nothing here.
+    """The spending of a conversation. Sent turns are priced in the background when they end; turns that were
+    taken from a run or a case cost nothing.
 
     `prices` are those of the project's settings.
     """
@@ -415,20 +415,20 @@ class ChatSpending:
     def __init__(self, prices: Callable[[], Mapping[str, OwnPrice]], messages: Messages) -> None:
         self._prices = prices
         self._messages = messages
-        self._known: dict[ChatTurn, Spending] = {}
+        self._priced: dict[ChatTurn, Spending] = {}
         self._task: asyncio.Task[None] | None = None
 
     def of(self, transcript: Transcript) -> Spending | None:
-        """As far as it is known by now; None where nothing is."""
+        """The spending so far; None where no turn is priced yet."""
         over = [turn for turn in transcript.turns if turn.source == "said" and turn.stage in _OVER]
-        new = [turn for turn in over if turn not in self._known]
+        new = [turn for turn in over if turn not in self._priced]
         if new and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._price(new))
-        known = [self._known[turn] for turn in over if turn in self._known]
-        return sum(known, Spending()) if known else None
+        priced = [self._priced[turn] for turn in over if turn in self._priced]
+        return sum(priced, Spending()) if priced else None
 
     async def _price(self, turns: list[ChatTurn]) -> None:
         prices = Prices(self._prices())
         for turn in turns:
-            self._known[turn] = await spent_in(turn.events, (), prices)
+            self._priced[turn] = await spent_in(turn.events, (), prices)
         self._messages.publish(ChatProgressed())

@@ -1,4 +1,4 @@
-"""What a conversation is, as plain data."""
+"""The conversation as plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from evaltui.core.model.outcome import ErrorInfo, StateDiff, TurnResult
 
 
 class TurnStage(StrEnum):
-    """`WAITING` is not sent yet: it follows others that are sent first, or that failed or were cancelled."""
+    """The stage of a turn. `WAITING` is not sent yet: it follows turns that are sent first, or that failed or
+    were cancelled."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -25,7 +26,7 @@ class TurnStage(StrEnum):
 
 @dataclass(frozen=True)
 class SessionStart:
-    """Where a conversation begins. Empty names mean the agent's defaults."""
+    """The session at the start of a conversation. Empty names mean the agent's defaults."""
 
     app_name: str = ""
     user_id: str = ""
@@ -44,21 +45,21 @@ class SessionStart:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a turn did otherwise than the turn that it repeats, which is the expected side."""
+    """The difference between a turn and the turn that it repeats, which is the expected side."""
 
     sentence: str
-    """What is different, in short; "" where it did the same."""
+    """The difference in short; "" for none."""
     turn: TurnResult
     state: tuple[StateDiff, ...] = ()
 
 
 @dataclass(eq=False)
 class ChatTurn:
-    """One message of the user (a genai Content as JSON) and what came of it.
+    """A message of the user (a genai Content as JSON) and the agent's turn.
 
-    A turn counts when it is done: what follows begins at its end. A turn that failed or was cancelled stays
-    to be seen, and the next one begins as if it had not been. A `recorded` turn was not sent in this
-    conversation: its events are those of a run or of a case, and no model or tool was asked.
+    A turn counts when it is done: the next turn starts at its end. A turn that failed or was cancelled stays
+    visible, and the next one starts before it. A `recorded` turn was not sent in this conversation: its
+    events are those of a run or of a case, without a model or tool.
     """
 
     content: Json
@@ -66,7 +67,7 @@ class ChatTurn:
     source: Literal["said", "recorded"] = "said"
     stage: TurnStage = TurnStage.WAITING
     events: list[Event] = field(default_factory=list)
-    """What happened; the user's message comes first."""
+    """The events; the user's message comes first."""
     state_before: Json | None = None
     """The session state before the turn; None where it is not known."""
     state_after: Json | None = None
@@ -74,15 +75,15 @@ class ChatTurn:
     error: ErrorInfo | None = None
     """Why the turn failed."""
     began: float | None = None
-    """When the agent was asked, as `time.monotonic()`."""
+    """Time of the request to the agent, as `time.monotonic()`."""
     spent: float | None = None
-    """How many seconds it took, once it is over."""
+    """Duration in seconds, once it is over."""
     new_code: tuple[str, ...] = ()
-    """The files that changed since the turn before: this turn was the first to run with them."""
+    """The files that changed since the turn before: this turn is the first to run with them."""
     repeats: ChatTurn | None = None
-    """The turn that this one says again after a change of the code."""
+    """The turn that this one repeats after a change of the code."""
     difference: Difference | None = None
-    """What is different from that turn, once this one is done."""
+    """The difference from that turn, once this one is done."""
 
     @property
     def counts(self) -> bool:
@@ -90,46 +91,46 @@ class ChatTurn:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, or takes so far; None where that is not known."""
+        """Duration in seconds, up to now while it runs; None where it is unknown."""
         if self.spent is not None or self.began is None:
             return self.spent
         return time.monotonic() - self.began
 
     @property
     def text(self) -> str:
-        """What the user says, without files and responses."""
+        """The text of the user's message, without files and responses."""
         return text_of(self.content)
 
     @property
     def shown(self) -> str:
-        """What the user says and responds, without files."""
+        """The text of the user's message and its responses, without files."""
         return shown_text(self.content)
 
 
 @dataclass(eq=False)
 class Transcript:
-    """A conversation: where it began, and its turns in order."""
+    """A conversation: its start, and its turns in order."""
 
     title: str
-    """What it is: `new conversation`, or the case that it continues."""
+    """`new conversation`, or the name of the case that it continues."""
     session: SessionStart = field(default_factory=SessionStart)
     agent_name: str | None = None
-    """The sub-agent that is talked to; None for the agent itself."""
+    """The sub-agent that answers; None for the agent itself."""
     turns: list[ChatTurn] = field(default_factory=list)
     opened_state: Json | None = None
     """The session state before the first turn, once there is one."""
     asks: str = ""
     """Id of the call whose response is being typed; "" for none."""
     has_unknown_state: bool = False
-    """Whether the agent keeps its session state to itself."""
+    """Whether the agent does not report its session state."""
     proposal: Json | None = None
-    """A message that the user may want to send next."""
+    """The proposed next message."""
     broken: ErrorInfo | None = None
-    """Why the agent cannot be talked to, as of the last attempt."""
+    """Why the agent could not be used at the last attempt."""
     loading: bool = False
-    """Whether the turns before are still being read: another transcript takes its place then."""
+    """Whether the turns before are still being read: another transcript replaces this one then."""
     places: Mapping[str, CallPlace] = field(default_factory=dict)
-    """Where the calls were made that messages taken from elsewhere respond to."""
+    """The places of the calls that messages from a case or run respond to."""
     _waiting: tuple[list[ChatTurn], list[WaitingCall]] = field(default=([], []), repr=False)
 
     def waiting(self, before: int | None = None) -> list[WaitingCall]:
@@ -141,28 +142,28 @@ class Transcript:
 
     @property
     def next_waiting(self) -> ChatTurn | None:
-        """The first turn that is not sent yet."""
+        """The first queued turn."""
         return next((turn for turn in self.turns if turn.stage is TurnStage.WAITING), None)
 
     def counted(self, before: int | None = None) -> list[ChatTurn]:
-        """The turns that count, of all or of those before the one at an index."""
+        """The turns that count; only those before an index, if there is one."""
         return [turn for turn in self.turns[:before] if turn.counts]
 
     @property
     def state(self) -> Json:
-        """The session state now, as far as it is known."""
+        """The current session state, as far as it is known."""
         return self.state_before(len(self.turns))
 
     def state_before(self, index: int) -> Json:
-        """The session state that a turn at this index begins with."""
-        known = [turn.state_after for turn in self.counted(index) if turn.state_after is not None]
-        if known:
-            return known[-1]
+        """The session state at the start of the turn at this index."""
+        states = [turn.state_after for turn in self.counted(index) if turn.state_after is not None]
+        if states:
+            return states[-1]
         return self.session.state if self.opened_state is None else self.opened_state
 
 
 def shown_text(content: Json) -> str:
-    """The texts of a genai Content as JSON and what it responds to calls, one per line; without files."""
+    """The texts and responses of a genai Content as JSON, one per line; without files."""
     return "\n".join(filter(None, [text_of(content), *map(describe_response, responses_in(content))]))
 
 

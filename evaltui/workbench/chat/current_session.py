@@ -1,4 +1,4 @@
-"""The agent's session of the conversation that is shown, on the code as it is now."""
+"""The agent's session for the shown conversation, on the current code."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from evaltui.workbench.messages import ChatProgressed, CodeSaved, Messages
 
 
 class LiveSession:
-    """A session in a host. Wherever it does not hold what a transcript says, another one is opened.
+    """A session in a host. Where it differs from the transcript, another session is opened.
 
-    `start` is where hosts come from. `code` is what the agent's files held when its host was started, None
+    `start` returns a new host. `code` are the contents of the agent's files when its host was started; None
     before that.
     """
 
@@ -54,7 +54,7 @@ class LiveSession:
         return self._conversation.info if self._conversation else None
 
     async def renew(self) -> tuple[str, ...]:
-        """The files that have changed since the agent was imported; with them, it is imported again."""
+        """Imports the agent again if its files have changed; returns the changed files."""
         now = await asyncio.to_thread(self._files.contents)
         changed = self.changed_files(now)
         self.code = now
@@ -63,7 +63,7 @@ class LiveSession:
         return changed
 
     def changed_files(self, now: Contents) -> tuple[str, ...]:
-        """The files that somebody else than the agent has changed since it was imported."""
+        """The files that others than the agent have changed since it was imported."""
         if self.code is None:
             return ()
         own = self._conversation.opened.written if self._conversation else ()
@@ -75,9 +75,9 @@ class LiveSession:
         return self._held == (transcript, [*past])
 
     async def open(self, transcript: Transcript, past: Sequence[ChatTurn]) -> Json | None:
-        """Have another session, at the end of `past`; returns the state there, None where it is unknown.
+        """Opens another session, at the end of `past`; returns the state there, None where it is unknown.
 
-        Raises AgentBrokenError, RequestFailedError, HostLostError, and ValueError for a past that cannot be.
+        Raises AgentBrokenError, RequestFailedError, HostLostError, and ValueError for an invalid past.
         """
         self._held = None
         if self._conversation is None:
@@ -99,8 +99,8 @@ class LiveSession:
         turn: ChatTurn,
         on_event: Callable[[Event], None],
     ) -> Json | None:
-        """One turn in a session that is open at the end of `past`; the state after it, None where it is
-        unknown.
+        """Runs a turn in a session that is open at the end of `past`; returns the state after it, None where
+        it is unknown.
 
         Raises RequestFailedError, HostLostError.
         """
@@ -140,67 +140,67 @@ class LiveSession:
 
 
 def _places(transcript: Transcript) -> dict[str, CallPlace]:
-    """Where the calls were made that a message responds to which is sent again."""
+    """The places of the calls to which a repeated message responds."""
     before = [turn.repeats.events for turn in transcript.turns if turn.repeats and turn.repeats.counts]
     return {**transcript.places, **places_of_events(before)}
 
 
 class CurrentSession:
-    """One session at a time, opened where a transcript needs it and renewed when the agent's files change.
+    """The one open session: opened for a transcript and renewed when the agent's files change.
 
-    `printed` is given each line that the agent prints, with the stream.
+    `printed` is called with each line that the agent prints, and the stream.
     """
 
     def __init__(self, agent: AgentState, printed: Callable[[str, str], None], messages: Messages) -> None:
         self.info: Json | None = None
-        """What the agent or sub-agent says of itself (AgentInfo as JSON); None before it is imported."""
+        """The metadata of the agent or sub-agent (AgentInfo as JSON); None before it is imported."""
         self.code_changes: tuple[str, ...] = ()
         """The files that changed since the agent was imported, such as `("agent.py",)`: the next turn is the
-        first that runs with them."""
+        first to run with them."""
         self.opening = False
         """Whether a session is being opened."""
         self._agent = agent
         self._printed = printed
         self._messages = messages
-        messages.subscribe(lambda _: self.look_at_code(), CodeSaved)
+        messages.subscribe(lambda _: self.check_code(), CodeSaved)
         self._files = AgentFiles(agent.dir, only_env=bool(agent.address.url))
         self._live: LiveSession | None = None
         self._new_code: tuple[str, ...] = ()
-        self._looking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
 
     def take_new_code(self) -> tuple[str, ...]:
-        """The files that changed since this was asked last."""
+        """The files that changed since the last call."""
         changed, self._new_code = self._new_code, ()
         return changed
 
-    def look_at_code(self) -> None:
-        """Looks whether the agent's files have changed, in a thread."""
-        if self._live is not None and self._live.code is not None and self._looking is None:
-            self._looking = asyncio.create_task(self._look_at_code(self._live))
+    def check_code(self) -> None:
+        """Checks in a thread whether the agent's files have changed."""
+        if self._live is not None and self._live.code is not None and self._checking is None:
+            self._checking = asyncio.create_task(self._check_code(self._live))
 
     def _follow_code(self) -> None:
-        """Looks at the code from now on whenever a file in the agent's folders changes."""
+        """Checks the code again whenever a file in the agent's folders changes."""
         if self._following is None:
             self._following = asyncio.create_task(self._follow_files())
 
     async def _follow_files(self) -> None:
 
         async def on_change(_: Changed) -> None:
-            self.look_at_code()
+            self.check_code()
 
         # Where the system cannot watch the folders, the next turn tells of new code.
         with suppress(OSError):
             is_remote = bool(self._agent.address.url)
             files = WatchedFiles(self._agent.dir, only_env=is_remote)
-            await files.follow(on_change, self.look_at_code)
+            await files.follow(on_change, self.check_code)
 
-    async def _look_at_code(self, live: LiveSession) -> None:
+    async def _check_code(self, live: LiveSession) -> None:
         code = live.code
         try:
             now = await asyncio.to_thread(self._files.contents)
         finally:
-            self._looking = None
+            self._checking = None
         # Meanwhile the agent may have been imported again.
         if code is not None and live is self._live and code is live.code:
             self._set_code_changes(live.changed_files(now))
@@ -212,7 +212,7 @@ class CurrentSession:
 
     async def close(self) -> None:
         """Ends the agent's process."""
-        if tasks := [task for task in (self._looking, self._following) if task is not None]:
+        if tasks := [task for task in (self._checking, self._following) if task is not None]:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -225,7 +225,8 @@ class CurrentSession:
             await self._live.kill()
 
     async def ready(self, transcript: Transcript, past: Sequence[ChatTurn]) -> LiveSession:
-        """A session at the end of `past`, on the code as it is now. Raises as `LiveSession.open`."""
+        """Returns a session at the end of `past`, on the current code. Raises the errors of
+        `LiveSession.open`."""
         await asyncio.to_thread(importlib.import_module, "evaltui.workbench.chat.current_session")
         live = await self._live_session(transcript.agent_name)
         self._follow_code()
@@ -271,7 +272,7 @@ class CurrentSession:
 
 
 def info_of(error: Exception) -> ErrorInfo:
-    """What a session or a turn of it failed with."""
+    """The error of a failed session or turn."""
     if isinstance(error, AgentBrokenError | RequestFailedError | HostLostError):
         return error.error
     return ErrorInfo(type(error).__name__, str(error), kind=ErrorKind.AGENT)

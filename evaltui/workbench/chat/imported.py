@@ -1,4 +1,4 @@
-"""Conversations of recorded traces as transcripts, of which cases are made like of any other."""
+"""Conversations of recorded traces as transcripts, which are saved as cases like any other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 
 
 def dropped_path(text: str) -> Path:
-    """The path that was typed, pasted or dragged into a field: terminals quote it, or make a URL of it."""
+    """The path in a text that was typed, pasted or dragged into a field: without quotes or `file://`."""
     text = text.strip()
     if text.startswith("file://"):
         return Path(unquote(urlsplit(text).path))
@@ -35,7 +35,7 @@ def dropped_path(text: str) -> Path:
 
 
 def path_problem(text: str) -> str | None:
-    """Why no traces can be read there, as a sentence."""
+    """Why no traces can be read from a path, as a sentence."""
     try:
         return None if dropped_path(text).exists() else "No such file"
     except (OSError, ValueError) as error:
@@ -45,20 +45,20 @@ def path_problem(text: str) -> str | None:
 def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
     """The conversations in a file of traces, or in a folder of such files.
 
-    Raises OSError, and ValueError for what cannot be read, and where nothing in it is a conversation.
+    Raises OSError, and ValueError for unreadable files, and for files without a conversation.
     """
     path = dropped_path(text)
     with found_conversations(read_files([path])) as traces:
-        found = tuple(one.read() for one in traces.conversations)
-    if not found:
+        conversations = tuple(conversation.read() for conversation in traces.conversations)
+    if not conversations:
         raise ValueError(f"{path} has no conversation of an agent")
-    return found
+    return conversations
 
 
 def transcript_of(conversation: RecordedConversation) -> tuple[Transcript, str]:
-    """The turns that can be those of a case, and what is not among them, as a sentence; "" for nothing.
+    """The turns that a case can have, and a sentence about the turns left out; "" for none.
 
-    Raises ValueError where there are none.
+    Raises ValueError for a conversation without such turns.
     """
     turns: list[ChatTurn] = []
     left_out: list[str] = []
@@ -73,9 +73,9 @@ def transcript_of(conversation: RecordedConversation) -> tuple[Transcript, str]:
         turns.append(ChatTurn(content, "recorded", TurnStage.DONE, events, spent=turn.seconds))
     if not turns:
         raise ValueError(left_out[0])
-    said = [f"{counted(len(left_out), 'turn')} left out: {left_out[0]}"] if left_out else []
+    remarks = [f"{counted(len(left_out), 'turn')} left out: {left_out[0]}"] if left_out else []
     transcript = Transcript(conversation.id, turns=turns, has_unknown_state=True)
-    return transcript, "; ".join([*said, *missing[:1]])
+    return transcript, "; ".join([*remarks, *missing[:1]])
 
 
 def save_all(agent: AgentState, editing: Editing, conversations: Iterable[RecordedConversation]) -> None:

@@ -1,4 +1,4 @@
-"""Where in a case a conversation can begin, and what a repeated turn did otherwise.
+"""Starting a conversation at a turn of a case, and the differences of a repeated turn.
 
 Importing this loads the models: do it in a thread.
 """
@@ -30,13 +30,13 @@ from evaltui.workbench.state import CaseOutcome
 
 @dataclass(frozen=True)
 class Origin:
-    """The turns of a case, as it expects them and as its last result has them.
+    """The turns of a case, as expected and as in its last result.
 
-    `messages` is what the user says in each turn, as genai Contents; of a simulated user, what it said in the
-    last run, or what it begins with, and nothing is `expected`. `happened` are the events of the turns that
-    the last run went through to their end; with none there is no result to continue from.
-    `result_session` is where that run began: the case may have been edited since. `places` says where the
-    calls that messages respond to are expected.
+    `messages` are the user's messages, as genai Contents; for a simulated user, those of the last run, or the
+    starting prompt, and `expected` is empty. `happened` are the events of the finished turns of the last run;
+    without any, a conversation cannot continue from the result. `result_session` is the session at the start
+    of that run: the case may have been edited since. `places` are the places of the expected calls that
+    messages respond to.
     """
 
     case: CaseId
@@ -48,8 +48,8 @@ class Origin:
     places: Mapping[str, CallPlace] = field(default_factory=dict)
 
     def refuses(self, turn: int, source: str | None) -> str | None:
-        """Why a conversation cannot begin where the turn would, as a sentence; `source` is where the turns
-        before are taken from, None where they are sent."""
+        """Why a conversation cannot start at a turn, as a sentence; `source` is the source of the turns
+        before, None where they are sent."""
         if turn > len(self.messages):
             return f"{self.case.eval_id} has {counted(len(self.messages), 'turn')}: no turn {turn + 1}"
         if source is None or turn <= len(self.happened if source == "result" else self.expected):
@@ -64,7 +64,7 @@ class Origin:
         )
 
     def conversation(self, turn: int | None, source: str | None) -> Transcript:
-        """A conversation that begins where the turn would, None is the end; `source` is as for `refuses`.
+        """A conversation that starts at a turn, None for the end; for `source` see `refuses`.
 
         Raises ValueError, with a sentence.
         """
@@ -74,8 +74,8 @@ class Origin:
         return self.to_be_sent(at) if source is None else self.transcript(at, source)
 
     def transcript(self, turn: int, source: str) -> Transcript:
-        """A conversation that begins where the turn would; the ones before are as they were (`result`), or as
-        they should be (`case`)."""
+        """A conversation that starts at a turn; the turns before are those of the last run (`result`), or the
+        expected ones (`case`)."""
         events = self.happened if source == "result" else self.expected
         start = self.result_session if source == "result" and self.result_session else self.session
         made = Transcript(self._title(turn), start, proposal=self._message(turn))
@@ -97,13 +97,13 @@ class Origin:
         return made
 
     def last_run(self) -> Transcript:
-        """What was said in the last run. Raises ValueError where no turn went through to its end."""
+        """The conversation of the last run. Raises ValueError where no turn finished."""
         if reason := self.refuses(max(1, len(self.happened)), "result"):
             raise ValueError(reason)
         return self.transcript(len(self.happened), "result")
 
     def to_be_sent(self, turn: int) -> Transcript:
-        """A conversation in which what the user says before the turn is to be sent."""
+        """A conversation with queued user messages up to a turn."""
         turns = [ChatTurn(content) for content in self.messages[:turn]]
         return Transcript(
             self._title(turn), self.session, turns=turns, proposal=self._message(turn), places=self.places
@@ -120,7 +120,7 @@ class Origin:
 def origin(
     case_id: CaseId, case: EvalCase, scored: CaseOutcome | None = None, events: Sequence[Event] = ()
 ) -> Origin:
-    """`events` are of the repeat that is shown."""
+    """The origin of a case; `events` are those of the shown repeat."""
     turns = case.conversation or []
     messages = tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns)
     responded = {str(response.get("id")) for message in messages for response in responses_in(message)}
@@ -133,8 +133,8 @@ def origin(
     )
     scenario = case.conversation_scenario
     if scenario is not None:
-        begins = {"role": "user", "parts": [{"text": scenario.starting_prompt}]}
-        made = replace(made, messages=(begins,))
+        first_message = {"role": "user", "parts": [{"text": scenario.starting_prompt}]}
+        made = replace(made, messages=(first_message,))
     if scored is None:
         return made
     error = scored.shown.error
@@ -166,14 +166,14 @@ def _message_in(turn: Sequence[Event]) -> Json:
 
 
 def _session(case: EvalCase) -> SessionStart:
-    given = case.session_input
-    if given is None:
+    session = case.session_input
+    if session is None:
         return SessionStart()
-    return SessionStart(given.app_name, given.user_id, given.session_id or "", given.state)
+    return SessionStart(session.app_name, session.user_id, session.session_id or "", session.state)
 
 
 def _whole_turns(events: Sequence[Event], *, failed: bool) -> tuple[tuple[Event, ...], ...]:
-    """The events of each turn; of a run that ended in an error the last turn is not whole."""
+    """The events of each finished turn; the last turn of a run with an error is not finished."""
     turns: dict[int, list[Event]] = {}
     for event in events:
         if event.turn is not None and event.agent != SIMULATED_USER:
@@ -183,7 +183,7 @@ def _whole_turns(events: Sequence[Event], *, failed: bool) -> tuple[tuple[Event,
 
 
 def state_after(state: Json, events: Sequence[Event]) -> Json:
-    """The session state once what happened has changed it; what ran inside tools reports to its call."""
+    """The session state after the events; changes inside a tool are in the result of its call."""
     now = dict(state)
     for event in events:
         if event.kind == "state" and not event.data.get("nested"):
@@ -198,9 +198,10 @@ MOST_CALLS = 500
 
 
 def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
-    """Two turns that are done: calls, answer, and the state after them; None where one of them did nothing.
+    """The difference of two finished turns: calls, response, and the state after them; None where one of them
+    has no actions.
 
-    Raises ValueError for events that cannot be put together.
+    Raises ValueError for events that cannot be converted.
     """
     calls = max(_calls(before), _calls(now))
     if calls > MOST_CALLS:

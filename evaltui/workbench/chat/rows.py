@@ -1,4 +1,4 @@
-"""What is shown of a conversation: plain rows, kept up while events come in."""
+"""The rows of a conversation, updated while events arrive."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ class FileShown:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`turn` is the index of its turn in the transcript. `text` is foreign: of any length, in many lines.
+    """A row of the transcript.
 
-    `depth` counts the calls that it happened inside of. Durations are in seconds. `events` are what it opens:
-    of a call, the call and its results. `asks` is the kind of a request.
+    `turn` is the index of its turn in the transcript. `text` comes from outside: of any length, with many
+    lines. `depth` is the number of calls around it. Durations are in seconds. `events` are the events that it
+    opens: for a call, the call and its results. `asks` is the kind of a request.
     """
 
     kind: RowKind
@@ -72,16 +73,16 @@ class Row:
 
 
 class ChatRows:
-    """`rows` are those of the transcript that was followed last; a row that changes becomes another one."""
+    """The rows of the transcript of the last `follow`; a changed row is replaced by a new object."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._turns: list[_TurnRows] = []
 
     def follow(self, transcript: Transcript | None) -> int:
-        """Take over what is new; the index of the first row that is not as it was, `len(rows)` where all are.
+        """Adds the new events; returns the index of the first changed row, `len(rows)` for no change.
 
-        Costs as much as there is new, not as much as there is.
+        The cost depends on the number of new events only.
         """
         turns = transcript.turns if transcript else []
         first = len(self.rows)
@@ -105,24 +106,24 @@ class ChatRows:
         return min(first, len(self.rows))
 
     def _cut(self, turn: int, start: int) -> int:
-        """Forget the turns from this one on, whose rows begin at `start`."""
+        """Removes the turns from an index on, whose rows start at `start`."""
         del self._turns[turn:]
         del self.rows[start:]
         return start
 
 
 class _TurnRows:
-    """The rows of one turn: those of what happened, and the last ones, which say how far it is."""
+    """The rows of one turn: those of its events, and the last ones, which show its stage."""
 
     def __init__(self, turn: ChatTurn, index: int) -> None:
         self.turn = turn
         self._index = index
-        self._begin()
+        self._restart()
 
-    def _begin(self) -> None:
+    def _restart(self) -> None:
         self._rows: list[Row] = []
         self._last: tuple[Row, ...] = ()
-        self._taken = 0
+        self._event_count = 0
         self._state: Json | None = None
         self._calls: dict[str, int] = {}
         self._long_running: set[str] = set()
@@ -146,12 +147,13 @@ class _TurnRows:
         return islice(chain(self._rows, self._last), index, None)
 
     def follow(self) -> int:
-        """The index of the first row that is not as it was, the number of rows where all are."""
+        """Adds the new events; returns the index of the first changed row, the number of rows for no
+        change."""
         if self.turn.new_code != self._new_code:
-            self._begin()
-        for event in islice(self.turn.events, self._taken, None):
+            self._restart()
+        for event in islice(self.turn.events, self._event_count, None):
             self._add_event(event)
-        self._taken = len(self.turn.events)
+        self._event_count = len(self.turn.events)
         if self.turn.stage is not TurnStage.RUNNING:
             self._end_what_is_open()
             self._end_last_text()
@@ -201,7 +203,7 @@ class _TurnRows:
             case "error":
                 if data.get("text_is_void"):
                     # The answer begins again from its start: what was said so far stays as it is.
-                    for source in [one for one in self._streams if one[0] == event.agent]:
+                    for source in [stream for stream in self._streams if stream[0] == event.agent]:
                         self._end_stream(source)
                 self._add(replace(row, kind="error", error=_error(data)))
             case _:
@@ -209,14 +211,14 @@ class _TurnRows:
                 pass
 
     def _depth(self, event: Event) -> int:
-        """A result is as deep as its call; what happens in a call is deeper."""
+        """The depth of an event's row: a result is as deep as its call, events inside a call are deeper."""
         if event.parent not in self._depths:
             return 1 if event.data.get("nested") else 0
         kind, depth = self._depths[event.parent]
         return depth + 1 if kind == "tool_call" and event.kind != "tool_result" else depth
 
     def _take_text(self, row: Row, event: Event) -> None:
-        """Pieces of a streamed text are one row, which the whole text replaces."""
+        """Adds a text: the pieces of a stream share a row, which the whole text replaces."""
         source = event.agent, event.parent
         stream = self._streams.setdefault(source, {})
         partial = bool(event.data.get("partial"))
@@ -288,7 +290,7 @@ class _TurnRows:
                 self._replace(index, partial=False)
 
     def _end_last_text(self) -> None:
-        """What the turn took stands beside the text that it ended with."""
+        """Adds the duration and tokens of the turn to its last text."""
         at, took = self._last_text(), (self.turn.spent, self._tokens.total)
         if (
             at is not None
@@ -298,7 +300,7 @@ class _TurnRows:
             self._replace(at, duration=took[0], tokens=took[1])
 
     def _last_text(self) -> int | None:
-        """Index of the text that ends the turn; None where something else does."""
+        """The index of the text that ends the turn; None for another end."""
         at = next((n for n in reversed(range(len(self._rows))) if self._rows[n].kind != "state"), 0)
         return at if self._rows[at].kind == "text" else None
 
@@ -322,12 +324,12 @@ class _TurnRows:
             yield Row("footer", self._index, duration=turn.spent, tokens=self._tokens.total)
 
     def _speaker(self) -> str:
-        """Who has the conversation: the agent that was heard of last."""
+        """The agent of the last row that has one."""
         return next((row.who for row in reversed(self._rows) if row.who not in ("", YOU)), "")
 
 
 class _Tokens:
-    """How many a turn has used; None where nothing says so."""
+    """The tokens of a turn; None where no event reports them."""
 
     def __init__(self) -> None:
         self.total: int | None = None
@@ -364,7 +366,7 @@ def _row_kind(part: Mapping[str, Any]) -> RowKind:
 
 
 def _text(part: Mapping[str, Any]) -> str:
-    """What a part says; code that a model runs, and what that printed, included."""
+    """The text of a part, including code that a model runs, and its output."""
     ran = part.get("executable_code") or {}
     printed = part.get("code_execution_result") or {}
     return str(part.get("text") or ran.get("code") or printed.get("output") or "")
@@ -376,11 +378,11 @@ def _is_file(part: Mapping[str, Any]) -> bool:
 
 def _file(part: Mapping[str, Any]) -> FileShown:
     inline = part.get("inline_data")
-    given = inline or part.get("file_data") or {}
-    name = given.get("display_name") or given.get("file_uri") or ""
+    data = inline or part.get("file_data") or {}
+    name = data.get("display_name") or data.get("file_uri") or ""
     encoded = str((inline or {}).get("data") or "")
     size = len(encoded) * 3 // 4 - encoded[-2:].count("=")
-    return FileShown(str(given.get("mime_type") or ""), None if inline is None else size, str(name))
+    return FileShown(str(data.get("mime_type") or ""), None if inline is None else size, str(name))
 
 
 def _first(event: Event, name: str) -> Mapping[str, Any]:

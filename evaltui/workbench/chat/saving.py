@@ -1,4 +1,4 @@
-"""A conversation as a case: what is chosen, what is wrong with that, and the case in the editor.
+"""Saving a conversation as a case: the choices, their problems, and the new case.
 
 Importing this loads the models, which a conversation has done before.
 """
@@ -41,10 +41,10 @@ _NEW_SET = "conversations"
 
 @dataclass(frozen=True)
 class TurnChoice:
-    """What becomes of a turn; `index` is its place in the transcript, `text` what the user says.
+    """The choices for a turn; `index` is its place in the transcript, `text` the user's message.
 
-    `calls`, `results`, `intermediate` and `answer` are what becomes an expectation, where the turn `has_` it.
-    Calls that are not known (`knows_calls`) become none.
+    `calls`, `results`, `intermediate` and `answer` tell which parts become expectations, where the turn
+    `has_` them. Unknown calls (not `knows_calls`) become no calls.
     """
 
     index: int
@@ -63,10 +63,11 @@ class TurnChoice:
 
 @dataclass(frozen=True)
 class SaveChoices:
-    """`target` is the file of a set that exists; None means a new set called `new_set`.
+    """The choices for a case.
 
-    With `state` the state before the first turn goes into the case, with `final_state` the one after the last
-    turn is expected.
+    `target` is the file of an existing set; None means a new set with the id `new_set`. With `state` the
+    state before the first turn goes into the case, with `final_state` the state after the last turn is
+    expected.
     """
 
     eval_id: str
@@ -78,35 +79,39 @@ class SaveChoices:
 
 
 def proposed(editing: Editing, transcript: Transcript) -> SaveChoices:
-    """Every turn that counts, in the selected set, under an id made of the first message.
+    """The default choices: all counting turns, the selected set, and an id from the first message.
 
-    Raises ValueError for a conversation that no case can be made of.
+    Raises ValueError for a conversation that cannot become a case.
     """
-    kept = [index for index, turn in enumerate(transcript.turns) if turn.counts]
+    counting = [index for index, turn in enumerate(transcript.turns) if turn.counts]
     drafted = draft_case(
-        "", [TurnDraft(transcript.turns[index].events) for index in kept], app_name="", user_id="", state={}
+        "",
+        [TurnDraft(transcript.turns[index].events) for index in counting],
+        app_name="",
+        user_id="",
+        state={},
     )
     turns = tuple(
         _choice(index, transcript.turns[index].shown, turn, knows_calls=number not in drafted.marks)
-        for number, (index, turn) in enumerate(zip(kept, drafted.case["conversation"], strict=True))
+        for number, (index, turn) in enumerate(zip(counting, drafted.case["conversation"], strict=True))
     )
     target = next(iter(targets(editing)), None)
     eval_set = editing.sets.by_path(target)
-    taken = [case.eval_id for case in eval_set.cases] if eval_set else []
+    used_ids = [case.eval_id for case in eval_set.cases] if eval_set else []
     first = next((turn.text for turn in turns if turn.text.strip()), "")
     names = (_NEW_SET if number == 1 else f"{_NEW_SET}_{number}" for number in count(1))
     free = next(name for name in names if set_editing.new_set_problem(editing, name) is None)
-    return SaveChoices(propose_eval_id(first, taken), turns, target, free)
+    return SaveChoices(propose_eval_id(first, used_ids), turns, target, free)
 
 
 def targets(editing: Editing) -> list[Path]:
-    """The sets that a case can be added to, the selected one first."""
+    """The editable sets, the selected one first."""
     paths = [eval_set.path for eval_set in editing.sets.listed if not editing.refuses_to_edit(eval_set.path)]
     return sorted(paths, key=lambda path: path != editing.navigation.file)
 
 
 def problem(editing: Editing, choices: SaveChoices) -> str | None:
-    """Why it cannot be saved so, as a sentence."""
+    """Why the case cannot be saved, as a sentence."""
     chosen = [turn for turn in choices.turns if turn.mode != "left out"]
     if not chosen:
         return "Select at least one turn"
@@ -128,26 +133,25 @@ def problem(editing: Editing, choices: SaveChoices) -> str | None:
 
 
 def twin(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> str:
-    """The case of the chosen set that is the same but for its id, or whose user says the same, as a sentence;
-    "" for none."""
+    """A sentence about a case of the target set with the same data or the same user messages; "" for none."""
     eval_set = editing.sets.by_path(choices.target)
     if eval_set is None or all(turn.mode == "left out" for turn in choices.turns):
         return ""
     try:
-        found = twin_of(_draft(agent, transcript, choices).case, eval_set.cases)
+        match = twin_of(_draft(agent, transcript, choices).case, eval_set.cases)
     except ValueError:
         return ""
-    if found is None:
+    if match is None:
         return ""
-    if found.is_same:
-        return f"Already in {eval_set.eval_set_id} as {found.eval_id}"
-    return f"{found.eval_id} in {eval_set.eval_set_id} has the same user messages"
+    if match.is_same:
+        return f"Already in {eval_set.eval_set_id} as {match.eval_id}"
+    return f"{match.eval_id} in {eval_set.eval_set_id} has the same user messages"
 
 
 def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> bool:
-    """Add the case to its set, unsaved and selected; False where it could not be, which is said.
+    """Adds the case to its set, unsaved and selected; False, with a message, where that fails.
 
-    `choices` are of the turns of `transcript`. Set and config change as one step.
+    `choices` are for the turns of `transcript`. Set and config change as one step.
     """
     if reason := problem(editing, choices):
         editing.say(reason)
@@ -180,7 +184,7 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
 
 
 def _never_passes(path: Path, draft: CaseDraft) -> str:
-    """Why the case can never pass by the config of its set, "" where it can or that is not known."""
+    """Why the case can never pass with the config of its set; "" where it can, or that is unknown."""
     try:
         config = find_config(path).config
     except EvalSetError:

@@ -1,4 +1,4 @@
-"""The conversation as a trace: its events as those of a case, and which row is which span."""
+"""The conversation as a trace, with the row of each span and the span of each row."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _NOT_OVER = (TurnStage.WAITING, TurnStage.RUNNING)
 
 
 class ChatPlace(NamedTuple):
-    """Something that happened in a turn of the conversation."""
+    """A place in the conversation: events of a turn."""
 
     turn: int
     """Index of the turn in the transcript."""
     events: tuple[Event, ...]
-    """What happened, as in the turn; empty for the turn as a whole."""
+    """The events, the same objects as in the turn; empty for the turn as a whole."""
 
 
 class ChatTrace:
-    """Grows with the conversation; begins anew where a turn is replaced or gone.
+    """A trace that grows with the conversation; it starts anew where a turn is replaced or removed.
 
-    Turns are numbered by their place, failed ones included, and follow each other without the time between
-    them. What a turn calls by an id that an earlier turn used has another id here.
+    Turns are numbered by their index, failed ones included, and follow each other without the time between
+    them. A call gets another id where an earlier turn used the same one.
     """
 
     def __init__(self) -> None:
         self._version = 0
-        self._begin()
+        self._restart()
 
-    def _begin(self) -> None:
+    def _restart(self) -> None:
         self._version += 1
         self._events: list[Event] = []
         # The events of the turns, in the order of `_events`, and their places there, by identity.
@@ -46,19 +46,19 @@ class ChatTrace:
         self._places: dict[int, int] = {}
         self._turns: list[ChatTurn] = []
         # Of the last turn: its events that are here, why it failed, when it begins here and there.
-        self._taken = 0
+        self._event_count = 0
         self._error: ErrorInfo | None = None
-        self._begins = self._end = self._zero = 0.0
+        self._start = self._end = self._zero = 0.0
         self._ids: set[str] = set()
         self._renamed: dict[str, str] = {}
 
     def follow(self, transcript: Transcript | None, *, live: bool) -> Trace:
-        """The trace of now; costs as much as there is new."""
+        """The current trace; the cost depends on the number of new events only."""
         turns = transcript.turns if transcript else []
         if len(turns) < len(self._turns) or any(
-            known is not now for known, now in zip(self._turns, turns, strict=False)
+            shown is not now for shown, now in zip(self._turns, turns, strict=False)
         ):
-            self._begin()
+            self._restart()
         if self._turns:
             self._add_new(self._turns[-1])
         for turn in turns[len(self._turns) :]:
@@ -70,17 +70,17 @@ class ChatTrace:
 
     def _begin_turn(self, turn: ChatTurn) -> None:
         self._turns.append(turn)
-        self._taken = 0
+        self._event_count = 0
         self._error = None
-        self._begins, self._zero = self._end, 0.0
+        self._start, self._zero = self._end, 0.0
         self._renamed = {}
 
     def _add_new(self, turn: ChatTurn) -> None:
-        if not self._taken and turn.events:
+        if not self._event_count and turn.events:
             self._zero = turn.events[0].t
-        for event in turn.events[self._taken :]:
-            self._add(event, event, max(0.0, event.t - self._zero) + self._begins)
-            self._taken += 1
+        for event in turn.events[self._event_count :]:
+            self._add(event, event, max(0.0, event.t - self._zero) + self._start)
+            self._event_count += 1
         if turn.stage is TurnStage.FAILED and turn.error is not None and self._error is None:
             error = self._error = turn.error
             data = {"type": error.type, "message": error.message, "traceback": error.traceback}
@@ -110,39 +110,39 @@ class ChatTrace:
     # Rows of the chat and spans
 
     def place_of(self, spans: Sequence[Span], span: Span) -> ChatPlace | None:
-        """What of the conversation a span is; None for what is of no turn."""
+        """The place of a span in the conversation; None for a span without a turn."""
         turn = span.turn
         if turn is None:
             return None
         while not span.events and span.children:
             span = spans[span.children[0]]
-        found = (self._originals[event.seq] for event in span.events)
-        return ChatPlace(turn, tuple(event for event in found if event is not None))
+        originals = (self._originals[event.seq] for event in span.events)
+        return ChatPlace(turn, tuple(event for event in originals if event is not None))
 
     def span_of(self, spans: Sequence[Span], place: ChatPlace) -> Span | None:
-        """The span of something that happened; that of the turn where it has none of its own."""
-        wanted = {self._places[id(event)] for event in place.events if id(event) in self._places}
+        """The span of a place; the span of the turn where the events have none."""
+        numbers = {self._places[id(event)] for event in place.events if id(event) in self._places}
         of_turn = [span for span in spans if span.turn == place.turn]
-        exact = (span for span in of_turn if any(event.seq in wanted for event in span.events))
+        exact = (span for span in of_turn if any(event.seq in numbers for event in span.events))
         return next(exact, of_turn[0] if of_turn else None)
 
 
 def row_of(rows: Sequence[Row], turn: ChatTurn, place: ChatPlace) -> int | None:
-    """The row that shows something that happened in a turn.
+    """The row of a place.
 
-    What no row shows, such as a request to a model, is at the first row of what followed.
+    An event without a row, such as a request to a model, leads to the first later row.
     """
     own = [number for number, row in enumerate(rows) if row.turn == place.turn]
-    wanted = {id(event) for event in place.events}
+    event_ids = {id(event) for event in place.events}
     for number in own:
-        if any(id(event) in wanted for event in rows[number].events):
+        if any(id(event) in event_ids for event in rows[number].events):
             return number
     order = {id(event): at for at, event in enumerate(turn.events)}
-    begin = min((order[one] for one in wanted if one in order), default=None)
+    first_place = min((order[event_id] for event_id in event_ids if event_id in order), default=None)
     shown = [number for number in own if rows[number].events]
-    if begin is not None:
+    if first_place is not None:
         for number in shown:
-            if order.get(id(rows[number].events[0]), -1) >= begin:
+            if order.get(id(rows[number].events[0]), -1) >= first_place:
                 return number
     first = next((number for number in own if rows[number].kind == "user"), None)
-    return (shown[-1] if begin is not None and shown else first) if own else None
+    return (shown[-1] if first_place is not None and shown else first) if own else None

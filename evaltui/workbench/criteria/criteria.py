@@ -1,4 +1,4 @@
-"""The criteria of the sets of one folder: what the config asks for and could ask for, and changes to it."""
+"""The criteria of the sets in a folder: metrics in use, other metrics, settings, and changes to them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FACTS = Facts(GeminiAccess(), has_module=lambda module: True)
 
 
 def config_problems(data: Any) -> list[Problem]:
-    """Every problem of a config's data, those of the whole first."""
+    """The problems of a config, problems of the whole config first."""
     model, problems = validate_config(data)
     editor = ConfigEditor(data)
     named = {problem.path[: len(path)] for problem in problems for path in _paths(editor)}
@@ -63,7 +63,7 @@ def _paths(editor: ConfigEditor) -> list[JsonPath]:
 
 
 def _of_criterion(editor: ConfigEditor, path: JsonPath, model: EvalConfig | None) -> str:
-    """Why a metric cannot be computed by its criterion, and what to do; "" where it can."""
+    """Why a metric cannot be computed by its criterion, and how to mend that; "" where it can."""
     name = str(path[-1])
     if model is None:
         # Another part of the config has errors.
@@ -72,14 +72,16 @@ def _of_criterion(editor: ConfigEditor, path: JsonPath, model: EvalConfig | None
         alone |= {"evaltui": {"criteria": criterion}} if path[0] == "evaltui" else {"criteria": criterion}
         model, problems = validate_config(alone)
         if model is None:
-            return next((one.message for one in problems if one.path[: len(path)] == path), "")
-    metric = next((one for one in model.metrics() if one.metric_name == name), None)
-    found = metric and unmet_by_metric(metric, model, _FACTS, recorded=True)
-    return ". ".join(part.rstrip(".") for part in (found.why, found.fix) if part) if found else ""
+            return next((problem.message for problem in problems if problem.path[: len(path)] == path), "")
+    metric = next(
+        (config_metric for config_metric in model.metrics() if config_metric.metric_name == name), None
+    )
+    unmet = metric and unmet_by_metric(metric, model, _FACTS, recorded=True)
+    return ". ".join(part.rstrip(".") for part in (unmet.why, unmet.fix) if part) if unmet else ""
 
 
 POLICY = "Run policy"
-"""The title of the settings of runs."""
+"""The title of the settings for runs."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ class Section:
 
 
 class Criteria:
-    """Of the sets of one folder: they share a config. Where it has none, ADK's defaults apply.
+    """The criteria of the sets in one folder, which share a config. Without a config, ADK's defaults apply.
 
-    Changes are unsaved until the files are saved; the first one makes the file where there is none.
+    Changes are unsaved until the files are saved; the first change creates a missing config.
     """
 
     def __init__(self, editing: Editing, set_path: Path) -> None:
@@ -101,7 +103,7 @@ class Criteria:
         self._set_path = set_path
         self.path = self._sets.config_path(set_path)
         self.scores = LatestScores(self.outcomes)
-        """What the last results of the sets scored."""
+        """The scores of the last results of the sets."""
         # Where there is no file; the same objects each time, which are validated once.
         self._new, self._defaults = new_config(), {"criteria": DEFAULT_CRITERIA}
         # Data that was validated, and the config that it is.
@@ -113,12 +115,12 @@ class Criteria:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a config, on disk or unsaved."""
+        """Whether the config exists, on disk or unsaved."""
         return self._editing.open_file(self.path) is not None or self.path.exists()
 
     @property
     def sets(self) -> list[EvalSetFile]:
-        """The sets that the config applies to."""
+        """The sets that use the config."""
         return self._sets.sets_of_config(self.path)
 
     def refuses_text(self) -> str | None:
@@ -143,41 +145,41 @@ class Criteria:
         return None if isinstance(data, dict) else f"{self.path.name} is not an object"
 
     def problems(self) -> list[Problem]:
-        """What is wrong with the config as it is now."""
+        """The problems of the current config."""
         return config_problems(self._data())
 
     def written(self, row: Row) -> Any:
-        """What the config says of a row as it is now; None for nothing."""
+        """The JSON of a row in the current config; None for none."""
         config = ConfigEditor(self._data())
         match row:
             case MetricRow(name=name) | OptionRow(metric=name) | RubricRow(metric=name):
                 criterion = config.criterion(name)
                 return None if criterion is None else {name: criterion}
-            case SettingRow(name="thoughts" | "outputs", given=True):
+            case SettingRow(name="thoughts" | "outputs", is_set=True):
                 return {row.name: row.value}
-            case SettingRow(given=True):
+            case SettingRow(is_set=True):
                 return {"repeats": value_at(config.config, ("evaltui", "repeats"))}
             case ReferenceRow(block=block, index=index):
                 return dict(config.entries(block)).get(index)
         return None
 
     def config(self) -> EvalConfig | None:
-        """The config as it is now; None where it has errors. Raises what `unreadable` tells of."""
+        """The current config; None where it has errors. Raises the errors described by `unreadable`."""
         return self._config_of("edited", self._data())
 
     def saved_config(self) -> EvalConfig | None:
-        """The config as it is on disk; None where it has errors. Raises what `unreadable` tells of."""
+        """The config on disk; None where it has errors. Raises the errors described by `unreadable`."""
         return self._config_of("saved", self._saved_data())
 
     def _config_of(self, side: str, data: Any) -> EvalConfig | None:
 
-        known = self._validated.get(side)
-        if known is None or known[0] is not data:
-            known = self._validated[side] = data, validate_config(data)[0]
-        return known[1]
+        cached = self._validated.get(side)
+        if cached is None or cached[0] is not data:
+            cached = self._validated[side] = data, validate_config(data)[0]
+        return cached[1]
 
     def change(self) -> tuple[LineChange, ...]:
-        """The lines of the file that saving would change."""
+        """The lines of the file that a save changes."""
         file = self._editing.open_file(self.path)
         if file is None or not file.dirty:
             return ()
@@ -187,24 +189,24 @@ class Criteria:
         return changed_lines(file.saved, file.document)
 
     def text(self) -> str:
-        """The text of the file on disk; "" where it cannot be read."""
+        """The text of the file on disk; "" where it is unreadable."""
         try:
             return self.path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 
     def sections(self) -> list[Section]:
-        """Everything that can be seen and changed. Raises what `unreadable` tells of."""
+        """All rows, by section. Raises the errors described by `unreadable`."""
         config, saved = ConfigEditor(self._data()), ConfigEditor(self._saved_data())
         self.scores.follow(self.sets, self.saved_config(), self.config())
         trial = self.scores.trial
-        asked = config.metrics
+        in_use = config.metrics
         used: list[Row] = []
-        for name in asked:
+        for name in in_use:
             used.append(metric_row(config, saved, name, trial))
             used += option_rows(config, name)
-        known = dict.fromkeys((*custom_metrics(config), *METRICS))
-        others = [metric_row(config, saved, name, trial) for name in known if name not in asked]
+        names = dict.fromkeys((*custom_metrics(config), *METRICS))
+        others = [metric_row(config, saved, name, trial) for name in names if name not in in_use]
         others.sort(key=lambda row: SUBJECTS.index(row.subject))
         return [
             Section("In use" if self.exists else "In use: ADK defaults", tuple(used)),
@@ -219,10 +221,15 @@ class Criteria:
             # Of a hundred thousand cases it takes long to look into each.
             return []
         sets = self.sets
-        turns = {one.eval_set_id: {case.eval_id: case.outline.turns for case in one.cases} for one in sets}
+        turns = {
+            eval_set.eval_set_id: {case.eval_id: case.outline.turns for case in eval_set.cases}
+            for eval_set in sets
+        }
         calls = {
-            one.eval_set_id: {case.eval_id: dict.fromkeys(case.outline.tools, ()) for case in one.cases}
-            for one in sets
+            eval_set.eval_set_id: {
+                case.eval_id: dict.fromkeys(case.outline.tools, ()) for case in eval_set.cases
+            }
+            for eval_set in sets
         }
         problems = problems_of("references", config.config, ScoredSets(turns, calls))
         # The first problem of an entry counts.
@@ -244,7 +251,7 @@ class Criteria:
         return self._new if config is None else config
 
     def _saved_data(self) -> Any:
-        """The config as it is on disk."""
+        """The data of the config on disk."""
         draft = self._editing.open_file(self.path)
         if draft is None:
             return self._data()
@@ -253,11 +260,11 @@ class Criteria:
     # Changes
 
     def add(self, row: MetricRow, text: str = "") -> bool:
-        """Ask for a metric that is not in use; `text` is the value of the option that it needs."""
+        """Adds a metric that is not in use; `text` is the value of its needed option."""
         return self._do(f"add {row.name}", lambda config: _add(config, row, text))
 
     def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
-        """The lines of the file that adding a metric would change; none where it is in use by now."""
+        """The lines of the file that adding a metric changes; none where it is in use."""
         is_new = not self.exists
         document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path)
         config = ConfigEditor(copy_of(document.value))
@@ -268,12 +275,12 @@ class Criteria:
         return changed_lines(document, document.edited(edits_of(config.config)))
 
     def add_rubric(self, metric: str, after: int, text: str) -> bool:
-        """A rubric of a metric, behind the one with this index; -1 means before all."""
+        """Adds a rubric to a metric after the rubric with this index; -1 adds it before all."""
         label = f"add rubric to {metric}"
         return self._do(label, lambda config: config.insert_rubric(metric, after + 1, text))
 
     def remove(self, row: Row) -> bool:
-        """Take out a metric, a rubric, a mark or a rule; of options and settings the default applies then."""
+        """Removes a metric, a rubric, a mark or a rule; resets an option or a setting to its default."""
         match row:
             case MetricRow(name=name):
                 return self._do(f"remove {name}", lambda config: config.remove_metric(name))
@@ -293,9 +300,9 @@ class Criteria:
                 return self._do(label, lambda config: config.remove_entries(row.block, [row.index]))
 
     def move(self, row: Row, direction: int, *, far: bool = False) -> bool:
-        """The next (1) or previous (-1) value: of a threshold by a step, of a choice the one beside it."""
+        """Sets the next (1) or previous (-1) value: a threshold by a step, a choice to the one beside it."""
         match row:
-            case MetricRow(asked=True, threshold=float(threshold)):
+            case MetricRow(in_use=True, threshold=float(threshold)):
                 return self.set_threshold(row, next_threshold(row, threshold, direction, far=far))
             case OptionRow(option=Option(kind="whole number")):
                 return self._set(row, max(row.option.least or 0, int(row.value or 0) + direction))
@@ -318,7 +325,8 @@ class Criteria:
         )
 
     def end_move(self) -> None:
-        """Makes the next value a step of its own, and scores by the one of now."""
+        """Ends a series of moves: the next one is a step of its own, and results are scored by the current
+        value."""
         self._moving = None, None
         self.outcomes.rescore_now()
 
@@ -331,7 +339,7 @@ class Criteria:
         return None
 
     def type(self, row: Row, text: str) -> bool:
-        """Set a row to what was typed, which `check` has nothing against."""
+        """Sets a row to a typed text that `check` accepts."""
         value = value_of(row, text)
         if isinstance(row, MetricRow):
             label = f"set threshold of {row.name}"
@@ -369,7 +377,7 @@ class Criteria:
         moves: object = None,
         scores_later: bool = False,
     ) -> bool:
-        """Values of the same `moves` one after the other are one step."""
+        """Applies a change; consecutive changes with the same `moves` are one step."""
         try:
             config = ConfigEditor(copy_of(self._data()))
             change(config)
@@ -385,13 +393,13 @@ class Criteria:
 
 
 def needed_option(metric: MetricRow) -> OptionRow | None:
-    """The option without which a metric cannot be added; None where there is none."""
+    """The option that is required to add a metric; None for none."""
     options = (OptionRow(metric.name, option, None, False) for option in info_of(metric.name).options)
     return next((row for row in options if row.option.default is None), None)
 
 
 def _add(config: ConfigEditor, row: MetricRow, text: str) -> None:
-    """Raises EditError for a metric that cannot be added."""
+    """Adds a metric. Raises EditError for one that cannot be added."""
     threshold, needed = DEFAULT_CRITERIA.get(row.name, first_threshold(row)), needed_option(row)
     criterion = {"threshold": threshold, needed.option.name: text} if needed else threshold
     config.add_metric(row.name, criterion)

@@ -1,4 +1,4 @@
-"""What unsaved criteria make of the last results, and of the lines of their file."""
+"""The effect of unsaved criteria on the last results, and on the lines of their file."""
 
 from __future__ import annotations
 
@@ -21,64 +21,64 @@ _MOST_CASES = 60
 
 
 class Flip(NamedTuple):
-    """A case that would have another outcome."""
+    """A case whose outcome would change."""
 
     case: CaseId
     before: Status
-    """By the criteria on disk."""
+    """The status by the criteria on disk."""
     after: Status
-    """By the criteria as they are edited."""
+    """The status by the edited criteria."""
     passes: bool
     """Whether it would pass."""
 
 
 @dataclass(frozen=True)
 class Flips:
-    """What the unsaved criteria make of the last results."""
+    """The effect of the unsaved criteria on the last results."""
 
     cases: tuple[Flip, ...] = ()
-    """Those that would pass first, each in the order of the sets."""
+    """The cases whose outcome changes: first those that would pass, in the order of the sets."""
     failing: Mapping[CaseId, Status] = field(default_factory=dict)
-    """How cases come out that pass by neither, of those of which a score has another verdict."""
+    """The statuses of cases that pass by neither config and have a score with another verdict."""
     scored: int = 0
-    """Cases that are known by both."""
+    """Number of cases with scores by both configs."""
     waiting: int = 0
-    """Cases that scores do not tell of, and that are to be scored."""
+    """Number of cases that have to be scored first."""
     is_held: bool = False
-    """Whether they are scored only when what is typed is applied."""
+    """Whether they are scored only when the draft is applied."""
     unknown: int = 0
-    """Cases without scores by one of both."""
+    """Number of cases that lack scores by one of the configs."""
     problem: str = ""
-    """Why nothing can be compared, as a sentence; "" where it can."""
+    """Why the results cannot be compared, as a sentence; "" where they can."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What the unsaved changes of a config do, and what it says of a row."""
+    """The effect of the unsaved changes of a config, and the details of a row."""
 
     name: str
-    """The file's."""
+    """The name of the file."""
     flips: Flips
     still_failing: tuple[tuple[CaseId, Status], ...] = ()
-    """Cases that pass the current metric now, and fail by another, and how they come out."""
+    """Cases that pass the current metric and fail by another, with their status."""
     why: Mapping[CaseId, str] = field(default_factory=dict)
-    """Why cases would fail, of the first ones."""
+    """Why cases would fail, for the first ones."""
     change: tuple[LineChange, ...] = ()
-    """Lines of the file."""
+    """The changed lines of the file."""
     written: object = None
-    """What the config says of the current row; None for nothing."""
+    """The JSON of the current row in the config; None for none."""
     added: tuple[LineChange, ...] = ()
-    """Lines that adding the current metric would change."""
+    """The lines that adding the current metric would change."""
     sets: Mapping[str, str] = field(default_factory=dict)
-    """Names of the sets by their path, where the config is that of several."""
+    """The names of the sets by their path, where several use the config."""
     twins: frozenset[str] = frozenset()
-    """Ids of cases that more than one set has."""
+    """Ids of cases that several sets have."""
     stale: int = 0
-    """How many of the results only another run can tell of now."""
+    """Number of results that are stale: only another run can score them."""
 
 
 def flips_of(criteria: Criteria) -> Flips:
-    """What the criteria as they are edited make of the last results, as far as is known."""
+    """The effect of the edited criteria on the last results, as far as it is known."""
     if criteria.unreadable():
         return Flips(problem="Config is unreadable; results stay as they were")
     saved, edited = criteria.saved_config(), criteria.config()
@@ -106,14 +106,14 @@ def flips_of(criteria: Criteria) -> Flips:
 
 
 def effect_of(criteria: Criteria, flips: Flips, row: Row | None) -> Effect:
-    """Everything that the page of a row shows."""
+    """The content of the page of a row."""
     sets = criteria.sets
     metric = row if isinstance(row, MetricRow) else None
-    can_be_added = metric is not None and not metric.asked and metric.gates and not metric.why_not
-    labels = Counter(one.eval_set_id for one in sets)
+    can_be_added = metric is not None and not metric.in_use and metric.gates and not metric.why_not
+    labels = Counter(eval_set.eval_set_id for eval_set in sets)
     # The cases of a single set need no name of a set.
     several = sets if len(sets) > 1 else ()
-    cases = Counter(case.eval_id for one in several for case in one.cases)
+    cases = Counter(case.eval_id for eval_set in several for case in eval_set.cases)
     now_pass = metric.trial.now_pass if metric else ()
     still_failing = tuple((case, flips.failing[case]) for case in now_pass if case in flips.failing)
     failing = [flip.case for flip in flips.cases if not flip.passes][:_MOST_CASES]
@@ -127,11 +127,13 @@ def effect_of(criteria: Criteria, flips: Flips, row: Row | None) -> Effect:
         written=criteria.written(row) if row else None,
         added=criteria.addition(metric) if can_be_added and metric else (),
         sets={
-            one.case_path: one.eval_set_id if labels[one.eval_set_id] == 1 else one.case_path
-            for one in several
+            eval_set.case_path: eval_set.eval_set_id
+            if labels[eval_set.eval_set_id] == 1
+            else eval_set.case_path
+            for eval_set in several
         },
         twins=frozenset(eval_id for eval_id, count in cases.items() if count > 1),
-        stale=sum(criteria.outcomes.counts_of(one.case_path)[STALE] for one in sets),
+        stale=sum(criteria.outcomes.counts_of(eval_set.case_path)[STALE] for eval_set in sets),
     )
 
 

@@ -1,4 +1,5 @@
-"""What a config asks for and could ask for, row by row, and thresholds tried on what was scored."""
+"""The rows of a config: metrics in use and others, options, settings, marks and rules, with trial
+thresholds."""
 
 from __future__ import annotations
 
@@ -29,38 +30,38 @@ class MetricRow:
 
     name: str
     meaning: str
-    asked: bool = False
-    """Whether the config asks for it."""
+    in_use: bool = False
+    """Whether the config has a criterion for it."""
     threshold: float | None = None
-    """None where it is not asked for, or has none that is a number."""
+    """None where it is not in use, or has no number as threshold."""
     saved: float | None = None
     """The threshold that is on disk."""
     interval: Interval | None = (0.0, 1.0)
-    """The lowest and the highest score that it can give."""
+    """The lowest and the highest possible score."""
     needs: tuple[str, ...] = ()
     why_not: str | None = None
-    """Why it has no score here."""
+    """Why it cannot be scored here."""
     gates: bool = True
-    """False for one that is measured without being asked for."""
+    """False for a metric that is measured without a criterion."""
     ours: bool = False
-    """Whether it is in the `evaltui` block, as ADK does not have it."""
+    """Whether its criterion is in the `evaltui` block because ADK does not have it."""
     trial: Trial = field(default_factory=Trial)
     assumed: bool = False
-    """Whether the interval is only what ADK assumes, and does not bind."""
+    """Whether the interval is ADK's default, which does not limit the score."""
     lower_is_better: bool = False
     subject: Subject = "Own"
-    """What it looks at."""
+    """The subject that it scores."""
 
 
 @dataclass(frozen=True)
 class OptionRow:
-    """An option of a metric that is asked for."""
+    """An option of a metric in use."""
 
     metric: str
     option: Option
     value: Any
-    given: bool
-    """False where it has its default."""
+    is_set: bool
+    """False for the default."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ class SettingRow:
     name: Setting
     title: str
     value: Any
-    given: bool
-    """False where it has its default."""
+    is_set: bool
+    """False for the default."""
     meaning: str
     choices: tuple[str, ...] = ()
 
@@ -91,7 +92,7 @@ class ReferenceRow:
     index: int
     text: str
     dangling: str | None
-    """What it names that is not there, or why it says nothing."""
+    """Why the mark or rule has no effect, or the missing name in it."""
 
 
 Row = MetricRow | OptionRow | RubricRow | SettingRow | ReferenceRow
@@ -106,7 +107,7 @@ _ASSUMED: Interval = (0.0, 1.0)
 def metric_row(
     config: ConfigEditor, saved: ConfigEditor, name: str, trial: Callable[[TrialOf], Trial]
 ) -> MetricRow:
-    """`saved` is the config as it is on disk; `trial` tries a threshold on the last results."""
+    """The row of a metric; `saved` is the config on disk; `trial` tries a threshold on the last results."""
     row = _row(config, saved, name)
     tried = TrialOf(
         name, row.threshold, row.saved, _pass_if(config), row.interval, lower_is_better=row.lower_is_better
@@ -116,11 +117,11 @@ def metric_row(
 
 def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
     own = OwnMetric(config, name)
-    asked = config.criterion_path(name) is not None
+    in_use = config.criterion_path(name) is not None
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
     info = METRICS.get(name)
     lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
-    row = MetricRow(name, "", asked, threshold, saved_threshold, lower_is_better=lower)
+    row = MetricRow(name, "", in_use, threshold, saved_threshold, lower_is_better=lower)
     if own.exists:
         fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]
         interval = own.interval or (_ASSUMED if fits else None)
@@ -144,13 +145,13 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
 
 
 def custom_metrics(config: ConfigEditor) -> Mapping[str, Any]:
-    found = field_value(config.config, (), "custom_metrics")
-    return found if isinstance(found, dict) else {}
+    metrics = field_value(config.config, (), "custom_metrics")
+    return metrics if isinstance(metrics, dict) else {}
 
 
 @dataclass(frozen=True)
 class OwnMetric:
-    """A metric of the user's, in ADK's form or in the short form of the `evaltui` block."""
+    """A custom metric, in ADK's form or in the short form of the `evaltui` block."""
 
     config: ConfigEditor
     name: str
@@ -161,7 +162,7 @@ class OwnMetric:
 
     @property
     def function(self) -> str | None:
-        """The function of a metric in short form; None of any other."""
+        """The function of a metric in short form; None for the other form."""
         function = value_at(self.config.config, ("evaltui", "criteria", self.name, "function"))
         return function if isinstance(function, str) else None
 
@@ -182,7 +183,7 @@ class OwnMetric:
 
     @property
     def interval(self) -> Interval | None:
-        """The scores that the config says it may give."""
+        """The interval of scores in the config."""
         data = self.config.config
         path: JsonPath = ("evaltui", "criteria", self.name, "interval")
         if self.function is None:
@@ -204,8 +205,8 @@ def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | Rubri
     options = options_of_own(scores_turns=own.function is not None) if own.exists else info_of(metric).options
     for option in options:
         value = _option_value(criterion, option)
-        given = value is not None
-        yield OptionRow(metric, option, value if given else option.default, given)
+        is_set = value is not None
+        yield OptionRow(metric, option, value if is_set else option.default, is_set)
         if option.kind == "rubrics":
             for index, rubric in enumerate(config.rubrics(metric)):
                 text = field_value(rubric, field_path(rubric, (), "rubric_content"), "text_property")
@@ -216,10 +217,10 @@ def _option_value(criterion: Any, option: Option) -> Any:
     path: JsonPath = ()
     for step in option.path:
         path = field_path(criterion, path, str(step))
-    found = value_at(criterion, path)
+    value = value_at(criterion, path)
     # The metric that looks for a single tool takes its name under another key as well.
-    is_tool = found is None and option.path == ("tool",)
-    return field_value(criterion, (), "tool_name") if is_tool else found
+    is_tool = value is None and option.path == ("tool",)
+    return field_value(criterion, (), "tool_name") if is_tool else value
 
 
 # Settings, marks and rules

@@ -1,4 +1,4 @@
-"""Values of the rows of the criteria: the next one up or down, and what a typed text means."""
+"""Values of the criteria rows: the next value up or down, and the value of a typed text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaltui.workbench.criteria.rows import Interval, MetricRow, OptionRow, Row,
 
 
 def first_threshold(row: MetricRow) -> float:
-    """Where nothing else is known: four fifths of what can be reached, all of what is reached or not."""
+    """The first threshold of an added metric: 80% of the interval; 1.0 for a pass/fail metric."""
     if info_of(row.name).is_yes_or_no or row.interval is None:
         return 1.0
     low, high = row.interval
@@ -41,9 +41,9 @@ def next_choice(choices: Sequence[str], value: Any, direction: int) -> str:
 
 
 def text_of(row: Row) -> str | None:
-    """What there is to be edited as text; None where the row has no text to type."""
+    """The text to edit in a row; None for a row without a text."""
     match row:
-        case MetricRow(asked=True):
+        case MetricRow(in_use=True):
             return "" if row.threshold is None else f"{row.threshold:g}"
         case OptionRow(option=Option(kind="text" | "whole number")):
             return "" if row.value is None else str(row.value)
@@ -55,7 +55,7 @@ def text_of(row: Row) -> str | None:
 
 
 def value_of(row: Row, text: str) -> Any:
-    """What a text means for a row. Raises ValueError with a sentence."""
+    """The value of a typed text for a row. Raises ValueError with a sentence."""
     text = text.strip()
     match row:
         case MetricRow(interval=interval, assumed=assumed):

@@ -1,4 +1,4 @@
-"""The files that are edited: steps in them are done and undone, saved, and merged with what others change."""
+"""The edited files: undo steps, saving, and merging with changes on disk."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _T = TypeVar("_T")
 
 
 class OpenFiles:
-    """Every file that has been edited in this sitting.
+    """Every file that has been edited in this session.
 
-    What one step has changed in several files is one transaction: done and undone at once, and saved together
-    or not at all. What others change is a new base and no step: it is merged into the file, and undoing what
-    was done before leaves it alone.
+    The changes of one step in several files are one transaction: done and undone at once, and saved together
+    or not at all. A change of another program is a new base and no step: it is merged into the file, and undo
+    keeps it.
 
-    What reads, merges and writes is done in a thread, one after the other; what is edited meanwhile is
-    merged, and stays unsaved. `read` gives a file that was read already, None where it was not or has changed
-    since. Everything raises OSError and EvalSetError for files that cannot be read, and EditError for edits
-    that cannot be done; nothing has changed then.
+    Reading, merging and writing run in a thread, one after the other; edits during that time are merged, and
+    stay unsaved. `read` returns a file that was read already, None where it was not or has changed since.
+    Every method raises OSError and EvalSetError for unreadable files, and EditError for impossible edits;
+    nothing has changed then.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class OpenFiles:
 
     # What there is
 
-    def known(self, path: Path) -> OpenFile | None:
-        """A file that has been edited in this sitting; None where it is gone or unreadable on disk."""
+    def get(self, path: Path) -> OpenFile | None:
+        """A file that has been edited in this session; None where it is deleted or unreadable on disk."""
         file = self._files.get(path)
         return None if file is None or file.deleted else file
 
     def open(self, path: Path, new_text: str | None = None) -> OpenFile:
-        """The file to be edited; one that does not exist begins with `new_text`, where that is given."""
-        return self.known(path) or self._opened(self._loaded(path, new_text))
+        """Opens a file for edits; a new file starts with `new_text`, if any."""
+        return self.get(path) or self._opened(self._loaded(path, new_text))
 
     def _loaded(self, path: Path, new_text: str | None) -> OpenFile:
 
@@ -93,7 +93,7 @@ class OpenFiles:
         return file
 
     def is_config(self, path: Path) -> bool:
-        """Whether a file is a config, and no set; one that was never open goes by its name."""
+        """Whether a file is a config, and no set; a file that was never open is judged by its name."""
         file = self._files.get(path)
         return path.name == CONFIG_NAME if file is None else file.is_config
 
@@ -115,10 +115,10 @@ class OpenFiles:
         moved: Mapping[CaseId, CaseId] | None = None,
         extends: Step | None = None,
     ) -> Step | None:
-        """Do edits in files that are open, all or none of them; None where they change nothing.
+        """Applies edits to open files, all or none; returns the step, None where nothing changes.
 
-        Edits may be given as the document that they made of a file as it is now. As long as `extends` is the
-        last step, they become a part of it.
+        Instead of edits, a value may be the document that they make of the current file. As long as `extends`
+        is the last step, the edits become a part of it.
         """
         documents: dict[Path, CaseFile] = {}
         for path, some in edits.items():
@@ -147,7 +147,7 @@ class OpenFiles:
         return step
 
     def _as_one(self, last: Step, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
-        """Both steps as one; the documents are those after the later, which is not done yet."""
+        """Joins two steps; the documents are those after the later step, which is not applied yet."""
 
         changes = dict(last.changes)
         for path, new in documents.items():
@@ -159,7 +159,7 @@ class OpenFiles:
 
     @property
     def last_step(self) -> Step | None:
-        """The step that others may extend; None where there is none, or something came from outside since."""
+        """The step that another edit may extend; None without one, or where a file changed on disk since."""
         return self._done.last
 
     @property
@@ -171,15 +171,15 @@ class OpenFiles:
         return self._undone.top.label if self._undone.top else None
 
     def undo(self) -> Step | None:
-        """Take the last step back; the step that did it, None where there is none.
+        """Takes back the last step and returns the step that did so; None for none.
 
-        What others have changed since stays. Raises EditError where it is not possible without taking that
-        back; the step is none that can be undone then, and the one before it is the last.
+        Changes of other programs stay. Raises EditError where they conflict; the step can no longer be undone
+        then, and the one before it becomes the last.
         """
         return self._step_back(self._done, self._undone)
 
     def undo_step(self, step: Step) -> Step | None:
-        """As `undo`, where this is the last step; None where it is another one."""
+        """Takes back a step if it is the last one; else returns None."""
         return self.undo() if self._done.top is step else None
 
     def redo(self) -> Step | None:
@@ -216,7 +216,7 @@ class OpenFiles:
         return back
 
     def _record(self, label: str, documents: Mapping[Path, CaseFile]) -> None:
-        """Makes files these documents, which are saved together."""
+        """Replaces the documents of files, which are saved together from now on."""
         together = set(documents)
         others = []
         for group in self._together:
@@ -233,25 +233,25 @@ class OpenFiles:
     # Saving, and what others change
 
     async def finished(self) -> None:
-        """Waits until nothing is being read, merged or saved."""
+        """Waits until no file is being read, merged or saved."""
         async with self._lock:
             pass
 
     def saved_with(self, path: Path) -> list[Path]:
-        """The files with unsaved edits that are written together with this one, and it; sets first."""
-        group = next((one for one in self._together if path in one), {path})
-        dirty = [one for one in self.unsaved() if one in group]
+        """The unsaved files that are written together with this one, which is among them; sets first."""
+        group = next((files for files in self._together if path in files), {path})
+        dirty = [unsaved for unsaved in self.unsaved() if unsaved in group]
         return sorted(dirty, key=self.is_config)
 
     async def save(self, path: Path, merged: Callable[[Path], None]) -> FileConflict | None:
-        """Write a file, and what steps have changed together with it: all of these files or none.
+        """Writes a file, and the files that steps have changed together with it: all of them or none.
 
-        What was changed outside is merged, and `merged` is called with that file; a conflict is given back,
-        and nothing is written then.
+        Changes on disk are merged, and `merged` is called with that file; a conflict is returned, and nothing
+        is written then.
         """
         async with self._lock:
             for _ in range(_MOST_TRIES):
-                files = [self._files[one].snapshot() for one in self.saved_with(path)]
+                files = [self._files[saved].snapshot() for saved in self.saved_with(path)]
                 if not files:
                     return None
                 written = await self._written(files)
@@ -268,7 +268,7 @@ class OpenFiles:
         raise OSError(f"{path} keeps changing on disk; try again")
 
     async def _written(self, files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
-        """As `write_together`; until it is known what is on disk, nothing counts as saved."""
+        """Writes files as `write_together` does; none counts as saved until the write has ended."""
 
         for file in files:
             self._files[file.path].is_being_written = True
@@ -279,7 +279,7 @@ class OpenFiles:
                 self._files[file.path].is_being_written = False
 
     async def _is_finished_soon(self, path: Path, outside: Outside) -> bool:
-        """Whether another program may still be writing this; that is waited for, once."""
+        """Waits once for another program that may still be writing the file; returns whether it waited."""
         if outside.is_whole or outside.fingerprint in (None, self._waited_for.get(path)):
             return False
         self._waited_for[path] = outside.fingerprint
@@ -287,7 +287,7 @@ class OpenFiles:
         return True
 
     async def _merge(self, file: OpenFile, outside: Outside) -> FileConflict | None:
-        """Take over what was changed outside; what the user has to decide."""
+        """Merges changes on disk; returns a conflict that the user has to settle."""
 
         conflict = await self._merge_as(file, outside, Choices())
         return FileConflict(file.path, conflict, file.document.text, outside) if conflict else None
@@ -296,26 +296,27 @@ class OpenFiles:
         self, file: OpenFile, outside: Outside, choices: Choices, whole: Side | None = None
     ) -> Conflict | None:
 
-        found = await self._worked_out(file, lambda mine: mine.merged(outside, choices, whole))
-        if isinstance(found, Conflict):
-            return found
-        self._rebase(file, found, outside)
+        merged = await self._run_in_thread(file, lambda mine: mine.merged(outside, choices, whole))
+        if isinstance(merged, Conflict):
+            return merged
+        self._rebase(file, merged, outside)
         return None
 
-    async def _worked_out(self, file: OpenFile, work: Callable[[OpenFile], _T]) -> _T:
-        """What is made of a file in a thread; made again where the file was edited meanwhile."""
+    async def _run_in_thread(self, file: OpenFile, work: Callable[[OpenFile], _T]) -> _T:
+        """Runs work on a file in a thread, again where the file was edited meanwhile, and returns its
+        result."""
         while True:
             now = file.snapshot()
-            found = await asyncio.to_thread(work, now)
+            result = await asyncio.to_thread(work, now)
             if file.document is now.document:
-                return found
+                return result
 
     async def settle(
         self, conflict: FileConflict, choices: Choices, whole: Side | None = None
     ) -> Conflict | None:
-        """Decide a conflict; what is undecided still is given back. `whole` takes one side's file.
+        """Settles a conflict; returns the undecided rest. `whole` takes one side's file.
 
-        Mine is what is in the file now. What has changed outside since then is found when it is saved.
+        Mine is the current content of the file. Later changes on disk are found by the next save.
         """
         async with self._lock:
             file = self._files[conflict.path]
@@ -328,14 +329,13 @@ class OpenFiles:
             return await self._merge_as(file, conflict.outside, choices, whole)
 
     async def refresh(self, path: Path, pending: FileConflict | None = None) -> FileConflict | None:
-        """Take over what was changed outside; what is in conflict with unsaved edits is given back.
+        """Merges changes on disk; returns a conflict with unsaved edits.
 
-        `pending` is one that is to be decided: the same one is given back where nothing else has changed.
-        Raises OSError and EvalSetError for a file that cannot be read any more: it is open no longer then,
-        unless it has unsaved edits.
+        `pending` is an open conflict: it is returned unchanged where the file on disk is the same. Raises
+        OSError and EvalSetError for an unreadable file: it is closed then, unless it has unsaved edits.
         """
         async with self._lock:
-            if (file := self.known(path)) is None:
+            if (file := self.get(path)) is None:
                 return None
             try:
                 return await self._take_over(file, pending)
@@ -368,18 +368,18 @@ class OpenFiles:
         file.rebase(new, outside)
 
     async def restore(self, recovered: Recovered, here: Selection) -> tuple[Step | None, FileConflict | None]:
-        """Make of a file the document that an earlier session made of it, as one step.
+        """Restores the document of an earlier session, as one step.
 
-        Where the file has changed meanwhile, that is merged: a conflict is given back as by `save`, no step
-        where the file has all of it. Raises EditError where edits of this session are in conflict.
+        Later changes on disk are merged: a conflict is returned as by `save`, and no step where the file has
+        all edits already. Raises EditError where edits of this session conflict.
         """
 
         path = recovered.path
         async with self._lock:
             is_there = await asyncio.to_thread(path.exists)
             new_text = None if is_there else (await asyncio.to_thread(recovered.documents))[0].text
-            file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, new_text))
-            began, mine, merged = await self._worked_out(file, lambda now: now.restored(recovered))
+            file = self.get(path) or self._opened(await asyncio.to_thread(self._loaded, path, new_text))
+            began, mine, merged = await self._run_in_thread(file, lambda now: now.restored(recovered))
             new, conflict = mine, None
             if not isinstance(merged, Conflict):
                 new = merged
@@ -396,7 +396,7 @@ class OpenFiles:
             return self._push(step, {path: new}), conflict
 
     def discard(self) -> None:
-        """Throw away every unsaved edit, and what could be undone. Nothing may be being saved."""
+        """Discards all unsaved edits and undo steps. No save may be running."""
         for file in self._files.values():
             file.end_recovery()
         self._files.clear()

@@ -1,4 +1,4 @@
-"""A save: what it has changed in sets, which cases are to be run after it, and what it has led to."""
+"""A save: its changes in sets, the cases that are run after it, and the reaction to it."""
 
 from __future__ import annotations
 
@@ -30,69 +30,69 @@ MOMENT = 0.3
 
 @dataclass(frozen=True)
 class TakenOver:
-    """What a save of sets and configs has changed."""
+    """The effect of a save of sets and configs."""
 
     paths: tuple[Path, ...]
-    """The sets that it concerns."""
+    """The changed sets."""
     due: frozenset[CaseId]
-    """The cases that the agent gets to see otherwise than before, and those that are new in a set. A set that
-    is new itself is for the user to run."""
+    """The cases whose input for the agent has changed, and the new cases of an existing set. A set that is
+    new itself is left to the user to run."""
     from_outside: bool
     """Whether another program has written any of the files."""
 
 
 class SavedSets:
-    """What is known of each case of the sets. `reload` looks again which sets there are."""
+    """The last input of each case of the sets. `reload` lists the sets again."""
 
     def __init__(self, sets: OpenSets, outcomes: Outcomes, reload: Callable[[], Awaitable[None]]) -> None:
         self._sets = sets
         self._outcomes = outcomes
         self._reload = reload
         # What the agent gets to see of each case, by its set and its id.
-        self._given: dict[Path, dict[str, str]] = {}
+        self._input_fingerprints: dict[Path, dict[str, str]] = {}
 
     async def take_over(self, files: Sequence[Path]) -> TakenOver:
-        """Reads what others have written."""
+        """Reads the changes of other programs."""
         if any([await asyncio.to_thread(_may_be_unfinished, path) for path in files]):
             await asyncio.sleep(MOMENT)
-        known = {eval_set.case_path for eval_set in self._sets.listed}
+        paths = {eval_set.case_path for eval_set in self._sets.listed}
         outside = [path for path in files if not await self._is_own(path)]
         if outside:
             await self._reload()
         concerned = self._sets.scored_by(files)
         sets = [eval_set for eval_set in self._sets.listed if eval_set.path in concerned]
-        due = frozenset(case for case in await self.look_at(sets) if case.path in known)
+        due = frozenset(case for case in await self.changed_cases(sets) if case.path in paths)
         return TakenOver(tuple(eval_set.path for eval_set in sets), due, bool(outside))
 
     async def _is_own(self, path: Path) -> bool:
-        """Whether a file is what was saved or read here last."""
+        """Whether a file is as it was last saved or read here."""
         await self._sets.files.finished()
-        open_file = self._sets.files.known(path)
+        open_file = self._sets.files.get(path)
         if open_file is None or open_file.fingerprint is None:
             return False
         return open_file.fingerprint == await asyncio.to_thread(fingerprint_of, path)
 
-    async def look_at(self, sets: Iterable[EvalSetFile]) -> set[CaseId]:
-        """The cases that are given otherwise to the agent than when the sets were last looked at."""
+    async def changed_cases(self, sets: Iterable[EvalSetFile]) -> set[CaseId]:
+        """The cases whose input for the agent differs from that of the last call."""
         other: set[CaseId] = set()
         for eval_set in sets:
             if eval_set.format is None:
                 # It cannot be read: what is known of it is what it was before.
                 continue
             now = await asyncio.to_thread(_fingerprints, eval_set.cases)
-            before = self._given.get(eval_set.path, {})
-            for eval_id, given in now.items():
+            before = self._input_fingerprints.get(eval_set.path, {})
+            for eval_id, fingerprint in now.items():
                 case = CaseId(eval_set.case_path, eval_id)
                 # A case that was renamed has the result that it had.
                 is_new = eval_id not in before and self._outcomes.get(case) is None
-                if is_new or before.get(eval_id, given) != given:
+                if is_new or before.get(eval_id, fingerprint) != fingerprint:
                     other.add(case)
-            self._given[eval_set.path] = now
+            self._input_fingerprints[eval_set.path] = now
         return other
 
 
 def _fingerprints(cases: Sequence[StoredCase]) -> dict[str, str]:
-    """In a thread: of what the agent gets to see of every case that has an id."""
+    """In a thread: fingerprints of the agent's input, for every case that has an id."""
     return {case.eval_id: given_fingerprint(case.data()) for case in cases if case.eval_id}
 
 
@@ -107,17 +107,17 @@ def _may_be_unfinished(path: Path) -> bool:
 
 
 class DueCases:
-    """What was saved since a run came to its end, and the cases that are to be run for it."""
+    """The files that were saved since the last run ended, and the cases that are run for them."""
 
     def __init__(self, sets: OpenSets, outcomes: Outcomes, navigation: Navigation) -> None:
         self.files: dict[str, None] = {}
         """The agent's files that were saved, as seen from its folder, in their order."""
         self.set_files: dict[str, None] = {}
-        """The sets and configs that were saved so that cases are to be run."""
+        """The sets and configs whose save makes cases due."""
         self.cases: set[CaseId] = set()
-        """Cases that have to be run whatever came of them before."""
+        """Cases that have to be run independent of their results."""
         self.is_included: Callable[[CaseId], bool] = lambda case: True
-        """Which cases are run at all."""
+        """Tells whether a case is run at all."""
         self._sets = sets
         self._outcomes = outcomes
         self._navigation = navigation
@@ -128,27 +128,29 @@ class DueCases:
         return (*self.files, *self.set_files)
 
     def clear(self) -> None:
-        """Whatever is saved from now on is another matter."""
+        """Forgets the saves so far."""
         self.files.clear()
         self.set_files.clear()
         self.cases.clear()
 
     def to_run(self) -> set[CaseId]:
-        """What failed, what is selected, and what no model is needed for; not what may ask one."""
+        """The cases to run: failed and marked ones, the selected one, and those that need no model."""
         cases = set(self.cases)
         if self.files:
-            wanted = {*self._outcomes.results.attention, *self._navigation.marking.marked}
+            candidates = {*self._outcomes.results.attention, *self._navigation.marking.marked}
             if self._navigation.selection.case is not None:
-                wanted.add(self._navigation.selection.case)
+                candidates.add(self._navigation.selection.case)
             cases |= {
-                case for case in wanted if self._outcomes.get(case) is None or self._outcomes.is_stale(case)
+                case
+                for case in candidates
+                if self._outcomes.get(case) is None or self._outcomes.is_stale(case)
             }
             cases |= self.free(replays=False)
         return {case for case in cases & set(self._sets.every_case()) if self.is_included(case)}
 
     def free(self, *, replays: bool) -> set[CaseId]:
-        """The cases with an old result that asked no model then, and will not now if they ask the same;
-        with `replays` those, too, whose model calls were replayed."""
+        """The cases with a stale result that made no model call, and will make none if the agent sends the
+        same requests; with `replays` also those whose model calls were replayed."""
         results = self._outcomes.results
         return {
             case
@@ -170,13 +172,15 @@ class DueCases:
         return scored is not None and scored.calls.live > 0
 
     def calls_of(self, cases: Iterable[CaseId]) -> ModelCalls:
-        """What the cases made when they were run last; of one that was never run, nothing is known."""
+        """The model calls of the last runs of the cases; unknown for a case that was never run."""
         outcomes = map(self._outcomes.get, cases)
-        return sum((one.calls if one else ModelCalls(is_known=False) for one in outcomes), NO_CALLS)
+        return sum(
+            (outcome.calls if outcome else ModelCalls(is_known=False) for outcome in outcomes), NO_CALLS
+        )
 
 
 class ReactionStep(StrEnum):
-    """How far a reaction is."""
+    """The stage of a reaction."""
 
     IMPORTING = "loading agent"
     RUNNING = "running"
@@ -187,10 +191,10 @@ class ReactionStep(StrEnum):
 
 @dataclass(frozen=True)
 class Reaction:
-    """What follows from a save."""
+    """The reaction to a save."""
 
     changed: tuple[str, ...]
-    """The files, as seen from the agent's folder."""
+    """The saved files, relative to the agent's folder."""
     step: ReactionStep
     run: int | None = None
     """The number of the run that it led to."""
@@ -203,7 +207,7 @@ class Reaction:
     seconds: float | None = None
     """From the save to the last verdict; None before that."""
     at: float = field(default_factory=time.time)
-    """When this was known, in seconds since the epoch."""
+    """Time of the last change of this reaction, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -212,26 +216,26 @@ class Waiting:
 
     cases: frozenset[CaseId] = frozenset()
     calls: ModelCalls = NO_CALLS
-    """The model calls that they made then."""
+    """The model calls that they made in their runs."""
 
 
 def in_short(names: Sequence[str]) -> str:
-    """`agent.py`, `agent.py and tools.py`, `agent.py and 3 more`"""
+    """Joins names: `agent.py`, `agent.py and tools.py`, `agent.py and 3 more`."""
     if len(names) > 2:
         return some_of(names, 1)
     return " and ".join(names)
 
 
 def in_a_line(error: ErrorInfo) -> str:
-    """`agent.py:12: NameError: name 'tols' is not defined`"""
+    """An error in one line: `agent.py:12: NameError: name 'tols' is not defined`."""
     where = error.where.partition(" ")[0]
     message = error.message.strip().splitlines()
     return ": ".join(part for part in (where, error.type, message[0] if message else "") if part)
 
 
 def calls_in_words(calls: ModelCalls) -> str:
-    """`no live model call`, `3 live model calls`, `at least 3 live model calls`, or that nobody knows; with
-    `and 5 live judge calls` behind it where a judge was asked."""
+    """The number of calls in words: `no live model call`, `3 live model calls`, `at least 3 live model
+    calls`, or an unknown number; with judge calls, ` and 5 live judge calls` follows."""
     of_models = calls.live - calls.judged
     judges = f" and {counted(calls.judged, 'live judge call')}" if calls.judged else ""
     if not calls.is_known and not of_models:

@@ -1,4 +1,4 @@
-"""The matrix that is shown: its rows in an order, what a case did in two of its variants, and its export."""
+"""The shown matrix: its ordered rows, the results of a case in two variants, and its export."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class SetTitle:
     path: str
     label: str
     sums: tuple[tuple[int, int], ...]
-    """Passed executions and all of them, by column."""
+    """Passed and all executions, by column."""
     folded: bool
 
 
 MatrixRow = SetTitle | Row | None
-"""None is a blank line."""
+"""A row of the list; None is a blank line."""
 
 
 def rows_of(
     matrix: Matrix, order: Order, column: int, *, differing: bool, folded: Collection[str]
 ) -> list[MatrixRow]:
-    """The rows as they are listed; by pass rate it is that of a column, what differs most from the base comes
-    first by difference."""
+    """The listed rows. Sorted by pass rate, that of a column; by difference, the rows that differ most from
+    the base come first."""
     if order == "set":
         return list(_by_set(matrix, differing=differing, folded=folded))
     rows = [row for row in matrix.rows if row.differs or not differing]
@@ -70,29 +70,29 @@ def _sums(rows: Collection[Row], columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _spread(row: Row) -> float:
-    """The more the variants differ, the less."""
+    """A sort key: the lower, the more the variants differ."""
     rates = [cell.rate for cell in row.cells if cell.rate is not None]
     return min(rates, default=0.0) - max(rates, default=0.0)
 
 
 def _rate_in(row: Row, column: int) -> float:
-    """What has no result comes last."""
+    """The pass rate in a column, as a sort key; a case without a result comes last."""
     rate = row.cells[column].rate
     return 2.0 if rate is None else rate
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """What a case did in a variant."""
+    """The result of a case in a variant."""
 
     result: CaseResult | None
-    """None where there is none."""
+    """The result; None for none."""
     problem: str = ""
-    """Why it cannot be read."""
+    """Why it is unreadable."""
 
 
 def cell_result(opened: OpenMatrix, column: int, case: CaseId) -> CellResult:
-    """In a thread."""
+    """In a thread: the result of a case in the variant of a column."""
     run = opened.runs[column]
     if case not in run.summary.results:
         return CellResult(None)
@@ -103,7 +103,7 @@ def cell_result(opened: OpenMatrix, column: int, case: CaseId) -> CellResult:
 
 
 def side_of(opened: OpenMatrix, column: int) -> Side:
-    """The run of a variant, as it is opened or compared."""
+    """The run of a variant, to be opened or compared."""
     log = opened.stored.logs[column]
     header = log.header
     return Side(log.path, run_title(header.number, header.started, log.name))
@@ -112,23 +112,23 @@ def side_of(opened: OpenMatrix, column: int) -> Side:
 def read_matrix(
     store: RunStore, agent: RunKind, chosen: StoredMatrix | None, shown: OpenMatrix | None
 ) -> tuple[OpenMatrix | None, object]:
-    """The matrix that was chosen, else what is shown with what it has by now, else the newest one of the
-    agent; and its extent, as it was before it was read.
+    """Reads the chosen matrix, else the shown one again, else the newest one of the agent; returns it with
+    its extent from before the reading.
 
     In a thread. Raises OSError, ValueError.
     """
-    found = [chosen] if chosen else stored_matrices(store, agent)
-    wanted = shown.stored.id if shown and not chosen else None
-    stored = next((one for one in found if wanted in (None, one.id)), None)
+    matrices = [chosen] if chosen else stored_matrices(store, agent)
+    matrix_id = shown.stored.id if shown and not chosen else None
+    stored = next((matrix for matrix in matrices if matrix_id in (None, matrix.id)), None)
     if stored is None:
         return None, extent_of(store, None)
     extent = _extent(store, stored)
     opened = open_matrix(stored)
-    return (_with_base_of(shown, opened) if shown and wanted else opened), extent
+    return (_with_base_of(shown, opened) if shown and matrix_id else opened), extent
 
 
 def _with_base_of(before: OpenMatrix, opened: OpenMatrix) -> OpenMatrix:
-    """Compared with the same variant as before."""
+    """The matrix with the same base variant as before."""
     base = before.stored.logs[before.matrix.base].name
     place = next((place for place, log in enumerate(opened.stored.logs) if log.name == base), None)
     if place is None or place == opened.matrix.base:
@@ -137,7 +137,7 @@ def _with_base_of(before: OpenMatrix, opened: OpenMatrix) -> OpenMatrix:
 
 
 def extent_of(store: RunStore, opened: OpenMatrix | None) -> object:
-    """Something else as soon as a run was begun, or one of the matrix has gone on. In a thread."""
+    """In a thread: a value that changes when a run starts, or a run of the matrix continues."""
     return _extent(store, opened.stored if opened else None)
 
 
@@ -148,7 +148,7 @@ def _extent(store: RunStore, stored: StoredMatrix | None) -> object:
 
 
 def title_of(stored: StoredMatrix) -> str:
-    """`base, flash and pro`"""
+    """The title of a matrix: `base, flash and pro`."""
     return ", ".join(log.name for log in stored.logs)
 
 
@@ -159,32 +159,32 @@ NONE_YET: Line = [
 
 
 class MatrixView:
-    """A matrix as it is looked at."""
+    """The view state of a matrix."""
 
     def __init__(self) -> None:
         self.opened: OpenMatrix | None = None
         self.column = 0
-        """The variant of the current cell, by its place in the matrix."""
+        """The variant of the current cell, by its index in the matrix."""
         self.order: Order = "set"
         self.differing = False
         """Whether only cases that differ are listed."""
         self.note: Line = [("Reading the runs…", "muted")]
-        """Why there is no matrix."""
+        """Why no matrix is shown."""
         self.first = 0
-        """Of the variants besides the base, the first one that is shown."""
+        """The index of the first shown variant, not counting the base."""
         self.repeat: int | None = None
-        """The repeat that is looked at, from 0; None for the one that decides the result."""
+        """The shown repeat, from 0; None for the one that decides the result."""
         self._folded: set[str] = set()
 
     def show(self, opened: OpenMatrix | None) -> None:
-        """Shows a matrix; what is current stays where the same one was read again."""
+        """Shows a matrix; the current cell stays when the same matrix was read again."""
         is_other = opened is None or self.opened is None or opened.stored.id != self.opened.stored.id
         self.opened = opened
         if opened is not None and (is_other or self.column >= len(opened.matrix.columns)):
             self.column, self.first = next(iter(others_of(opened.matrix)), opened.matrix.base), 0
 
     def refusal(self, *, besides_base: bool = False) -> str | None:
-        """Why nothing can be done with the current variant, as a sentence; None where something can."""
+        """Why no action on the current variant is possible, as a sentence; None where one is."""
         if self.opened is None:
             return "No matrix yet" if self.note is NONE_YET else "".join(text for text, _ in self.note)
         if besides_base and self.column == self.opened.matrix.base:
@@ -192,7 +192,8 @@ class MatrixView:
         return None
 
     def go_to(self, column: int, fitting: int) -> None:
-        """Makes a variant the current one; `fitting` is for how many besides the base there is room."""
+        """Makes a variant the current one; `fitting` is the number of variants besides the base that fit on
+        the screen."""
         if self.opened is None:
             return
         self.column = column
@@ -202,14 +203,14 @@ class MatrixView:
             self.first = min(max(self.first, place - fitting + 1), place)
 
     def step(self, step: int, fitting: int) -> None:
-        """Goes on by so many variants, the base being the first."""
+        """Goes on by a number of variants; the base is the first."""
         if self.opened is not None:
             shown = [self.opened.matrix.base, *others_of(self.opened.matrix)]
             place = max(0, min(shown.index(self.column) + step, len(shown) - 1))
             self.go_to(shown[place], fitting)
 
     def set_base(self) -> None:
-        """Compares the others with the current variant; the base before is the current one then."""
+        """Makes the current variant the base; the old base becomes the current variant."""
         if self.opened is not None:
             before = self.opened.matrix.base
             self.opened = replace(self.opened, matrix=self.opened.matrix.with_base(self.column))
@@ -230,23 +231,23 @@ class MatrixView:
         )
 
     def cases_of(self, row: MatrixRow) -> tuple[list[CaseId], str]:
-        """The cases of a row, and what they are called: a case, or all of a set."""
+        """The cases of a row, and their label: a case, or all cases of a set."""
         if isinstance(row, Row):
             return [row.case], row.case.eval_id
         if row is None or self.opened is None:
             return [], ""
-        cases = [one.case for one in self.opened.matrix.sets[row.path]]
+        cases = [summary.case for summary in self.opened.matrix.sets[row.path]]
         return cases, f"{row.label}, {counted(len(cases), 'case')}"
 
     # Repeats
 
     def repeat_of(self, result: CaseResult) -> int:
-        """The repeat of a result that is shown, from 0."""
+        """The shown repeat of a result, from 0."""
         last = len(result.repeats) - 1
         return deciding_repeat(result) if self.repeat is None else min(self.repeat, last)
 
     def step_repeat(self, step: int, result: CaseResult) -> str:
-        """Looks at the next repeat, or the one before it; returns which it is, as a sentence."""
+        """Shows the next or the previous repeat; returns a sentence about it."""
         runs = len(result.repeats)
         if runs < 2:
             return "One repeat"

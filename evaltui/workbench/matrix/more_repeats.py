@@ -1,5 +1,5 @@
-"""More runs of cases in a variant of a matrix. They are stored with the results that the variant has, in a
-new log, which counts in the place of the one before."""
+"""More repeats of cases in a variant of a matrix. They are stored with the earlier results of the variant in
+a new log, which replaces the old one."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _MOST = 1000
 
 
 def runs_problem(text: str) -> str | None:
-    """Why a text is no number of further runs, as a sentence; None where it is one."""
+    """Why a text is no valid number of repeats, as a sentence; None where it is."""
     return None if text.isdecimal() and 1 <= int(text) <= _MOST else f"A number from 1 to {_MOST}"
 
 
 class MoreRepeats:
-    """One such run at a time, and only while no other runs. Results do not go into the list of cases, which
-    are those of the agent as it is.
+    """Runs more repeats, one such run at a time, and only while no other run is in progress.
 
-    `refuses` says why no run can be started; `service` is that of `RunController`.
+    The list of cases does not get the results: it shows the agent without variants. `refuses` returns why no
+    run can be started; `service` is that of `RunController`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class MoreRepeats:
         self._task: asyncio.Task[None] | None = None
         self._host: StartedHost | None = None
         self._title = ""
-        self._done = self._wanted = 0
+        self._done = self._total = 0
         self._is_cancelling = False
         self._killing: asyncio.Task[None] | None = None
 
@@ -73,27 +73,28 @@ class MoreRepeats:
 
     @property
     def progress(self) -> str:
-        """`movie_mode in pro: 2 of 5 runs`, of what runs; "" where nothing does."""
+        """The progress: `movie_mode in pro: 2 of 5 runs`; "" while nothing runs."""
         if not self.is_running:
             return ""
-        return f"{self._title}: {show_number(self._done)} of {counted(self._wanted, 'run')}"
+        return f"{self._title}: {show_number(self._done)} of {counted(self._total, 'run')}"
 
     def start(self, log: Path, cases: Collection[CaseId], runs: int, title: str) -> None:
-        """Runs each of the cases so many times more, with the variant of a log."""
+        """Runs each of the cases `runs` more times, with the variant of a log."""
         if reason := self._refuses():
             self._messages.say(reason)
             return
         if problem := self._agent.read_settings():
             self._messages.say(problem)
             return
-        self._title, self._done, self._wanted = title, 0, runs * len(cases)
+        self._title, self._done, self._total = title, 0, runs * len(cases)
         self._is_cancelling = False
         self._task = asyncio.create_task(self._work(log, dict.fromkeys(cases, runs)))
         self._messages.say("")
         self._messages.publish(RunProgressed())
 
     def cancel(self) -> None:
-        """Ends it: what is finished stays, and its log can be resumed. A second time by force."""
+        """Cancels the run: finished repeats stay, and its log can be resumed. A second call kills the
+        processes."""
         if not self.is_running or self._task is None:
             self._messages.say(nothing_to_cancel())
         elif self._is_cancelling and self._host is not None:
@@ -104,7 +105,7 @@ class MoreRepeats:
             self._messages.say(CANCELLING)
 
     async def close(self) -> None:
-        """Ends what runs."""
+        """Cancels the run."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -143,7 +144,7 @@ class MoreRepeats:
             resumption = await asyncio.to_thread(read_resumption, address, log, sets, frozenset(), more=more)
             request = self._request(address, resumption)
             run = self._service or execution.run
-            return await run(request, sets, self._take, lambda: self._start(address))
+            return await run(request, sets, self._on_update, lambda: self._start(address))
 
     def _request(self, address: AgentAddress, resumption: Resumption) -> RunRequest:
 
@@ -155,7 +156,7 @@ class MoreRepeats:
         self._host = start_host(settings)
         return self._host
 
-    def _take(self, update: RunUpdate) -> None:
+    def _on_update(self, update: RunUpdate) -> None:
 
         if isinstance(update, RepeatDone):
             self._done += 1

@@ -1,1 +1,1 @@
-"""Results, and whether they are of now."""
+"""Results of cases, and whether they are current."""

@@ -1,4 +1,4 @@
-"""How much of what the agent did can be accepted as expected: one argument, or every case that failed."""
+"""The choices for accepting the agent's behaviour as expected: from one argument to every failed case."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ What = Literal["argument", "call", "calls", "text", "texts", "answer", "state", 
 
 @dataclass(frozen=True)
 class Choice:
-    """Cases as a whole, or a part of one case, which is where `turn`, `row` and `path` say, as in
-    `DifferenceAt`, or `row` the index in `TurnResult.intermediate`. `label` is what undo calls it."""
+    """Whole cases, or a part of one case.
+
+    `turn`, `row` and `path` name the part, as in `DifferenceAt`, or `row` is the index in
+    `TurnResult.intermediate`. `label` is the undo label.
+    """
 
     what: What
     title: str
@@ -36,7 +39,8 @@ class Choice:
 
 
 def choices_in_result(editing: Editing) -> list[Choice]:
-    """From the selected difference, or the selected turn, to every case that failed: the least first."""
+    """The choices from the selected difference, or the selected turn, up to every failed case: the smallest
+    first."""
     case = editing.navigation.selection.case
     scored = editing.outcomes.get(case)
     if case is None or scored is None:
@@ -51,7 +55,7 @@ def choices_in_result(editing: Editing) -> list[Choice]:
 
 
 def choices_in_list(editing: Editing) -> list[Choice]:
-    """Cases as a whole: those that are marked, else the selected one, and every case that failed."""
+    """The choices of whole cases: the marked ones, else the selected one, and every failed case."""
     case = editing.navigation.selection.case
     if case is None or editing.navigation.marking or refuses_case(editing, case):
         return list(_several(editing))
@@ -79,13 +83,13 @@ def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterat
 
 
 def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
-    """What else of a turn there is, besides the selected difference."""
+    """The choices for the rest of a turn, besides the selected difference."""
     if turn is None or turn >= len(result.turns):
         return
-    differences = [one for one in differences_of(result) if one.turn == turn]
-    rows = {one.row for one in differences if one.row is not None}
-    texts = {one.text for one in differences if one.text is not None}
-    answer = any(one.kind == "answer" for one in differences)
+    differences = [difference for difference in differences_of(result) if difference.turn == turn]
+    rows = {difference.row for difference in differences if difference.row is not None}
+    texts = {difference.text for difference in differences if difference.text is not None}
+    answer = any(difference.kind == "answer" for difference in differences)
     if rows - {at.row if at else None}:
         label = f"accept calls of turn {turn + 1}"
         yield Choice("calls", "Calls of this turn", label, (case,), turn)
@@ -122,7 +126,9 @@ def _several(editing: Editing) -> Iterator[Choice]:
 def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
     filtered = editing.navigation.filtered
     for eval_set in editing.sets.listed:
-        numbers = filtered.kept.get(eval_set.case_path, ()) if filtered.filter else range(len(eval_set.cases))
+        numbers = (
+            filtered.matching.get(eval_set.case_path, ()) if filtered.filter else range(len(eval_set.cases))
+        )
         cases = (CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers)
         yield from (case for case in cases if case in editing.outcomes.results.attention)
 
@@ -137,7 +143,7 @@ def refuses_in_result(editing: Editing) -> str | None:
 
 
 def refuses_in_list(editing: Editing) -> str | None:
-    """Why none of the cases in the list can be, as far as that is told at a glance."""
+    """Why no case of the list can be accepted, as far as that is known without reading results."""
     if editing.navigation.marking or len(editing.outcomes.results.attention) > 1:
         return None
     return refuses_in_result(editing)
@@ -151,7 +157,7 @@ def refuses_case(editing: Editing, case: CaseId) -> str | None:
 
 
 def refuses_unread(editing: Editing, case: CaseId) -> str | None:
-    """As far as that is told without reading the result, which may be in a log."""
+    """Why a case cannot be accepted, as far as that is known without reading its result."""
     if reason := editing.refuses_to_edit(editing.sets.file_of(case.path)):
         return reason
     if editing.outcomes.status(case) == RUNNING or editing.outcomes.is_waiting(case):

@@ -1,6 +1,6 @@
-"""What the agent did becomes what is expected: what that changes in the files, and doing it.
+"""Accepting the agent's behaviour as expected: the proposed changes of files, and applying them.
 
-Nothing is accepted that was not shown as the change to the files, and all of it is one step for undo.
+Only changes that were shown are applied, all as one step for undo.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True)
 class FileChange:
-    """What becomes of a file."""
+    """The proposed change of a file."""
 
     path: Path
     cases: int
-    """How many of its cases are others then."""
+    """The number of its changed cases."""
     lines: tuple[LineChange, ...]
-    """The lines that go and come."""
+    """The removed and added lines."""
     before: CaseFile
     after: CaseFile
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What accepting would do."""
+    """The proposed changes for accepting."""
 
     choice: Choice
     changes: tuple[FileChange, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What to know before, each a sentence."""
+    """Remarks to read before accepting, each a sentence."""
     problem: str = ""
-    """Why it cannot be done, as a sentence."""
+    """Why accepting is impossible, as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,18 @@ class _Case:
     id: CaseId
     file: Path
     number: int
-    """Its number in the set, from 0."""
+    """Its index in the set."""
     document: CaseFile
-    """The set as it is now."""
+    """The current set."""
     scored: CaseOutcome
     changed: tuple[str, ...] = ()
-    """The changes after its run; `case` where the agent would get something else."""
+    """The changes after its run; `case` where the input for the agent has changed."""
 
 
 async def propose(editing: Editing, choice: Choice, progress: Progress | None = None) -> Proposal:
-    """Read what the agent did, and see what accepting it would change; nothing is changed yet.
+    """Reads the agent's behaviour, and computes the changes of accepting it; no file is changed yet.
 
-    `progress` follows it case by case.
+    `progress` counts the cases.
     """
     cases: list[_Case] = []
     left_out: list[str] = []
@@ -96,7 +96,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
         # Those that cannot be edited are told of below.
         if editing.refuses_to_edit(file) is None:
             editing.document(file)
-    await editing.look_outside()
+    await editing.merge_outside_changes()
     await editing.outcomes.compare_files()
     for case in choice.cases:
         scored = editing.outcomes.get(case)
@@ -110,11 +110,11 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
             except (EvalSetError, OSError) as error:
                 left_out.append(str(error))
                 continue
-            numbers[file] = {one: number for number, one in enumerate(eval_ids(document.value))}
+            numbers[file] = {eval_id: number for number, eval_id in enumerate(eval_ids(document.value))}
         if (number := numbers[file].get(case.eval_id)) is not None:
-            now, is_other = editing.outcomes.freshness(case), editing.outcomes.gets_otherwise(case, scored)
+            now, is_other = editing.outcomes.freshness(case), editing.outcomes.has_other_input(case, scored)
             reasons = now.reasons if now is not None and now.state is not State.RESCORED else ()
-            reasons = tuple(one for one in reasons if one != "case" or is_other)
+            reasons = tuple(reason for reason in reasons if reason != "case" or is_other)
             cases.append(_Case(case, file, number, documents[file], scored, reasons))
         else:
             left_out.append(f"{case.eval_id} is no longer in {file.name}")
@@ -126,7 +126,8 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
 async def effects(
     workbench: Workbench, proposal: Proposal, most: int
 ) -> AsyncIterator[tuple[CaseResult, CaseResult]]:
-    """The results of the first cases before and after, scored on the last run; no agent is asked."""
+    """The results of the first cases before and after the changes, scored on the last run; no agent is
+    called."""
 
     editing = workbench.editing
     after = {change.path: change.after.value for change in proposal.changes}
@@ -143,7 +144,7 @@ async def effects(
 
 
 def accept(editing: Editing, proposal: Proposal) -> bool:
-    """Do what was proposed; False where it cannot be done any more, which is said."""
+    """Applies the proposed changes; False, with a message, where the files have changed since."""
     changes = proposal.changes
     if not still_hold(editing, changes):
         editing.say("File changed on disk; review the new diff")
@@ -157,7 +158,7 @@ def accept(editing: Editing, proposal: Proposal) -> bool:
 
 
 def still_hold(editing: Editing, changes: Sequence[FileChange]) -> bool:
-    """Whether every file is what it was when the changes were proposed."""
+    """Whether every file is as it was when the changes were proposed."""
     try:
         return all(editing.whole(change.path).has_text_of(change.before) for change in changes)
     except (OSError, EvalSetError):
@@ -217,7 +218,7 @@ def _propose(
 
 
 def _actual(editing: Editing, case: _Case) -> list[Invocation]:
-    """What was done in the run of a case that is shown, turn by turn."""
+    """The actual turns of the shown repeat of a case."""
 
     events = editing.outcomes.events_of(case.id)
     if events is None:
@@ -263,7 +264,7 @@ def _accept(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[In
 
 
 def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> Iterator[str]:
-    """What speaks against taking this run for what is expected."""
+    """Reasons against accepting this run as expected."""
 
     run, result = case.scored.run.name, case.scored.shown
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
@@ -280,7 +281,7 @@ def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[I
         if turn >= len(actual):
             yield f"{which}turn {turn + 1} was not reached in {run}; it stays unchanged"
             continue
-        message = "\n".join(one.text for one in editor.turn(turn).user.texts if one.text)
+        message = "\n".join(part.text for part in editor.turn(turn).user.texts if part.text)
         if message != answer_text(actual[turn].user_content.parts):
             is_said = True
             what = f"{which}the user message of turn {turn + 1}"

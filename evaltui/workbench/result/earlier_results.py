@@ -1,4 +1,4 @@
-"""Earlier runs: one opened as if it had just been run, and what came of each case before this sitting.
+"""Earlier runs: opening one, and the last results of cases from before this session.
 
 Importing this loads the models: do it in a thread.
 """
@@ -52,8 +52,11 @@ from evaltui.workbench.trace.traces import Traces
 
 @dataclass(frozen=True)
 class PastRun:
-    """`gone` is how many of its cases there are no more, or cannot be read, `unclear` how many may be in
-    several files."""
+    """An earlier run that is shown.
+
+    `gone` is the number of its cases that are deleted or unreadable, `unclear` the number that may be in
+    several files.
+    """
 
     path: Path
     title: str
@@ -77,9 +80,9 @@ def open_past_run(
     messages: Messages,
     progress: Progress,
 ) -> PastRun:
-    """In a thread.
+    """In a thread: opens an earlier run.
 
-    Raises OSError, and ValueError for what is neither a run log nor a result file.
+    Raises OSError, and ValueError for a file that is neither a run log nor a result file.
     """
     results = Results()
     traces = Traces(results.get, messages)
@@ -103,7 +106,8 @@ def open_past_run(
 def _open_adk_run(
     past: PastRun, adk: AdkRun, run: RunRef, sets: OpenSets, workspace: Workspace, progress: Progress
 ) -> PastRun:
-    """It keeps no events, but what was said and called tells of some. Of its agent nothing is known."""
+    """Opens a result file of ADK. It has no events, so traces are built from its turns. Its agent is
+    unknown."""
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
     gone = unclear = 0
     sets_of_run = SetsOfRun(sets, workspace)
@@ -158,21 +162,20 @@ class AgentNow(NamedTuple):
     code: int
     """The version of its code."""
     python: str = ""
-    """Its Python; "" where none was looked for."""
+    """Its Python; "" for none."""
 
 
 def last_outcomes(
     sets: OpenSets, workspace: Workspace, agent: AgentNow
 ) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
-    """The last result of every case that has one, some at a time, those of the newest run first.
+    """The last result of each case, in batches, those of the newest run first.
 
-    Results of an agent that was changed since have version -1, those of another agent are left out. Of one
-    behind a network no change is known. Where traces were scored, the results are those of cases that have no
-    other.
-    What cannot be read of a log is passed over.
+    Results of an agent that was changed since have version -1, those of another agent are left out. Changes
+    of an agent behind a network are unknown. Results of scored traces are used for cases that have no other.
+    Unreadable parts of a log are skipped.
     """
     store = agent.store
-    count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
+    count = sum(len({case.eval_id for case in eval_set.cases}) for eval_set in workspace.sets)
     done: set[CaseId] = set()
     kind = RunKind.of(agent.address)
     written: frozenset[str] = frozenset()
@@ -180,7 +183,7 @@ def last_outcomes(
     for of_traces, log in product((False, True), store.files()[: -MOST_RUNS - 1 : -1]):
         if len(done) == count:
             return
-        found: set[CaseId] = set()
+        shown: set[CaseId] = set()
         with suppress(OSError, ValueError):
             file = RunFile(log)
             header = file.header
@@ -191,15 +194,15 @@ def last_outcomes(
             written |= {*header.written}
             selected = (read.find(case) for case, _ in header.selected())
             if any(case is not None and case not in done for case in selected):
-                outcomes = read.outcomes(done, found)
+                outcomes = read.outcomes(done, shown)
                 while some := list(islice(outcomes, _AT_ONCE)):
                     yield some
-        done.update(found)
+        done.update(shown)
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """A run whose results are read."""
+    """A run whose results are being read."""
 
     sets: OpenSets
     workspace: Workspace
@@ -214,36 +217,36 @@ class _Reading:
         return self.file.header
 
     def find(self, case: CaseId) -> CaseId | None:
-        """A case of the run as it is called now; where it was moved, the only one with its id. None where it
-        is not any more."""
-        if (found := self.workspace.find(case, "", by_label=False)) is not None:
-            return found
+        """The current id of a case of the run; where it was moved, the only case with its id. None where it
+        is deleted."""
+        if (match := self.workspace.find(case, "", by_label=False)) is not None:
+            return match
         moved = self._by_eval_id.get(case.eval_id, ())
         return moved[0] if len(moved) == 1 else None
 
     @cached_property
     def _by_eval_id(self) -> Mapping[str, Sequence[CaseId]]:
-        found: dict[str, list[CaseId]] = {}
+        by_id: dict[str, list[CaseId]] = {}
         for eval_set in self.workspace.sets:
             for case in eval_set.cases:
-                found.setdefault(case.eval_id, []).append(CaseId(eval_set.case_path, case.eval_id))
-        return found
+                by_id.setdefault(case.eval_id, []).append(CaseId(eval_set.case_path, case.eval_id))
+        return by_id
 
-    def outcomes(self, done: Container[CaseId], found: set[CaseId]) -> Iterator[tuple[CaseId, CaseOutcome]]:
-        """The results of the cases that can be shown and are not `done`, which are added to `found`.
+    def outcomes(self, done: Container[CaseId], shown: set[CaseId]) -> Iterator[tuple[CaseId, CaseOutcome]]:
+        """The results of the cases that can be shown and are not `done`; their ids are added to `shown`.
 
-        Raises what `RunFile` raises.
+        Raises the errors of `RunFile`.
         """
         for row in self.file.cases:
             case = self.find(row.id)
             if case is None or case in done:
                 continue
             if (outcome := self.outcome(case, row)) is not None:
-                found.add(outcome[0])
+                shown.add(outcome[0])
                 yield outcome
 
     def outcome(self, case: CaseId, row: CaseInRun) -> tuple[CaseId, CaseOutcome] | None:
-        """The result of a case, with its id; None for one that cannot be shown."""
+        """The outcome of a case, with its id; None for one that cannot be shown."""
         eval_set = self._sets.get(case.path, row.id.path)
         # A config that cannot be read now does not take the result away.
         stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
@@ -303,20 +306,20 @@ class _Reading:
 
     @cached_property
     def _version(self) -> int:
-        """That of the agent's code in the run."""
+        """The version of the agent's code in the run."""
         is_same = self._is_known and not self._changed
         return self.agent.code if is_same and self.header.url == self.agent.address.url else -1
 
     @property
     def _is_known(self) -> bool:
-        """Whether the run says which files it is of."""
+        """Whether the run has the fingerprints of the agent's files."""
         return bool(self.header.files or self.header.url)
 
 
 def _ran_as(
     header: RunHeader, row: CaseInRun, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
 ) -> dict[str, Any]:
-    """The fields of `CaseOutcome` that say what the run was of, and whether case and config of now are it."""
+    """The fields of `CaseOutcome` for the case and config of the run, compared with the current ones."""
     forms = eval_set.forms
     ids = row.summary.eval_set_id, row.id.eval_id
     config_then: EvalConfig | None = config
@@ -329,7 +332,7 @@ def _ran_as(
     return {
         "config": config_then or config,
         "ran": None if None not in ran else ran,
-        "given": row.summary.given,
+        "agent_input": row.summary.given,
         "unscored": None in ran
         or config_then is not config
         or eval_set.config is None
@@ -342,28 +345,28 @@ def _ran_as(
 
 @dataclass(frozen=True)
 class SetOfRun:
-    """An eval set, and what scores it now."""
+    """An eval set of a run, and its current config."""
 
     file: EvalSetFile
     config: EvalConfig | None
     """None where it has errors."""
     is_same: bool
-    """Whether the file is what it was in the run. It need not be validated then."""
+    """Whether the file is the same as in the run. It need not be validated then."""
     scored_then: Json | None = None
-    """The config that scored it in the run; None where nobody knows, or it says the same now."""
+    """The config that scored it in the run; None where it is unknown, or equal to the current one."""
     forms: tuple[Json, Json] | None = None
-    """Normal form of the config in the run and of that now; None where they are equal, or nobody knows."""
+    """Normal form of the config of the run and of the current one; None where they are equal, or unknown."""
 
     @cached_property
     def config_then(self) -> EvalConfig | None:
-        """The config that scored it in the run; None where that cannot be read."""
+        """The config that scored it in the run; None where it is unreadable."""
         try:
             return EvalConfig.model_validate(self.scored_then)
         except ValueError:
             return None
 
     def case(self, eval_id: str) -> StoredCase | None:
-        """A case that can be scored, whatever else is wrong with the set; None where there is none."""
+        """A case that can be scored, even if the set has other errors; None for none."""
         number = self.file.number(eval_id)
         if number is None:
             return None
@@ -377,34 +380,34 @@ class SetOfRun:
 
 
 class SetsOfRun:
-    """Each is looked at once: that takes time. For a thread."""
+    """The sets of a run, for use in a thread: each is read once, which takes time."""
 
     def __init__(self, sets: OpenSets, workspace: Workspace, began_with: Iterable[SelectedSet] = ()) -> None:
-        """`began_with` is what a log says of them; nothing where the run has none."""
+        """`began_with` are the sets in the log of the run; empty where it has none."""
         self._sets = sets
         self._workspace = workspace
-        self._began_with = {one.path: one for one in began_with}
-        self._known: dict[tuple[str, str], SetOfRun] = {}
+        self._began_with = {eval_set.path: eval_set for eval_set in began_with}
+        self._cached: dict[tuple[str, str], SetOfRun] = {}
 
     def get(self, path: str, path_then: str) -> SetOfRun:
-        """The set with this path, which the workspace has; `path_then` is what the run calls it."""
+        """The set with this path, which the workspace has; `path_then` is its path in the run."""
         key = path, path_then
-        if key not in self._known:
+        if key not in self._cached:
             then = self._began_with.get(path_then)
-            self._known[key] = self._look(self._workspace.by_case_path[path], then)
-        return self._known[key]
+            self._cached[key] = self._read(self._workspace.by_case_path[path], then)
+        return self._cached[key]
 
-    def _look(self, listed: EvalSetFile, then: SelectedSet | None) -> SetOfRun:
+    def _read(self, listed: EvalSetFile, then: SelectedSet | None) -> SetOfRun:
         is_same = then is not None and then.fingerprint is not None and then.fingerprint == listed.fingerprint
         file = listed if is_same else self._sets.open(listed.path)
-        found = self._sets.config_now(listed.path) if is_same else file.config
-        if found is None or isinstance(found, EvalSetError):
+        current = self._sets.config_now(listed.path) if is_same else file.config
+        if current is None or isinstance(current, EvalSetError):
             return SetOfRun(file, None, is_same, then.config if then else None)
         # As the log has it.
-        now = secrets_of(self._sets.agent_dir).masked(found.config.scoring())
+        now = secrets_of(self._sets.agent_dir).masked(current.config.scoring())
         if then is None or then.scored_by is None or then.config == now:
-            return SetOfRun(file, found.config, is_same)
+            return SetOfRun(file, current.config, is_same)
         forms = then.scored_by, normal_config(now)
         if forms[0] == forms[1]:
-            return SetOfRun(file, found.config, is_same)
-        return SetOfRun(file, found.config, is_same, then.config, forms)
+            return SetOfRun(file, current.config, is_same)
+        return SetOfRun(file, current.config, is_same, then.config, forms)

@@ -1,4 +1,4 @@
-"""Whether a verdict is the one of now: the only place that says so."""
+"""Whether a verdict is current: the only place that decides this."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
-    """How a verdict stands to agent, case and config."""
+    """The state of a verdict, compared with agent, case and config."""
 
     FRESH = "fresh"
-    """They are those of the run."""
+    """All are the same as in the run."""
     RESCORED = "rescored"
-    """The agent got the same in the run; its result is scored by the case and the config of now."""
+    """The agent had the same input in the run; the result is scored by the current case and config."""
     THEN = "then"
-    """It is that of a run that was opened, as it came out."""
+    """The verdict is that of an opened run."""
     STALE = "stale"
-    """Only another run can tell."""
+    """Only another run can give the current verdict."""
 
 
 class Freshness(NamedTuple):
-    """How a verdict stands to what there is now."""
+    """The state of a verdict, and the changes since its run."""
 
     state: State
     reasons: tuple[str, ...] = ()
-    """What changed since the run: files of the agent, `case`, `config`, `set`, `recording`, or which mode;
-    `traces` alone where the agent was not run."""
+    """The changes since the run: files of the agent, `case`, `config`, `set`, `recording`, or the name of a
+    mode; `traces` alone where the agent was not run."""
 
     @property
     def is_stale(self) -> bool:
@@ -48,7 +48,7 @@ class Freshness(NamedTuple):
 
 
 EXPECTATIONS = ("case", "config", "set")
-"""The reasons that are of eval data, not of the agent."""
+"""The reasons that concern eval data, not the agent."""
 OF_TRACES = "traces"
 FRESH = Freshness(State.FRESH)
 _THEN = Freshness(State.THEN)
@@ -66,12 +66,12 @@ def freshness(
     is_opened: bool = False,
     has_other_recording: bool = False,
 ) -> Freshness:
-    """`case`, `config` and `eval_set_id` are those of now; the first two are None before they are read, and
-    where they are `broken`.
+    """The freshness of a result.
 
-    `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
-    `has_other_recording` is whether a recording that its run used or made has been changed since.
-    `is_opened` is whether an earlier run was opened, which this result is of.
+    `case`, `config` and `eval_set_id` are the current ones; the first two are None before they are read, and
+    where they are `broken`. `is_rescored` tells whether the result is about to be scored again: it may not be
+    scored by the current case yet. `has_other_recording` tells whether a recording of its run has changed
+    since. `is_opened` tells whether the result is that of an opened earlier run.
     """
     if result.of_traces and not is_opened:
         return Freshness(State.STALE, (OF_TRACES,))
@@ -82,21 +82,21 @@ def freshness(
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return _THEN if is_opened else FRESH
     reasons = [*files_changed(result, agent), *broken]
-    if case is not None and gets_otherwise(result, case, config, agent):
+    if case is not None and has_other_input(result, case, config, agent):
         reasons.append("case")
-    if config is not None and _runs_otherwise(result, case, config.config):
+    if config is not None and _changes_the_run(result, case, config.config):
         reasons.append("config")
     tools = (result.config if config is None else config.config).evaltui.tools
     if (mode := _other_mode(result, agent)) or (has_other_recording and _modes_now(agent, tools).uses):
         reasons.append(mode or "recording")
-    is_then = is_opened and (result.unscored or not any(_scored_otherwise(result)))
+    is_then = is_opened and (result.unscored or not any(_scoring_changes(result)))
     if is_then or (not reasons and (result.unscored or not is_rescored)):
         reasons += _unscored(result, case, config)
         # Its rules and marks name the set.
         reasons += [] if is_set else ["set"]
     if is_then or reasons:
         return Freshness(State.THEN if is_then else State.STALE, tuple(dict.fromkeys(reasons)))
-    otherwise = () if result.unscored else tuple(_scored_otherwise(result))
+    otherwise = () if result.unscored else tuple(_scoring_changes(result))
     return Freshness(State.RESCORED, otherwise) if otherwise else FRESH
 
 
@@ -111,16 +111,18 @@ def files_changed(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
         yield from files or ("agent",)
 
 
-def gets_otherwise(
+def has_other_input(
     result: CaseOutcome, case: StoredCase, config: SameConfig | None, agent: AgentState
 ) -> bool:
-    """Whether the agent would get something else of a case than in the run, as far as anybody knows."""
+    """Whether the input of the agent for a case differs from that in the run, as far as it is known."""
     before = result.stored if result.ran is None else result.ran[0]
     if before is not None and (before is case or before.says_the_same(case)):
         return False
     modes = _modes_now(agent, (result.config if config is None else config.config).evaltui.tools)
     try:
-        return _given(case, modes.stubs) != (result.given if before is None else _given(before, modes.stubs))
+        return _input_fingerprint(case, modes.stubs) != (
+            result.agent_input if before is None else _input_fingerprint(before, modes.stubs)
+        )
     except ValueError:
         # No agent can be given this.
         return True
@@ -133,9 +135,9 @@ def _modes_now(agent: AgentState, by_tool: Mapping[str, ToolMode]) -> Modes:
 
 
 def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
-    """Which mode lets models or tools answer otherwise than in the run; "" where none does.
+    """The mode that makes models or tools answer differently than in the run; "" for none.
 
-    What a run has recorded is what the next one replays.
+    The next run replays what a run has recorded.
     """
     then, now = result.modes, _modes_now(agent, {})
     if then is None or then == now:
@@ -148,16 +150,16 @@ def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
 
 
 @lru_cache(1024)
-def _given(case: StoredCase, stubs: bool) -> str:
-    """Raises ValueError for what is no case."""
+def _input_fingerprint(case: StoredCase, stubs: bool) -> str:
+    """The fingerprint of the agent's input for a case. Raises ValueError for an invalid case."""
 
     from evaltui.core.recordings.given import given_to_agent
 
     return given_to_agent(case.model(), Modes(tools="stub" if stubs else "live"))
 
 
-def _runs_otherwise(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
-    """Whether a config changes what a run does: which tools are stubbed, and who plays the user."""
+def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
+    """Whether a config changes the run itself: by its stubbed tools or its simulated user."""
     before = result.config if result.ran is None else result.ran[1]
     if before is None or before is config:
         return False
@@ -167,7 +169,7 @@ def _runs_otherwise(result: CaseOutcome, case: StoredCase | None, config: EvalCo
 
 
 def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig | None) -> Iterator[str]:
-    """The changes that the result was not scored by."""
+    """The changes that the result is not scored by yet."""
     ran_case, ran_config = result.ran if result.unscored and result.ran else (result.stored, result.config)
     is_case = case is None or case is result.stored or case.says_the_same(result.stored)
     if result.undecided or ran_case is None or not is_case:
@@ -176,8 +178,8 @@ def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig |
         yield "config"
 
 
-def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
-    """What a result was scored by that is not what it had in its run."""
+def _scoring_changes(result: CaseOutcome) -> Iterator[str]:
+    """The differences between the data that scored a result and the data of its run."""
     from evaltui.core.metrics.normal_config import score_alike
 
     if result.logged is not None and result.logged.figures.eval_set_id != result.figures.eval_set_id:
@@ -192,10 +194,10 @@ def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
         yield "config"
 
 
-def recorded_otherwise(
+def changed_recordings(
     results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
 ) -> dict[CaseId, str]:
-    """In a thread: what the runs of cases have used of recordings that are other ones by now."""
+    """In a thread: the recording fingerprints of the cases whose recordings have changed since their run."""
 
     recordings: dict[str, Recordings] = {}
     for path, eval_set in sets.items():

@@ -1,4 +1,4 @@
-"""The scores of the last results of cases, asked by the criteria on disk and by those that are edited."""
+"""The scores of the last results of cases, compared by the criteria on disk and by the edited ones."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ from evaltui.workbench.state import CaseOutcome, RunRef
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Source:
-    """A result of a case, and what it was scored by."""
+    """A result of a case, with the case and config that scored it."""
 
     id: int
-    """The result's in the table."""
+    """The id of the result in the table."""
     ref: ResultRef
     stored: StoredCase | None
-    """None where nobody knows, as `config`."""
+    """None where it is unknown, as `config`."""
     config: EvalConfig | None
     run: RunRef
 
     def is_of(self, case: StoredCase, eval_set_id: str) -> bool:
-        """Whether this case of a set with this id was scored."""
+        """Whether the result was scored by this case, in a set with this id."""
         if self.stored is None or self.ref.figures.eval_set_id != eval_set_id:
             return False
         return self.stored is case or self.stored.says_the_same(case)
 
 
 class LatestScores:
-    """Of the last results by the cases of now, without stale ones, in a table; cases are numbered through all
-    sets. While nothing else changes than thresholds, no case is looked at."""
+    """A table of the scores of the last results that are not stale, by the current cases; cases are numbered
+    through all sets.
+
+    While only thresholds change, no case is read again.
+    """
 
     def __init__(self, outcomes: Outcomes) -> None:
         self._outcomes = outcomes
@@ -65,24 +68,24 @@ class LatestScores:
         self._configs: tuple[EvalConfig | None, EvalConfig | None] = None, None
         self._stale = frozenset[CaseId]()
         self._rescorings = -1
-        self._told: dict[tuple[int, int, bool], tuple[EvalConfig, bool]] = {}
+        self._decides_cache: dict[tuple[int, int, bool], tuple[EvalConfig, bool]] = {}
         self._trials: dict[TrialOf, Trial] = {}
         self._verdicts: tuple[dict[CaseId, Verdict], dict[CaseId, Verdict]] | None = None
         self._dropped: list[int] = []
         self.waiting: set[CaseId] = set()
-        """Cases that are to be scored before they can be compared."""
+        """Cases that have to be scored before they can be compared."""
         self.unknown: set[CaseId] = set()
-        """Cases that cannot be compared, for want of scores by one of the configs."""
+        """Cases that cannot be compared, because scores by one of the configs are missing."""
 
     @property
     def compared(self) -> int:
-        """How many cases have scores by both configs."""
+        """The number of cases with scores by both configs."""
         return len(self._rows) - len(self.waiting) - len(self.unknown)
 
     def follow(
         self, sets: Sequence[EvalSetFile], saved: EvalConfig | None, edited: EvalConfig | None
     ) -> None:
-        """Looks at the results of the cases of these sets as they are now; a config with errors is None."""
+        """Updates the table with the results of the cases of these sets; a config with errors is None."""
         results, stale = self._outcomes.results, self._outcomes.stale()
         if results is not self._results or not _are_alike(sets, self._sets):
             self._start(sets, results)
@@ -90,20 +93,27 @@ class LatestScores:
             self._rescorings == self._outcomes.rescorings
             and self._stale is stale
             and not (self._decided and self._configs != (saved, edited))
-            and all(map(_tell_alike, self._configs, (saved, edited)))
+            and all(map(_decide_alike, self._configs, (saved, edited)))
         )
         if self._configs != (saved, edited):
-            self._configs, self._told, self._verdicts = (saved, edited), {}, None
-        changed = {case for one in sets for case in results.changed_since(self._version, one.case_path)}
+            self._configs, self._decides_cache, self._verdicts = (saved, edited), {}, None
+        changed = {
+            case for eval_set in sets for case in results.changed_since(self._version, eval_set.case_path)
+        }
         self._version = results.version
         if not is_same:
             self._stale, self._rescorings = stale, self._outcomes.rescorings
-            changed = {case for one in sets for case, _ in results.of(one.case_path)} | self._rows.keys()
+            changed = {
+                case for eval_set in sets for case, _ in results.of(eval_set.case_path)
+            } | self._rows.keys()
         if changed:
-            self._look(changed)
+            self._read_cases(changed)
 
-    def _look(self, cases: Collection[CaseId]) -> None:
-        places = {one.case_path: (first, one) for first, one in zip(self._firsts, self._sets, strict=True)}
+    def _read_cases(self, cases: Collection[CaseId]) -> None:
+        places = {
+            eval_set.case_path: (first, eval_set)
+            for first, eval_set in zip(self._firsts, self._sets, strict=True)
+        }
         rows: list[CaseRow] = []
         for case in cases:
             before = self._rows.pop(case, None)
@@ -118,7 +128,7 @@ class LatestScores:
             if scored is not None:
                 sources = self._sources_of(case, scored, before)
                 now, eval_set_id = eval_set.cases[number], eval_set.eval_set_id
-                of_now = [one for one in sources if one.is_of(now, eval_set_id)]
+                of_now = [source for source in sources if source.is_of(now, eval_set_id)]
                 row = self._rows[case] = self._chosen(row.number, scored, of_now)
                 if row.saved is None or row.edited is None:
                     is_waiting = row.edited is None and self._outcomes.is_rescored(case)
@@ -131,50 +141,57 @@ class LatestScores:
         self._table.remove(self._dropped)
         self._dropped = []
         if decided := self._read_scores(cases):
-            self._look(decided)
+            self._read_cases(decided)
 
     def _sources_of(self, case: CaseId, scored: CaseOutcome, row: CaseRow | None) -> list[_Source]:
-        """The result that a case has, that in the log of its run, and what told of the case before."""
-        before = [one for one in self._sources.get(case, ()) if one.run == scored.run]
+        """The result of a case, the one in the log of its run, and the earlier sources that are still in
+        use."""
+        before = [source for source in self._sources.get(case, ()) if source.run == scored.run]
         ran = scored.ran or (scored.stored, scored.config)
-        wanted = [(scored.ref, *(ran if scored.unscored else (scored.stored, scored.config)))]
+        scorings = [(scored.ref, *(ran if scored.unscored else (scored.stored, scored.config)))]
         if scored.logged is not None and scored.logged is not scored.ref:
-            wanted.append((scored.logged, *ran))
+            scorings.append((scored.logged, *ran))
         sources = []
-        for ref, stored, config in wanted:
-            source = next((one for one in before if one.ref is ref and one.config is config), None)
+        for ref, stored, config in scorings:
+            source = next(
+                (source for source in before if source.ref is ref and source.config is config), None
+            )
             if source is None or source.stored is not stored:
                 self._ids += 1
                 source = _Source(self._ids, ref, stored, config, scored.run)
             sources.append(source)
         if row is not None:
-            sources += [one for one in before if one.id in (row.saved, row.edited) and one not in sources]
-        self._dropped += [one.id for one in self._sources.get(case, ()) if one not in sources]
+            sources += [
+                source for source in before if source.id in (row.saved, row.edited) and source not in sources
+            ]
+        self._dropped += [source.id for source in self._sources.get(case, ()) if source not in sources]
         self._sources[case] = sources
         return sources
 
     def _chosen(self, number: int, scored: CaseOutcome, sources: Sequence[_Source]) -> CaseRow:
-        """Which results of a case by what is expected now tell what; those that are read come first."""
-        sources = sorted(sources, key=lambda one: one.id not in self._read)
+        """The row of a case: its results for the saved and for the edited config; results that were read come
+        first."""
+        sources = sorted(sources, key=lambda source: source.id not in self._read)
         saved, edited = (
-            next((one.id for one in sources if self._tells(one, config)), None) for config in self._configs
+            next((source.id for source in sources if self._decides(source, config)), None)
+            for config in self._configs
         )
-        shown = next((one.id for one in sources if one.ref is scored.ref), None)
+        shown = next((source.id for source in sources if source.ref is scored.ref), None)
         return CaseRow(number, saved, edited, shown if edited is None else edited, scored.pass_if)
 
-    def _tells(self, source: _Source, config: EvalConfig | None) -> bool:
-        """Whether a result tells how its case comes out by a config."""
+    def _decides(self, source: _Source, config: EvalConfig | None) -> bool:
+        """Whether the scores of a result decide the case's outcome by a config."""
         if source.config is None or config is None:
             return False
-        tells = score_alike if source.id in self._decided else scores_tell
-        key = id(source.config), id(config), tells is scores_tell
-        if key not in self._told:
+        compare = score_alike if source.id in self._decided else scores_tell
+        key = id(source.config), id(config), compare is scores_tell
+        if key not in self._decides_cache:
             # With the config, so that no other one gets its number.
-            self._told[key] = source.config, tells(source.config, config)
-        return self._told[key][1]
+            self._decides_cache[key] = source.config, compare(source.config, config)
+        return self._decides_cache[key][1]
 
     def _read_scores(self, cases: Iterable[CaseId]) -> set[CaseId]:
-        """Reads what results scored; returns cases of which scores turn out not to tell the verdict."""
+        """Reads the scores of results; returns the cases whose verdict does not follow from their scores."""
         stored: dict[Path, dict[int, int]] = {}
         before = len(self._decided)
         for case in cases:
@@ -196,7 +213,11 @@ class LatestScores:
                 self._decided |= self._table.add_stored(log, results)
         if len(self._decided) == before:
             return set()
-        return {case for case in cases if any(one.id in self._decided for one in self._sources.get(case, ()))}
+        return {
+            case
+            for case in cases
+            if any(source.id in self._decided for source in self._sources.get(case, ()))
+        }
 
     def _case_at(self, number: int) -> CaseId:
         place = bisect_right(self._firsts, number) - 1
@@ -206,13 +227,13 @@ class LatestScores:
     # Questions
 
     def trial(self, tried: TrialOf) -> Trial:
-        """What a threshold makes of the scores of a metric."""
+        """The effect of a threshold on the scores of a metric."""
         if tried not in self._trials:
             self._trials[tried] = self._table.trial(tried)
         return self._trials[tried]
 
     def verdicts(self) -> tuple[dict[CaseId, Verdict], dict[CaseId, Verdict]]:
-        """How cases come out by the criteria on disk, and as they are edited: those that may differ."""
+        """The verdicts of cases that may differ, by the criteria on disk and by the edited ones."""
         if self._verdicts is None:
             sides = [
                 Side(column, limits_of(config), config.evaltui.repeats.pass_if)
@@ -226,16 +247,18 @@ class LatestScores:
         return self._verdicts
 
 
-def _tell_alike(one: EvalConfig | None, other: EvalConfig | None) -> bool:
-    """Whether the same results tell how cases come out by two configs."""
-    if one is None or other is None:
-        return one is other
-    return scores_tell(one, other) and scores_tell(other, one)
+def _decide_alike(config: EvalConfig | None, other: EvalConfig | None) -> bool:
+    """Whether the same results decide the outcomes by two configs."""
+    if config is None or other is None:
+        return config is other
+    return scores_tell(config, other) and scores_tell(other, config)
 
 
 def _are_alike(sets: Sequence[EvalSetFile], others: Sequence[EvalSetFile]) -> bool:
     """Whether these are the same sets with the same cases."""
     return len(sets) == len(others) and all(
-        one.case_path == other.case_path and one.eval_set_id == other.eval_set_id and one.cases is other.cases
-        for one, other in zip(sets, others, strict=True)
+        eval_set.case_path == other.case_path
+        and eval_set.eval_set_id == other.eval_set_id
+        and eval_set.cases is other.cases
+        for eval_set, other in zip(sets, others, strict=True)
     )

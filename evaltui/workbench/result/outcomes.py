@@ -1,4 +1,4 @@
-"""What came of each case: in the last runs, or the previous one that is opened, and over all of them."""
+"""The outcomes of cases: from the last runs, or from an opened earlier run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Lookups, Progress, in_thread
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, ResultsChanged
-from evaltui.workbench.result.freshness import Freshness, freshness, gets_otherwise, recorded_otherwise
+from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
 from evaltui.workbench.result.rescoring import DraftResult, Rescoring
 from evaltui.workbench.result.results import Results, Verdicts
 from evaltui.workbench.result.stored_results import StoredResult
@@ -52,26 +52,26 @@ class Outcomes:
         messages: Messages,
     ) -> None:
         self.results = Results()
-        """The results that are shown."""
+        """The shown results."""
         self.traces = Traces(self.results.get, messages)
-        """What happened in these cases."""
+        """The traces of these cases."""
         self.previous_run: PastRun | None = None
-        """The run that is shown instead of the last results; None where those are."""
+        """The opened earlier run; None while the last results are shown."""
         self.base_run: Path | None = None
-        """The log or result file of the run that others are compared with, as the user has chosen it."""
+        """The log or result file of the base run for comparisons, as chosen by the user."""
         self.last_run: RunRow | None = None
-        """The newest run of earlier sittings; None without one, and while it is being read."""
+        """The newest run of earlier sessions; None for none, and while it is being read."""
         self.is_loading = False
-        """Whether results of earlier sittings are still to be read."""
+        """Whether results of earlier sessions are still being read."""
         self.version = 0
-        """Another one whenever results have come or gone."""
+        """A number that changes whenever results are added or removed."""
         self.rescorings = 0
-        """Another one whenever other results than before are about to be scored again."""
+        """A number that changes whenever other results have to be scored again."""
         self.newly_failing: set[CaseId] = set()
-        """Cases that fail since their last run and did not before, until they have been shown."""
+        """Cases that fail in their last run and did not before, until they have been shown."""
         self._before: dict[CaseId, EarlierResult] = {}
         # What the runs of cases have used, where it is recorded otherwise by now.
-        self._recorded_otherwise: Mapping[CaseId, str] = {}
+        self._changed_recordings: Mapping[CaseId, str] = {}
         self._verdicts: dict[str, Verdicts] = {}
         self._stale = frozenset[CaseId]()
         # By set, with what they are of.
@@ -95,34 +95,34 @@ class Outcomes:
 
     @property
     def _running(self) -> Collection[CaseId]:
-        """The cases that are being run now."""
+        """The running cases."""
         run = self._run
         return () if run is None or run.over else run.running
 
     def get(self, case: CaseId | None) -> CaseOutcome | None:
-        """What came of a case, scored by its draft where one is open; None where it was not run, and without
-        a case."""
+        """The outcome of a case, scored by its draft where one is open; None for a case that was not run, and
+        for None."""
         scored = self.results.get(case) if case else None
         return (self._draft.of(case, scored) or scored) if case and scored else None
 
     def status(self, case: CaseId) -> str:
-        """The status of a case's last result, or that it is running, or not run."""
+        """The status of a case's last result, or running, or not run."""
         return RUNNING if case in self._running else self.last_status(case)
 
     def counts_of(self, path: str | None = None) -> Counter[str]:
-        """How many cases of a set, or of all, have which status by a result of now, or a stale one; without
-        those that are being run again."""
+        """The number of cases of a set, or of all, by status of a current or stale result; without the cases
+        that are being run again."""
         counts = Counter[str]()
-        for one in self.results.paths() if path is None else [path]:
-            counts.update(self._verdicts_of(one).counts)
+        for set_path in self.results.paths() if path is None else [path]:
+            counts.update(self._verdicts_of(set_path).counts)
         return +counts
 
     def passed(self, path: str) -> int:
-        """How many cases of a set passed by a result of now, flaky ones by their policy."""
+        """The number of cases of a set that passed by a current result, flaky ones by their policy."""
         return len(self._verdicts_of(path).passed)
 
     def counts(self) -> Counter[str]:
-        """How many cases are shown with which status, those that are running or not run among them."""
+        """The number of cases by shown status, including running and not run."""
         counts, listed = self.counts_of(), self._sets.listed
         if self.previous_run is None:
             by_path = {eval_set.case_path: eval_set for eval_set in listed}
@@ -133,22 +133,24 @@ class Outcomes:
             )
         if self.previous_run is None and not self.is_loading:
             # A set that cannot be read shows no cases, and its results are counted.
-            unread = sum(self.counts_of(one.case_path).total() for one in listed if one.format is None)
-            counts[NOT_RUN] = sum(len(one.cases) for one in listed) + unread - counts.total()
+            unread = sum(
+                self.counts_of(eval_set.case_path).total() for eval_set in listed if eval_set.format is None
+            )
+            counts[NOT_RUN] = sum(len(eval_set.cases) for eval_set in listed) + unread - counts.total()
         return +counts
 
     def is_waiting(self, case: CaseId) -> bool:
-        """Whether the run still has to come to the case."""
+        """Whether the case is still queued in the run."""
         return self._run is not None and self._run.is_waiting(case)
 
     def last_status(self, case: CaseId) -> str:
-        """The status of a case's last result, whether it is running again or not."""
+        """The status of a case's last result, also while it is running again."""
         scored = self.results.get(case)
         return scored.status if scored else NOT_RUN
 
     def freshness(self, case: CaseId) -> Freshness | None:
-        """How the result of a case that `get` gives stands to agent, case, or draft, and config of now; None
-        without one."""
+        """The freshness of the result that `get` returns for a case, compared with agent, case or draft, and
+        config; None without one."""
         scored = self.get(case)
         return None if scored is None else self._freshness(case, scored)
 
@@ -163,11 +165,11 @@ class Outcomes:
             broken=self._sets.broken(case.path),
             is_rescored=self._draft.is_waiting if is_draft else self.is_rescored(case),
             is_opened=self.previous_run is not None,
-            has_other_recording=self._recorded_otherwise.get(case) == scored.recorded,
+            has_other_recording=self._changed_recordings.get(case) == scored.recorded,
         )
 
     async def compare_files(self) -> None:
-        """Looks which files of the agent and which recordings have changed by now; while it runs, it may
+        """Checks which files of the agent and which recordings have changed; not during a run, which may
         write them itself."""
         run, version = self._run, self._agent.code_version
         if run is None or run.over:
@@ -177,31 +179,32 @@ class Outcomes:
             self._messages.publish(ResultsChanged())
 
     async def compare_recordings(self) -> None:
-        """Looks which recordings have changed by now; a run writes them itself, and its results are of it."""
+        """Checks which recordings have changed; not during a run, which writes them itself."""
         if self._running:
             return
         used = [(case, scored) for case, scored in self.results.all() if scored.recorded]
         sets = {case.path: self._sets.by_case_path(case.path) for case, _ in used}
-        found = await asyncio.to_thread(recorded_otherwise, used, sets) if used else {}
-        if found != self._recorded_otherwise:
-            self._recorded_otherwise = found
+        changed = await asyncio.to_thread(changed_recordings, used, sets) if used else {}
+        if changed != self._changed_recordings:
+            self._changed_recordings = changed
             self.rescorings += 1
             self._messages.publish(ResultsChanged())
 
     def is_stale(self, case: CaseId) -> bool:
-        """Whether only another run can tell how the case comes out now, without its draft."""
+        """Whether only another run can give the current outcome of the case, without its draft."""
         scored = self.results.get(case)
         return scored is not None and self._freshness(case, scored).is_stale
 
     def stale(self) -> frozenset[CaseId]:
-        """The cases with a stale result that counts; the same object as long as they are the same ones."""
+        """The cases with a stale result that counts; the same object until they change."""
         cases = frozenset[CaseId]().union(*(self._verdicts_of(path).stale for path in self.results.paths()))
         if cases != self._stale:
             self._stale = cases
         return self._stale
 
     def _verdicts_of(self, path: str) -> Verdicts:
-        """Those of a set; while nothing else changes, only cases with another result are looked at."""
+        """The verdicts of a set; only cases with another result are checked again while nothing else
+        changes."""
         eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
         is_later = self._sets.file_of(path) in self._scored_later
         state = (
@@ -221,9 +224,9 @@ class Outcomes:
         return verdicts
 
     def trace(self, case: CaseId) -> Trace | None:
-        """What happened in a case in its last run, in the repeat that is shown; live while it runs.
+        """The trace of the shown repeat of a case in its last run; live while it runs.
 
-        None where the case has not been run, or while its log is being read: observers are called then.
+        None for a case that has not been run, and while its log is being read: a message follows then.
         """
         if case in self._running:
             return self.traces.get(case, 0)
@@ -231,13 +234,13 @@ class Outcomes:
         return self.traces.get(case, scored.repeat) if scored else None
 
     def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
-        """What happened in a case, by repeat, to score it again; None where that, or its result, cannot be
-        read. It may take as long as reading a file."""
+        """The events of a case by repeat, to score it again; None where they, or the result, are unreadable.
+        May take as long as reading a file."""
         scored = self.results.get(case)
         return None if scored is None or scored.problem else self.traces.events_of(case)
 
     def call_op(self, case: CaseId, run: RunRef, repeat: int, turn: int, call: int) -> str:
-        """How a call that the agent made differs from what is expected, "" where nothing tells.
+        """The diff operation of a call that the agent made; "" where it is unknown.
 
         `turn` and `call` count from 0.
         """
@@ -249,13 +252,14 @@ class Outcomes:
         return made[call] if call < len(made) else ""
 
     def history(self, case: CaseId) -> CaseHistory | None:
-        """What previous runs say of a case, up to the one that is opened; None while they are being read, and
-        observers are called then."""
+        """The results of a case in earlier runs, up to the opened one; None while they are being read, and a
+        message follows."""
         past = self._histories.get(case) if self._sets.by_case_path(case.path) else None
         return past and (past.until(self.previous_run.started) if self.previous_run else past)
 
     def _read_history(self, case: CaseId) -> CaseHistory:
-        """In a thread: the first frame does not wait for what reads runs."""
+        """In a thread: the module that reads runs is imported late because the first frame does not need
+        it."""
         from evaltui.runs.history import CaseHistory, History
 
         try:
@@ -264,7 +268,7 @@ class Outcomes:
             return CaseHistory(case, ())
 
     def results_of_set(self, eval_set: EvalSetFile) -> SetResults:
-        """What the page of a set says."""
+        """The summary of a set's results."""
         from evaltui.workbench.result.set_results import results_of_set
 
         verdicts = self._verdicts_of(eval_set.case_path)
@@ -285,13 +289,13 @@ class Outcomes:
         self._messages.publish(ResultsChanged())
 
     def run_begins(self, run: Run) -> None:
-        """Counts the cases of a run as not run until they have new results, or it ends."""
+        """Starts a run: its cases have no current result until they end, or the run does."""
         self._run = run
         self.newly_failing.clear()
         self.results.await_run(run.selected)
 
     def run_ends(self) -> None:
-        """Counts what cases have that the run did not come to; forgets those of sets that are gone by now."""
+        """Ends a run: cases without a new result keep their old one; results of deleted sets are removed."""
         self.results.await_run(())
         paths = self.results.paths()
         there = [path for path in paths if self._sets.by_case_path(path) is not None]
@@ -299,7 +303,7 @@ class Outcomes:
             self.keep_only({case for path in there for case, _ in self.results.of(path)})
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
-        """Notes the result that a run has for a case; the caller notifies."""
+        """Stores the result of a run for a case; the caller notifies."""
         if (earlier := self.results.get(case)) is not None:
             ran = (earlier.ran if earlier.unscored else None) or (earlier.stored, earlier.config)
             stored, config = (None, None) if earlier.undecided else ran
@@ -312,35 +316,35 @@ class Outcomes:
         self._score_draft()
 
     def moved_to(self, case: CaseId, logged: StoredResult) -> None:
-        """The file of another run has the result of a case, too."""
+        """Notes that the file of another run also has the result of a case."""
         if (scored := self.results.get(case)) is not None:
             ref = logged if scored.ref is scored.logged else scored.ref
             self.results.put(case, replace(scored, ref=ref, logged=logged))
 
     def show_repeat(self, case: CaseId, repeat: int) -> None:
-        """Shows one of the runs of a case that was run several times, counted from 0."""
+        """Shows one of the repeats of a case, counted from 0."""
         if (scored := self.results.get(case)) is not None:
             self.results.put(case, replace(scored, chosen=repeat))
             self._score_draft()
             self._messages.publish(ResultsChanged())
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
-        """Cases are called otherwise now."""
+        """Renames cases."""
         for results, traces in self._all():
             results.move(moved)
             traces.move(moved)
 
     def keep_only(self, cases: Collection[CaseId]) -> None:
-        """Forgets cases that are gone. What came of those in a file that cannot be read now is still true."""
+        """Removes the results of deleted cases. Results for an unreadable file stay."""
         unreadable = [eval_set.case_path for eval_set in self._sets.listed if eval_set.format is None]
-        kept = {*cases, *(case for path in unreadable for case, _ in self.results.of(path))}
+        existing = {*cases, *(case for path in unreadable for case, _ in self.results.of(path))}
         for results, traces in self._all():
-            results.keep_only(kept)
-            traces.keep_only(kept)
+            results.keep_only(existing)
+            traces.keep_only(existing)
         self.version += 1
 
     def _all(self) -> Iterator[tuple[Results, Traces]]:
-        """What is shown, and what is kept for when a previous run is no longer shown."""
+        """The shown results and traces, and the latest ones while an earlier run is shown."""
         yield self.results, self.traces
         if self._latest is not None:
             yield self._latest
@@ -351,14 +355,14 @@ class Outcomes:
         return of_cases if self.base_run is None else of_cases | {self.base_run}
 
     def runs_changed(self) -> None:
-        """There are other runs than before, or they have other names."""
+        """Notes that runs were added, removed or renamed."""
         self._histories.outdate()
         self._messages.publish(ResultsChanged())
 
     # Scoring again
 
     def rescore(self, paths: Iterable[Path]) -> None:
-        """Scores, in the background, what was run before against what is expected now."""
+        """Scores earlier results against the current expectations, in the background."""
         self.rescorings += 1
         concerned = self._sets.scored_by(set(paths))
         self._scored_later -= concerned
@@ -387,16 +391,16 @@ class Outcomes:
         again = [
             (case, scored)
             for case, scored in results
-            if not self.gets_otherwise(case, scored)
+            if not self.has_other_input(case, scored)
             and not (scored.unscored and self.previous_run is not None)
         ]
         self._rescoring.score(again, opened, config)
 
     def score_draft(self, case: CaseId, draft: StoredCase | None) -> None:
-        """Scores what was run of a case, in the background, by what is typed of it; None for nothing.
+        """Scores the last result of a case by its draft, in the background; None for no draft.
 
-        A draft of which the agent would get something else is not scored. Nothing but `get` and `freshness`
-        tells of it: it is not in the case.
+        A draft that changes the agent's input is not scored. Only `get` and `freshness` show the result,
+        because the case itself has not changed.
         """
         self._draft.case, self._draft.draft = (None, None) if draft is None else (case, draft)
         self._score_draft()
@@ -407,24 +411,24 @@ class Outcomes:
         opened = None
         if case and draft and scored and not (scored.unscored and self.previous_run is not None):
             config = self._sets.config_scoring(case.path)
-            if not gets_otherwise(scored, draft, config, self._agent):
+            if not has_other_input(scored, draft, config, self._agent):
                 opened = self._sets.opened_already(self._sets.file_of(case.path))
         self._draft.score(scored, opened)
 
     def rescore_later(self, paths: Iterable[Path]) -> None:
-        """As `rescore`, by what is expected when `rescore_now` is called."""
+        """Scores results again as `rescore` does, but when `rescore_now` is called."""
         self._scored_later |= self._sets.scored_by(set(paths))
 
     def rescore_now(self) -> None:
-        """Scores what was left for later."""
+        """Scores the postponed results."""
         if self._scored_later:
             self.rescore([*self._scored_later])
             self._messages.publish(ResultsChanged())
 
-    def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
-        """Whether the agent would get something else of a case than in the run of a result."""
+    def has_other_input(self, case: CaseId, scored: CaseOutcome) -> bool:
+        """Whether the agent's input for a case differs from that in the run of a result."""
         now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
-        return now is not None and gets_otherwise(scored, now, config, self._agent)
+        return now is not None and has_other_input(scored, now, config, self._agent)
 
     async def _open_to_rescore(self, path: Path) -> None:
         results = self.results
@@ -443,11 +447,11 @@ class Outcomes:
 
     @property
     def is_scored_later(self) -> bool:
-        """Whether results are scored again only when what is typed is applied."""
+        """Whether results are scored again only when the draft is applied."""
         return bool(self._scored_later)
 
     async def rescored(self, paths: Iterable[Path]) -> None:
-        """Scores again what was run before of these sets, and waits for that."""
+        """Scores the results of these sets again, and waits for the end."""
         self.rescore([*paths, *self._scored_later])
         if self._opening:
             await asyncio.wait(self._opening.values())
@@ -456,18 +460,18 @@ class Outcomes:
 
     def _rescored(self, outcomes: Sequence[tuple[CaseId, CaseOutcome | None]]) -> None:
         for case, new in outcomes:
-            known = self.results.get(case)
+            shown = self.results.get(case)
             if new is None:
                 self.results.note(case)
-            elif known is not None and known.run == new.run:
-                is_same = new.chosen == known.chosen
-                self.results.put(case, new if is_same else replace(new, chosen=known.chosen))
+            elif shown is not None and shown.run == new.run:
+                is_same = new.chosen == shown.chosen
+                self.results.put(case, new if is_same else replace(new, chosen=shown.chosen))
         self._messages.publish(ResultsChanged())
 
     # Previous runs
 
     async def restore(self) -> None:
-        """Shows the last result that the stored runs have of each case, where this sitting has none."""
+        """Shows the last stored result of each case that this session has not run."""
         self.is_loading = True
         try:
             await self._restore()
@@ -483,16 +487,16 @@ class Outcomes:
         if sets.workspace is None:
             return
         await asyncio.to_thread(sets.read_configs)
-        found = last_outcomes(sets, sets.workspace, self._agent_now())
+        stored = last_outcomes(sets, sets.workspace, self._agent_now())
         shown, progress, unscored = 0, Progress(), set[str]()
-        while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
+        while (outcomes := await in_thread(lambda: next(stored, None), progress)) is not None:
             progress.done += len(outcomes)
             unscored |= {case.path for case, scored in outcomes if scored.unscored}
             results, _ = self._latest or (self.results, self.traces)
             results.put_all(
                 (case, scored)
                 for case, scored in outcomes
-                if ((known := results.get(case)) is None or known.gives_way(scored))
+                if ((current := results.get(case)) is None or current.gives_way(scored))
                 and case not in self._running
             )
             # What a hundred thousand came to is not added up and drawn a hundred times.
@@ -526,18 +530,18 @@ class Outcomes:
         return AgentNow(agent.store, address, agent.code_version, python)
 
     def mark_base(self, path: Path) -> None:
-        """Makes a run the base, or none where it is the base."""
+        """Makes a run the base; removes the base where it is that run."""
         self.base_run = None if self.base_run == path else path
         self._messages.publish(ResultsChanged())
 
     def refuses_to_open(self) -> str | None:
-        """Why no previous run can be shown now, as a sentence."""
+        """Why no earlier run can be shown now, as a sentence."""
         run = self._run
         is_running = run is not None and not run.over
         return f"Run in progress ({key_of('cancel_run')} cancels)" if is_running else None
 
     async def open_run(self, path: Path, title: str) -> bool:
-        """Shows what came of a previous run instead of the last results; False where it cannot be read."""
+        """Shows the results of an earlier run; False where it is unreadable."""
         from evaltui.workbench.result.earlier_results import open_past_run
 
         sets, workspace = self._sets, self._sets.workspace
@@ -582,7 +586,7 @@ class Outcomes:
         self._messages.publish(ResultsChanged())
 
     async def close(self) -> None:
-        """Ends what is read in the background."""
+        """Cancels the background reading."""
         for opening in list(self._opening.values()):
             opening.cancel()
         await self._histories.close()

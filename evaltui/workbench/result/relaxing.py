@@ -1,4 +1,4 @@
-"""Letting a difference between arguments pass from now on: what could be allowed, and what that would do."""
+"""Relaxing a difference between arguments: the possible rules, and their effect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SLICE = 200
 
 @dataclass(frozen=True)
 class Change:
-    """A case that would come out otherwise, its statuses before and after."""
+    """A case whose outcome would change, with its statuses before and after."""
 
     case: CaseId
     before: str
@@ -50,10 +50,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a rule would do, as far as is known.
+    """The effect of a rule, as far as it is known.
 
-    `result` is this case with the rule, None where there is no log of its run. `changes` are other cases,
-    found among the first `seen` of the `cases` that the rule may concern; `unknown` are those without a log.
+    `result` is this case with the rule, None where its run has no log. `changes` are other cases, among the
+    first `seen` of the `cases` that the rule may concern; `unknown` are those without a log.
     """
 
     result: CaseResult | None
@@ -68,7 +68,7 @@ class Effect:
 
 
 class Relaxing:
-    """A difference between arguments in the last result of a case, or one that a rule lets pass already.
+    """A difference between arguments in the last result of a case, or one that a rule already allows.
 
     Raises EditError where the result has no such difference (any more).
     """
@@ -97,11 +97,12 @@ class Relaxing:
 
     @property
     def arg_paths(self) -> list[str]:
-        """What a rule can be for, as its `arg`: this argument first, all arguments last."""
+        """The possible `arg` values of a rule: this argument first, all arguments last."""
         return arg_paths(self._path)
 
     def proposals(self, arg: str) -> list[Proposal]:
-        """What a rule for this argument can say so that the difference passes, the most specific first."""
+        """The match values of a rule for this argument that let the difference pass, the most specific
+        first."""
         path = self._path[: len(parse_arg_path(arg))]
         mine, theirs = (
             value_at((call.args if call else None) or {}, path, ABSENT)
@@ -110,14 +111,14 @@ class Relaxing:
         return proposals(mine, theirs)
 
     def rule(self, arg: str, match: Any, scope: RuleScope = "case") -> dict[str, Any]:
-        """A rule for this case, for this set, or for every case that this config scores."""
+        """A rule for this case, for this set, or for all cases of this config."""
         eval_set_id = self._scored.figures.eval_set_id
         case = (eval_set_id, self.case.eval_id) if scope == "case" else None
         return new_rule(self.tool, arg, match, case, eval_set_id if scope == "set" else None)
 
     @property
     def passing(self) -> tuple[int, dict[str, Any]] | None:
-        """The rule that lets it pass now, and its index in the config; None where none does.
+        """The rule that allows the difference now, and its index in the config; None for none.
 
         Raises EditError where the config has errors.
         """
@@ -126,24 +127,24 @@ class Relaxing:
         expected, actual = self._call.expected, self._call.actual
         if self.tool not in rules or expected is None or actual is None:
             return None
-        found = rules[self.tool].passing(expected.args, actual.args, self._path)
-        if found is None:
+        rule_in_use = rules[self.tool].passing(expected.args, actual.args, self._path)
+        if rule_in_use is None:
             return None
-        index = next(index for index, rule in enumerate(config.evaltui.rules) if rule is found)
-        return index, found.model_dump(exclude_unset=True) | {"match": match_data(found.match)}
+        index = next(index for index, rule in enumerate(config.evaltui.rules) if rule is rule_in_use)
+        return index, rule_in_use.model_dump(exclude_unset=True) | {"match": match_data(rule_in_use.match)}
 
     # What it would do
 
     async def effects(self, rule: Rule) -> AsyncIterator[Effect]:
-        """The effect of a rule, at once for this case, then ever more complete for the others.
+        """The effect of a rule, first for this case, then step by step for the others.
 
-        What was run is scored again, no agent is asked. Raises EditError for what is no rule, and where the
+        Earlier results are scored again without an agent. Raises EditError for an invalid rule, and where the
         config has errors.
         """
         config = self._config(self._changed(lambda config: config.put_rule(rule)))
         with_rule = await self._score(self.case, self._scored, config)
         effect = Effect(with_rule.result if with_rule else None)
-        others = [] if rule.get("case") else [one async for one in self._others(rule)]
+        others = [] if rule.get("case") else [change async for change in self._others(rule)]
         effect = replace(effect, cases=len(others))
         shown = time.monotonic()
         yield effect
@@ -160,7 +161,7 @@ class Relaxing:
             yield effect
 
     def change(self, rule: Rule) -> tuple[LineChange, ...]:
-        """The lines of the config that go and come. Raises OSError, EvalSetError, EditError."""
+        """The removed and added lines of the config. Raises OSError, EvalSetError, EditError."""
         data = self._changed(lambda config: config.put_rule(rule))
         if self._editing.config_data(self._sets.file_of(self.case.path)) is None:
             text = json.dumps(data, indent=2, ensure_ascii=False)
@@ -170,12 +171,12 @@ class Relaxing:
 
     @property
     def scored(self) -> CaseOutcome:
-        """The result that the rule is tried on."""
+        """The result for which the rule is tried."""
         return self._scored
 
     @property
     def config_path(self) -> Path:
-        """The config that a rule is written into."""
+        """The config that gets the rule."""
         return self._sets.config_path(self._sets.file_of(self.case.path))
 
     async def _others(self, rule: Rule) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
@@ -184,7 +185,7 @@ class Relaxing:
         paths = [
             path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
         ]
-        results = [one for path in paths for one in self._outcomes.results.of(path)]
+        results = [result for path in paths for result in self._outcomes.results.of(path)]
         for number, (case, scored) in enumerate(results):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -209,17 +210,17 @@ class Relaxing:
     # Doing it
 
     def apply(self, rule: Rule) -> bool:
-        """Write the rule into the config, as one step; False where that could not be, which is said."""
+        """Writes the rule into the config, as one step; False, with a message, where that fails."""
         label = f"relax {self._name(rule['arg'])} of {self.tool}"
         return self._do(label, lambda config: config.put_rule(rule))
 
     def remove(self) -> bool:
-        """Take out the rule that lets the difference pass."""
-        found = self.passing
-        if found is None:
+        """Removes the rule that allows the difference."""
+        passing = self.passing
+        if passing is None:
             self._editing.say("No rule passes")
             return False
-        index, rule = found
+        index, rule = passing
         label = f"check {self._name(rule['arg'])} of {self.tool} again"
         return self._do(label, lambda config: config.remove_rule(index))
 
@@ -242,7 +243,7 @@ class Relaxing:
         return "all arguments" if arg == ALL_ARGS else arg
 
     def _data(self) -> Any:
-        """The config as it is now. Raises OSError, EvalSetError."""
+        """The data of the current config. Raises OSError, EvalSetError."""
         data = self._editing.config_data(self._sets.file_of(self.case.path))
         return new_config() if data is None else data
 
@@ -254,7 +255,7 @@ class Relaxing:
 
 
 def match_problem(text: str) -> str | None:
-    """Why a text is not what a rule can say of values, as a sentence; None where it is."""
+    """Why a text is no valid match value of a rule, as a sentence; None where it is."""
     try:
         ArgRule.model_validate({"tool": "any", "arg": ALL_ARGS, "match": json.loads(text)})
     except json.JSONDecodeError as error:
@@ -279,7 +280,7 @@ def _find(
 
 
 def _json_path(text: str) -> JsonPath:
-    """The place that `ArgDiff.path` names; all arguments where it is empty."""
+    """The JSON path in `ArgDiff.path`; () for all arguments."""
     steps = parse_arg_path(text or ALL_ARGS)
     return tuple(step for step in steps if isinstance(step, str | int))
 
@@ -291,6 +292,6 @@ def _rows(result: CaseResult) -> Iterator[CallDiff]:
 
 
 def _differs(row: CallDiff, tool: str) -> bool:
-    """Whether a rule for the tool may make a difference to a row: equal calls stay equal."""
+    """Whether a rule for the tool may change a row: equal calls stay equal."""
     call = row.expected or row.actual
     return call is not None and call.name == tool and (row.op != "same" or bool(row.args))

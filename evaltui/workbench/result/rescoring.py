@@ -1,4 +1,4 @@
-"""What was run before, scored against the case of now or its draft: no agent and no model is asked."""
+"""Scoring earlier results against the current case or its draft, without an agent or model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS = 50
 
 
 class _Wish(NamedTuple):
-    """A result, and the case, the config and the id of the set that it is to be scored by."""
+    """A scheduled scoring: the result, and the case, the config and the set id to score it by."""
 
     scored: CaseOutcome
     stored: StoredCase
@@ -31,10 +31,11 @@ class _Wish(NamedTuple):
 
 
 class Rescoring:
-    """`events_of` gives what happened in a case, by repeat; `done` gets new results, None where nobody
-    knows what happened. `secrets` are those that are masked where what happened comes from a log.
+    """Scores results again in the background.
 
-    Of several wishes for one case the last one counts; what is scored already is not scored again.
+    `events_of` returns the events of a case, by repeat; `done` is called with new results, None where the
+    events are unknown. `secrets` are masked where events come from a log. Only the last scheduled scoring of
+    a case is done; a result that is already scored is not scored again.
     """
 
     def __init__(
@@ -61,9 +62,8 @@ class Rescoring:
         config: EvalConfig,
         draft: StoredCase | None = None,
     ) -> None:
-        """Score results of the cases of a set again, soon; those that it would not change are left as they
-        are, and what was to be scored of them has been taken back. Results of one case are scored by
-        its draft."""
+        """Schedules the scoring of results of a set's cases, replacing earlier schedules for them; results
+        that would not change are skipped. Results of one case are scored by its draft."""
         is_same, eval_set_id = SameConfig(config), opened.eval_set_id
         for case, scored in results:
             self._waiting.pop(case, None)
@@ -78,17 +78,17 @@ class Rescoring:
             self._task = asyncio.create_task(self._work())
 
     def stop(self) -> None:
-        """Takes back all that was to be scored again: other results are shown."""
+        """Drops all scheduled scorings, because other results are shown."""
         self._waiting.clear()
         self._scored.clear()
         self._scoring = None
 
     def is_waiting(self, case: CaseId) -> bool:
-        """Whether a case is about to be scored again."""
+        """Whether a case is scheduled."""
         return case in self._waiting or case in self._scored or self._scoring == case
 
     async def finish(self) -> None:
-        """Wait until everything that was wished for has been scored."""
+        """Waits until all scheduled results have been scored."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -110,7 +110,7 @@ class Rescoring:
             await asyncio.sleep(0)
 
     async def _actual_of(self, case: CaseId, scored: CaseOutcome) -> Actual | None:
-        """What the agent did, as invocations; of the case that was asked for last it is kept."""
+        """The agent's turns, as invocations; cached for the last case."""
         if self._actual is None or self._actual[:2] != (case, scored.run):
             # A log may be long, and there may be thousands of cases.
             actual = await asyncio.to_thread(self._read, case)
@@ -120,20 +120,21 @@ class Rescoring:
         return self._actual[2]
 
     def _read(self, case: CaseId) -> Actual | None:
-        """In a thread; None where nothing is kept of it."""
+        """In a thread: the invocations; None where no events are stored."""
         events = self._events_of(case)
         return None if events is None else actual_of(events)
 
 
 def _is_case_of(scored: CaseOutcome, stored: StoredCase, eval_set_id: str) -> bool:
-    """Whether this is what a result was scored by, although it may have been read again since then."""
+    """Whether this case scored a result, also if its file was read again since."""
     if (scored.unscored and scored.ran is not None) or scored.figures.eval_set_id != eval_set_id:
         return False
     return stored is scored.stored or stored.says_the_same(scored.stored)
 
 
 class DraftResult:
-    """The draft of a case, scored in the background. `events_of` and `secrets` are those of `Rescoring`."""
+    """The result of a case by its draft, scored in the background. `events_of` and `secrets` are those of
+    `Rescoring`."""
 
     def __init__(
         self,
@@ -142,9 +143,9 @@ class DraftResult:
         secrets: Callable[[], Secrets],
     ) -> None:
         self.case: CaseId | None = None
-        """The case that the draft is of; None without one."""
+        """The case of the draft; None without one."""
         self.draft: StoredCase | None = None
-        """The case as it is typed."""
+        """The edited case."""
         self._result: CaseOutcome | None = None
         self._messages = messages
         self._rescoring = Rescoring(events_of, self._scored, secrets)
@@ -155,12 +156,12 @@ class DraftResult:
         return self.case is not None and self._rescoring.is_waiting(self.case)
 
     def of(self, case: CaseId, scored: CaseOutcome) -> CaseOutcome | None:
-        """What the result of a case is by its draft; None where the draft says nothing else of it."""
+        """The result of a case by its draft; None where the draft has no effect on it."""
         result = self._result if case == self.case else None
         return result if result is not None and result.run == scored.run else None
 
     def score(self, scored: CaseOutcome | None, opened: EvalSetFile | None) -> None:
-        """Scores a result of the case by the draft; `opened` is None where that tells nothing."""
+        """Scores a result of the case by the draft; `opened` is None where the draft cannot be scored."""
         self._rescoring.stop()
         if self.case and self.draft and scored and opened and opened.config:
             self._rescoring.score([(self.case, scored)], opened, opened.config.config, self.draft)

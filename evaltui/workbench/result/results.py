@@ -1,4 +1,4 @@
-"""The last result of every case, and the verdicts of a set that count."""
+"""The last result of each case, and the counted verdicts of a set."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Results:
         # Results of cases that were deleted, for when that is undone.
         self._of_deleted: dict[CaseId, CaseOutcome] = {}
         self.pending: set[CaseId] = set()
-        """Cases of the run that goes on without a result of it: those that they have do not count."""
+        """Queued cases of the running run: their old results do not count."""
         self.attention: set[CaseId] = set()
-        """Cases whose result is one to stop at."""
+        """Cases whose result needs attention."""
         self.version = 0
-        """Another one after every change."""
+        """A number that changes with every change."""
 
     def note(self, *cases: CaseId) -> None:
-        """Cases have another result, or something else is known of the one that they have."""
+        """Notes that cases have another result, or that their result has changed."""
         self.version += 1
         for case in cases:
             changes = self._changes[case.path]
@@ -43,7 +43,7 @@ class Results:
             changes[case] = self.version
 
     def changed_since(self, version: int, path: str) -> list[CaseId]:
-        """The cases of a set that have been noted since a version, those of a set without results too."""
+        """The cases of a set that were noted since a version, also cases without results."""
         changes = self._changes.get(path, {})
         return list(takewhile(lambda case: changes[case] > version, reversed(changes)))
 
@@ -52,7 +52,7 @@ class Results:
         self.put_all([(case, scored)])
 
     def put_all(self, outcomes: Iterable[tuple[CaseId, CaseOutcome]]) -> None:
-        """As `put`, many at once."""
+        """Puts many results at once."""
         cases = []
         for case, scored in outcomes:
             results = self._of_sets[case.path]
@@ -88,7 +88,7 @@ class Results:
 
     def all(self) -> list[tuple[CaseId, CaseOutcome]]:
         """Every result."""
-        return [one for results in self._of_sets.values() for one in results.items()]
+        return [pair for results in self._of_sets.values() for pair in results.items()]
 
     def files(self) -> set[Path]:
         """The files of runs that results are read from."""
@@ -100,19 +100,19 @@ class Results:
         return [path for path, results in self._of_sets.items() if results]
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
-        """Cases are called otherwise now."""
+        """Renames cases."""
         results = [(new, scored) for old, new in moved.items() if (scored := self.drop(old)) is not None]
         self.put_all(results)
 
     def keep_only(self, cases: set[CaseId]) -> None:
-        """Forget cases that do not exist any more."""
+        """Removes deleted cases."""
         for case, _ in self.all():
             if case not in cases:
                 self.drop(case)
 
     def follow_cases(self, path: str, number_of: Callable[[str], int | None]) -> None:
-        """Puts the results of deleted cases of a set aside, and back where the cases are there again;
-        `number_of` gives the number of a case in the set, None where it has none of this id."""
+        """Sets the results of deleted cases of a set aside, and restores them when the cases exist again;
+        `number_of` returns the number of a case in the set, None for a missing id."""
         for case in [case for case in self._of_deleted if case.path == path]:
             if number_of(case.eval_id) is not None:
                 self.put(case, self._of_deleted.pop(case))
@@ -123,27 +123,27 @@ class Results:
 
 
 class Verdicts:
-    """The verdicts of a set's cases that count, and how many there are of each."""
+    """The counted verdicts of a set's cases, and their numbers by status."""
 
     def __init__(self, results: Results, path: str, state: object) -> None:
         self.results = results
         self.state = state
-        """What verdicts depend on besides the results."""
+        """The other inputs of the verdicts besides the results."""
         self.counts = Counter[str]()
-        """Cases by status, those with a stale result apart."""
+        """Number of cases by status; stale results are counted separately."""
         self.of_now: set[CaseId] = set()
-        """Cases with a result of now."""
+        """Cases with a current result."""
         self.passed: set[CaseId] = set()
-        """Of these those that pass, flaky ones by their policy."""
+        """The passed ones of them, flaky ones by their policy."""
         self.stale: set[CaseId] = set()
         self.changes = 0
-        """How often other cases or results have been counted than before."""
+        """A number that changes whenever the counts do."""
         self._version = 0
         self._path = path
         self._statuses: dict[CaseId, str] = {}
 
     def follow(self, is_stale: Callable[[CaseId], bool]) -> None:
-        """Counts cases with another result than before anew, and no others."""
+        """Updates the counts for cases with another result than before."""
         results = self.results
         cases, self._version = results.changed_since(self._version, self._path), results.version
         self.changes += bool(cases)
@@ -164,7 +164,7 @@ class Verdicts:
 
 
 def result_as_json(result: CaseResult) -> str:
-    """A case as it stands in the JSON report."""
+    """A case in the JSON of reports."""
     # What is written is seldom asked for here.
     from evaltui.reports.json_report import case_result_json
 

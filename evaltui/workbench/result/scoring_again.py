@@ -1,4 +1,4 @@
-"""One result, scored again against what is expected now: no agent and no model is asked."""
+"""Scoring one result against the current expectations, without an agent or model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Actual = Mapping[int, tuple["Invocation", ...]]
 
 
 def actual_of(events: Events) -> Actual:
-    """What the agent did in each repeat, as invocations."""
+    """The agent's turns in each repeat, as invocations."""
     from evaltui.core.conversation.invocations import invocations_from_events
 
     return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
@@ -42,11 +42,11 @@ async def score_again(
     secrets: Secrets,
     eval_set_id: str = "",
 ) -> CaseOutcome:
-    """What was done in a run, as it comes out by another case or config; errors stay what they were.
+    """Scores the events of a run by another case or config; errors stay the same.
 
-    `eval_set_id` is for a set that has another id now, which rules and marks of the config name. A log has
-    what was done without secrets: then the case is compared without them, too. Where its own are what
-    decides, the last result stands and is undecided.
+    `eval_set_id` is the new id of a renamed set, which rules and marks of the config use. Secrets are masked
+    in logs, so a case with secrets is compared with them masked. Where the secrets decide the outcome, the
+    last result stays and is undecided.
     """
     from evaltui.core.scoring import Expected
 
@@ -76,7 +76,7 @@ async def score_again(
 
 
 def _has_stale_scores(result: CaseResult) -> bool:
-    """Whether a metric that decides would see something else now than in the run."""
+    """Whether a deciding metric would get another input than in the run."""
     from evaltui.core.model.outcome import Status
 
     return any(
@@ -87,7 +87,8 @@ def _has_stale_scores(result: CaseResult) -> bool:
 
 
 def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
-    """Whether a result that secrets may decide holds: it is as before, when they were the same ones."""
+    """Whether a result that depends on secrets is valid: it equals the one of the run, with the same
+    secrets."""
     if last.undecided or last.unscored or new.result.status is not last.result.status:
         return False
     return secrets.hidden_in(new.stored.text) == secrets.hidden_in(last.stored.text)
@@ -100,7 +101,7 @@ async def _scored_by(
     expected: Expected,
     secrets: Secrets | None,
 ) -> CaseResult:
-    """The result of a case, what was done being without `secrets`."""
+    """The result of a case, for events without `secrets`."""
     from evaltui.core.compare.repeats import case_over_repeats
     from evaltui.core.scoring import failed_repeat, score_repeat
 
@@ -116,8 +117,8 @@ async def _scored_by(
                 expected,
                 done,
                 final_state=state,
-                custom=_as_before(repeat, before),
-                judged=_as_judged(repeat, before),
+                custom=_custom_scorer(repeat, before),
+                judged=_judge_scorer(repeat, before),
                 seconds=repeat.seconds,
                 spent=repeat.spent,
             )
@@ -136,7 +137,7 @@ async def _scored_by(
 
 
 def needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
-    """Whether a case has secrets, which a log has not, or was kept without them itself."""
+    """Whether a case has secrets, which a log has not, or was stored with masked secrets itself."""
     text = stored.text
     return secrets.may_be_in(text) or secrets.has_marks(text)
 
@@ -152,74 +153,78 @@ def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets:
 def _expected_in_run(
     eval_set_id: str, stored: StoredCase | None, config: EvalConfig | None, secrets: Secrets
 ) -> Expected | None:
-    """None where the log of the run does not have all of it."""
+    """The expectation in the run; None where the log does not have all of it."""
     if stored is None or config is None:
         return None
     return _expected(eval_set_id, stored, config, secrets)
 
 
-def _as_before(repeat: RepeatResult, before: Callable[[], Expected | None]) -> CustomScorer:
-    """Custom metrics are the user's code, which runs with the agent only: their last result stands, but for
-    the threshold where that decides. Where they would now get something else than `before`, that is said."""
+def _custom_scorer(repeat: RepeatResult, before: Callable[[], Expected | None]) -> CustomScorer:
+    """A scorer for custom metrics: they are the user's code and run with the agent only, so their last result
+    is kept, with the current threshold. A remark is added where their input differs from that in the run
+    (`before`)."""
 
-    async def score(given: MetricInput) -> MetricResult:
+    async def score(metric_input: MetricInput) -> MetricResult:
         from evaltui.core.metrics.custom import held_against
         from evaltui.core.model.outcome import MetricResult, Status
 
-        metric = given.metric
-        known = next((one for one in repeat.metrics if one.name == metric.metric_name), None)
-        if known is None:
+        metric = metric_input.metric
+        last = next((result for result in repeat.metrics if result.name == metric.metric_name), None)
+        if last is None:
             why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
         if metric.scores_turns:
-            known = held_against(known, metric)
-        is_same = known.threshold == metric.threshold and _shown_before(given, before())
-        return _remarked(known, _STALE, is_same)
+            last = held_against(last, metric)
+        is_same = last.threshold == metric.threshold and _is_same_input(metric_input, before())
+        return _with_remark(last, _STALE, is_same)
 
     return score
 
 
-def _as_judged(repeat: RepeatResult, before: Callable[[], Expected | None]) -> KnownJudgement:
-    """Judges are asked when a case is run only: what they found then stands, but for the threshold. Where
-    they would now be shown something else than `before`, that is said."""
+def _judge_scorer(repeat: RepeatResult, before: Callable[[], Expected | None]) -> KnownJudgement:
+    """A scorer for judged metrics: judges are called only when a case runs, so their last result is kept,
+    with the current threshold. A remark is added where their input differs from that in the run (`before`).
+    """
     from evaltui.core.metrics.custom import held_against
     from evaltui.core.metrics.metric import effective_threshold
     from evaltui.core.metrics.registry import run_metric
 
-    def judged(given: MetricInput) -> MetricResult:
-        known = next((one for one in repeat.metrics if one.name == given.metric.metric_name), None)
-        if known is None:
-            return run_metric(given)
-        if known.score is not None and known.threshold != effective_threshold(given.metric) is not None:
-            known = held_against(known, given.metric)
-        is_same = _shown_before(given, before())
-        if known.judge is None and not is_same:
-            return run_metric(given)
-        return _remarked(known, _STALE, is_same)
+    def judged(metric_input: MetricInput) -> MetricResult:
+        last = next(
+            (result for result in repeat.metrics if result.name == metric_input.metric.metric_name), None
+        )
+        if last is None:
+            return run_metric(metric_input)
+        if last.score is not None and last.threshold != effective_threshold(metric_input.metric) is not None:
+            last = held_against(last, metric_input.metric)
+        is_same = _is_same_input(metric_input, before())
+        if last.judge is None and not is_same:
+            return run_metric(metric_input)
+        return _with_remark(last, _STALE, is_same)
 
     return judged
 
 
-def _remarked(known: MetricResult, remark: str, is_same: bool) -> MetricResult:
-    """A result from before, which is remarked once at its reason unless it holds as it is."""
-    reason = known.reason.removeprefix(remark).removeprefix("; ")
-    return replace(known, reason=reason if is_same else "; ".join(filter(None, (remark, reason))))
+def _with_remark(result: MetricResult, remark: str, is_same: bool) -> MetricResult:
+    """A result from before, with a remark at its reason unless its input is the same."""
+    reason = result.reason.removeprefix(remark).removeprefix("; ")
+    return replace(result, reason=reason if is_same else "; ".join(filter(None, (remark, reason))))
 
 
-def _shown_before(given: MetricInput, before: Expected | None) -> bool:
+def _is_same_input(scored: MetricInput, before: Expected | None) -> bool:
     from evaltui.core.scoring import metric_input
 
     return before is not None and any(
-        _shown(metric_input(before, metric, given.actual)) == _shown(given)
+        _visible_input(metric_input(before, metric, scored.actual)) == _visible_input(scored)
         for metric in before.config.metrics()
-        if metric.metric_name == given.metric.metric_name
+        if metric.metric_name == scored.metric.metric_name
     )
 
 
-def _shown(given: MetricInput) -> MetricInput:
-    """What a judge gets to see: neither thresholds nor rules for arguments, nor what the case cost."""
-    metric = given.metric
+def _visible_input(scored: MetricInput) -> MetricInput:
+    """The part of the input that a judge sees: without thresholds, rules for arguments, and costs."""
+    metric = scored.metric
     without: dict[str, object] = {"threshold": None, "lower_is_better": False}
     criterion = metric.criterion and metric.criterion.model_copy(update=without)
     plain = metric.model_copy(update={"threshold": None, "criterion": criterion})
-    return replace(given, metric=plain, rules={}, skip_calls=frozenset(), spent=None)
+    return replace(scored, metric=plain, rules={}, skip_calls=frozenset(), spent=None)

@@ -1,4 +1,4 @@
-"""What the page of a set says of the results of its cases."""
+"""The summary of a set's results, for the page of the set."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class Moved(NamedTuple):
 
 @dataclass
 class SetResults:
-    """What the page of a set says.
+    """The summary of a set's results.
 
-    Of results of now, but for `statuses`, `runs` and `first`, which stale results are in too.
+    Only current results are included, but `statuses`, `runs` and `first` also include stale ones.
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
     runs: set[str] = field(default_factory=set)
-    """The names of the runs that they are from."""
+    """The names of the runs of the results."""
     first: CaseId | None = None
     failing: list[CaseId] = field(default_factory=list)
-    """The cases to stop at, in the order of the set."""
+    """The cases that need attention, in the order of the set."""
     totals: Totals = field(default_factory=Totals)
     metrics: Mapping[str, MetricTotal] = field(default_factory=dict)
-    """Those that pass or fail cases, by name, in the order of the config."""
+    """The totals of the metrics that decide cases, by name, in the order of the config."""
     slowest: list[tuple[float, CaseId]] = field(default_factory=list)
-    """The seconds of those that took longest, the longest first."""
+    """The seconds of the slowest cases, the slowest first."""
     changes: list[Moved] = field(default_factory=list)
 
 
@@ -54,37 +54,37 @@ def results_of_set(
     earlier: Callable[[CaseId], EarlierResult | None],
     of_now: Collection[CaseId],
 ) -> SetResults:
-    """Results of a set.
+    """The summary of a set's results.
 
-    `earlier` is the result before the last one; `of_now` are the cases with a result of now.
+    `earlier` returns the result before the last one; `of_now` are the cases with a current result.
     """
-    found, results, times = SetResults(), list[CaseOutcome](), list[tuple[float, CaseId]]()
+    summary, results, times = SetResults(), list[CaseOutcome](), list[tuple[float, CaseId]]()
     for stored in eval_set.cases:
         case = CaseId(eval_set.case_path, stored.eval_id)
         if (scored := outcome(case)) is None:
             continue
         figures = scored.figures
-        found.first = found.first or case
-        found.statuses[figures.status] += 1
-        found.runs.add(scored.run.name)
+        summary.first = summary.first or case
+        summary.statuses[figures.status] += 1
+        summary.runs.add(scored.run.name)
         if case not in of_now:
             continue
         results.append(scored)
         if not figures.passes:
-            found.failing.append(case)
+            summary.failing.append(case)
         if figures.seconds:
             times.append((figures.seconds * figures.runs, case))
         before = earlier(case)
         if before is not None and before.differs(scored):
-            found.changes.append(Moved(case, before, scored.status))
-    found.totals = totals_of(scored.figures for scored in results)
-    found.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
-    found.metrics = _metrics(results)
-    return found
+            summary.changes.append(Moved(case, before, scored.status))
+    summary.totals = totals_of(scored.figures for scored in results)
+    summary.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
+    summary.metrics = _metrics(results)
+    return summary
 
 
 def _metrics(results: Iterable[CaseOutcome]) -> dict[str, MetricTotal]:
-    """Results in runs' files are not read for them."""
+    """The totals of metrics; results in run files are not read for them."""
     stored: dict[RunResults, list[int]] = {}
     in_memory: list[CaseResult] = []
     configs = {}
@@ -94,7 +94,7 @@ def _metrics(results: Iterable[CaseOutcome]) -> dict[str, MetricTotal]:
             stored.setdefault(scored.ref.file, []).append(scored.ref.number)
         else:
             in_memory.append(scored.ref.result)
-    names = dict.fromkeys(one.metric_name for config in configs.values() for one in config.metrics())
+    names = dict.fromkeys(metric.metric_name for config in configs.values() for metric in config.metrics())
     totals = dict.fromkeys(names, MetricTotal())
     for file, numbers in stored.items():
         for name, total in file.metric_totals(numbers).items():

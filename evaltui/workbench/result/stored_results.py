@@ -1,4 +1,4 @@
-"""Results of cases in runs' files and in memory: figures for lists, and the rest when it is looked at."""
+"""Results of cases in run files and in memory: figures for lists, and the full result on demand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RunResults:
         return _last_read(self, number)
 
     def read(self, number: int) -> CaseResult | str:
-        """As `result`, always from the file."""
+        """The same as `result`, always read from the file."""
         from evaltui.runs.history import result_of
 
         try:
@@ -47,14 +47,14 @@ class RunResults:
             return self._problem(error)
 
     def scores(self, numbers: Collection[int]) -> dict[int, dict[str, tuple[float, str]]]:
-        """By case the scores of metrics with their statuses, of the deciding repeat; {} if unreadable."""
+        """The scores and statuses of metrics by case, of the deciding repeat; {} if unreadable."""
         try:
             return self._open().deciding_scores(numbers)
         except (OSError, ValueError):
             return {}
 
     def metric_totals(self, numbers: Collection[int]) -> Mapping[str, MetricTotal]:
-        """Totals of the metrics that pass or fail these cases; {} if unreadable."""
+        """Totals of the deciding metrics of these cases; {} if unreadable."""
         try:
             return self._open().metric_totals(numbers)
         except (OSError, ValueError):
@@ -68,7 +68,7 @@ class RunResults:
             return self._problem(error)
 
     def is_short(self, number: int) -> bool:
-        """Whether the events of a case are read before a user notices."""
+        """Whether the events of a case can be read without a noticeable delay."""
         try:
             return self._open().size_of_events(number) <= _SHORT
         except (OSError, ValueError):
@@ -87,7 +87,7 @@ def _last_read(file: RunResults, number: int) -> CaseResult | str:
 
 @dataclass(eq=False, slots=True)
 class StoredResult:
-    """A result in the file of its run, which is read when the result is looked at."""
+    """A result in a run file, read on demand."""
 
     figures: CaseSummary
     file: RunResults

@@ -1,1 +1,1 @@
-"""Running cases, and the runs that are stored."""
+"""Running cases, and the stored runs."""

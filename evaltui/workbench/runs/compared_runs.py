@@ -1,4 +1,4 @@
-"""Two runs compared: rows of cases, a case turn by turn, and why it failed in one of them."""
+"""Two runs compared: rows of cases, a case turn by turn, and its reasons for failing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Compared:
 
     @property
     def between(self) -> tuple[str, ...]:
-        """What is different between the two besides what the agent did, in words."""
+        """The differences of the two runs besides the agent's behaviour, in words."""
         return what_changed(self.base.summary, self.candidate.summary)
 
 
@@ -48,13 +48,13 @@ ComparedRow = KindTitle | CaseChange
 
 
 def compare_runs(base: Path, candidate: Path) -> Compared:
-    """In a thread. Raises OSError, and ValueError for what cannot be read."""
+    """In a thread: compares two runs. Raises OSError, and ValueError for unreadable runs."""
     before, after = open_run(base), open_run(candidate)
     return Compared(before, after, compare(before.summary, after.summary))
 
 
 def comparison_rows(comparison: Comparison, folded: Collection[Kind]) -> Iterator[ComparedRow]:
-    """The kinds that there are, what matters most first, each with its cases unless it is folded."""
+    """The rows by kind of change, the most important first, each with its cases unless it is folded."""
     for kind in KINDS:
         cases = comparison.of(kind)
         if cases:
@@ -68,9 +68,9 @@ class TurnOfBoth:
     """A turn of a case in both runs."""
 
     result: TurnResult
-    """The base as what was expected, the candidate as what is actual."""
+    """The base as expected side, the candidate as actual side."""
     user: str
-    """What the user said."""
+    """The user's message."""
 
     @property
     def says_the_same(self) -> bool:
@@ -79,25 +79,25 @@ class TurnOfBoth:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both runs did the same."""
+        """Whether both runs have the same calls and response."""
         return self.says_the_same and all(diff.op == "same" for diff in self.result.calls)
 
 
 @dataclass(frozen=True)
 class Trajectories:
-    """What a case did in the base and in the candidate."""
+    """The turns of a case in the base and in the candidate."""
 
     turns: tuple[TurnOfBoth, ...]
     problems: tuple[str, str]
-    """Why there is nothing of the base, and of the candidate; "" where there is."""
+    """Why the turns of the base, and of the candidate, are missing; "" where they are not."""
     state: tuple[tuple[str, str, str], ...] = ()
-    """Where the final session state differs: its path, and both values as JSON."""
+    """The differences of the final session state: the path, and both values as JSON."""
     repeats: tuple[str, str] = ("", "")
-    """Which repeat of the base and of the candidate this is: `repeat 2 of 3`; "" where there is one."""
+    """The repeat of the base and of the candidate: `repeat 2 of 3`; "" for a single one."""
 
 
 def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
-    """In a thread."""
+    """In a thread: the turns of a case in both runs."""
     base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
     candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
     pairs = zip_longest(base.actual if base else (), candidate.actual if candidate else ())
@@ -105,23 +105,23 @@ def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
     state: tuple[tuple[str, str, str], ...] = ()
     if base and candidate and base.final_state is not None and candidate.final_state is not None:
         before = {**dict.fromkeys(candidate.final_state), **base.final_state}
-        found = diff_state(before, candidate.final_state)
-        state = tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in found)
+        changes = diff_state(before, candidate.final_state)
+        state = tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in changes)
     return Trajectories(turns, (base_problem, problem), state, (base_number, number))
 
 
 def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
-    texts = [scored_text(one.with_output, thoughts=False) if one else None for one in (before, after)]
+    texts = [scored_text(turn.with_output, thoughts=False) if turn else None for turn in (before, after)]
     result = turn_result(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
     )
-    known = after or before
-    return TurnOfBoth(result, user_text(known.user_content) if known else "")
+    turn = after or before
+    return TurnOfBoth(result, user_text(turn.user_content) if turn else "")
 
 
 def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
-    """The repeat of a case that decides, with what the agent did, and which of several it is; None and why
-    where there is none."""
+    """The deciding repeat of a case with its turns, and its label among several; None and the reason where it
+    is missing."""
     if summed is None:
         return None, "", "no result"
     try:
@@ -145,7 +145,7 @@ def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:
 
 
 class Reasons:
-    """Why cases did not pass in one of two runs, read when it is looked at."""
+    """Why cases did not pass in one of two runs, read on demand."""
 
     def __init__(self, compared: Compared, messages: Messages) -> None:
         self._compared = compared
@@ -153,14 +153,14 @@ class Reasons:
         self._reasons = Lookups(self._why, messages, RunsRead)
 
     def of(self, change: CaseChange) -> str | None:
-        """A sentence, "" of a case that passes; None while it is being read."""
+        """A sentence, "" for a passed case; None while it is being read."""
         if not any(side and not side.passes for side in (change.base, change.candidate)):
             return ""
         self._changes[change.case] = change
         return self._reasons.get(change.case)
 
     def _why(self, case: CaseId) -> str:
-        """In a thread. Of the candidate, or of the base where the candidate passes."""
+        """In a thread: the reason in the candidate, or in the base where the candidate passes."""
         change = self._changes[case]
         fails = change.candidate is not None and not change.candidate.passes
         run, side = (
@@ -169,11 +169,11 @@ class Reasons:
         if side is None or side.passes:
             return ""
         try:
-            found = summary(_result(run, change.case, side))
+            reason = summary(_result(run, change.case, side))
         except (OSError, ValueError, KeyError) as error:
             return f"unreadable: {error}"
-        return found if fails else f"was: {found}"
+        return reason if fails else f"was: {reason}"
 
     async def close(self) -> None:
-        """Ends what is read in the background."""
+        """Cancels the background reading."""
         await self._reasons.close()

@@ -1,4 +1,4 @@
-"""Running a case or a set several times: how often, what must pass, and what it costs."""
+"""Repeats of a case or a set: their number, the pass policy, and their cost."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MOST = 1000
 
 
 def parse_repeated(text: str) -> Repeated:
-    """`5`, `5 majority`, `5 0.6`, or with a confidence `50 all 0.95`. Raises ValueError with a sentence for
-    anything else."""
+    """Parses `5`, `5 majority`, `5 0.6`, or with a confidence `50 all 0.95`. Raises ValueError with a
+    sentence for anything else."""
     number, *others = text.split() or [""]
     if not number.isdecimal() or not 1 <= int(number) <= _MOST:
         raise ValueError(f"Start with a number from 1 to {_MOST}, e.g. {_USUAL}")
@@ -41,8 +41,8 @@ def _policy(text: str) -> PassIf:
 
 def _confident(repeated: Repeated, text: str) -> Repeated:
     try:
-        found = repeated._replace(confidence=float(text))
-        confidence = confidence_of(found)
+        confident = repeated._replace(confidence=float(text))
+        confidence = confidence_of(confident)
     except ValueError:
         confidence = None
     if confidence is None:
@@ -50,11 +50,11 @@ def _confident(repeated: Repeated, text: str) -> Repeated:
     fewest = RunsUntilDecided(repeated.pass_if, confidence).test.runs_to_pass
     if repeated.runs < fewest:
         raise ValueError(f"With this confidence no case passes in fewer than {counted(fewest, 'run')}")
-    return found
+    return confident
 
 
 def confidence_of(repeated: Repeated) -> Confidence | None:
-    """None where the number of runs is fixed. Raises ValueError for a confidence that makes no sense."""
+    """The confidence; None for a fixed number of runs. Raises ValueError for an invalid confidence."""
     return None if repeated.confidence is None else Confidence(repeated.confidence, repeated.runs)
 
 
@@ -69,7 +69,7 @@ def _share(text: str) -> float:
 
 
 def repeat_problem(text: str) -> str | None:
-    """Why a text says nothing of the kind, as a sentence."""
+    """Why a text is no valid number of repeats, as a sentence."""
     try:
         parse_repeated(text)
     except ValueError as error:
@@ -78,7 +78,7 @@ def repeat_problem(text: str) -> str | None:
 
 
 def repeat_title(sets: OpenSets, selection: Selection) -> str:
-    """The question, with what would be run."""
+    """The title of the dialog: the cases that would be run."""
     key = selection.case
     if key is not None:
         return key.eval_id
@@ -88,30 +88,33 @@ def repeat_title(sets: OpenSets, selection: Selection) -> str:
 
 
 def repeat_cost(sets: OpenSets, outcomes: Outcomes, selection: Selection, repeated: Repeated) -> str:
-    """`15 executions, 30 live model calls`, as in the last run; those of cases that never ran are unknown."""
+    """The cost: `15 executions, 30 live model calls`, as in the last run; unknown for cases that were never
+    run."""
     runs, most = repeated.runs, "at most " if repeated.confidence else ""
     case, eval_set = selection.case, sets.by_case_path(selection.path)
     cases = (
         [case]
         if case
-        else [CaseId(eval_set.case_path, one.eval_id) for one in eval_set.cases]
+        else [CaseId(eval_set.case_path, stored.eval_id) for stored in eval_set.cases]
         if eval_set
         else []
     )
-    known = [
-        scored.calls for one in cases if (scored := outcomes.get(one)) is not None and scored.calls.is_known
+    calls_of_cases = [
+        scored.calls
+        for case_id in cases
+        if (scored := outcomes.get(case_id)) is not None and scored.calls.is_known
     ]
     executions = f"{most}{counted(len(cases) * runs, 'execution')}"
-    if len(known) < len(cases):
+    if len(calls_of_cases) < len(cases):
         return f"{executions}, unknown number of model calls"
-    calls = sum(one.live for one in known) * runs
+    calls = sum(model_calls.live for model_calls in calls_of_cases) * runs
     return f"{executions}, {counted(calls, 'live model call')} as in the last run"
 
 
 def usual_repeat(sets: OpenSets, selection: Selection, last: Run | None) -> str:
-    """What was asked for last, or what the config of the set says, or five times."""
+    """The last used repeats, else those of the config of the set, else five."""
     if last is not None and last.repeated is not None:
-        return " ".join(str(one) for one in last.repeated if one is not None)
+        return " ".join(str(part) for part in last.repeated if part is not None)
     opened = sets.opened(sets.file_of(selection.path)) if selection.path else None
     if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
         repeats = opened.config.config.evaltui.repeats

@@ -1,4 +1,4 @@
-"""The run that goes on: starting one, cancelling it, going on with one; and how often its cases are run."""
+"""The current run: starting, cancelling, resuming; and the repeats of its cases."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ Chosen = Mapping[Path, tuple[str, ...] | None]
 
 
 class RunController:
-    """One run at a time, of cases in several sets.
+    """Runs cases of several sets, one run at a time.
 
-    `reload` looks again which sets there are. `service` selects,
-    executes and keeps the runs: that of `evaltui.runs` where it is None; `tests/fake_runs.py` has one that
-    needs no process.
+    `reload` lists the sets again. `service` selects, executes and stores the runs: that of `evaltui.runs`
+    where it is None; `tests/fake_runs.py` has one that needs no process.
     """
 
     def __init__(
@@ -52,9 +51,9 @@ class RunController:
         service: RunService | None = None,
     ) -> None:
         self.current: Run | None = None
-        """The run that was started last; None before the first one."""
+        """The last started run; None before the first one."""
         self.is_busy: Callable[[], bool] = lambda: False
-        """Whether a run goes on that is not one of these."""
+        """Whether another kind of run is in progress."""
         self._agent = agent
         self._editing = editing
         self._sets = editing.sets
@@ -72,7 +71,7 @@ class RunController:
         self._last: tuple[str, Chosen, Repeated | None] | None = None
 
     async def warm_up(self) -> None:
-        """Loads in a thread what showing, running and editing the first case would wait for."""
+        """Loads in a thread the modules for showing, running and editing the first case."""
         for name in ("evaltui.workbench.runs.running", "evaltui.documents.open_file", "filelock"):
             await asyncio.to_thread(importlib.import_module, name)
 
@@ -82,7 +81,7 @@ class RunController:
 
     @property
     def has_run(self) -> bool:
-        """Whether there is something to run again."""
+        """Whether there is a run to repeat."""
         return self._last is not None
 
     def refuses_to_run(self) -> str | None:
@@ -100,7 +99,7 @@ class RunController:
     # Starting
 
     def run_case(self, repeated: Repeated | None = None) -> None:
-        """Runs the selected case, so often as is asked for; with a set selected, all of its cases."""
+        """Runs the selected case, `repeated` times; with a set selected, all of its cases."""
         case = self._navigation.selection.case
         if case is None:
             self.run_set(repeated)
@@ -108,7 +107,7 @@ class RunController:
             self._start(case.eval_id, {self._sets.file_of(case.path): (case.eval_id,)}, repeated)
 
     def run_chosen(self) -> None:
-        """Runs the marked cases; where none is marked, the selected case or set."""
+        """Runs the marked cases; without any, the selected case or set."""
         if marked := self._navigation.marking.marked:
             self.run_cases(counted(len(marked), "marked case"), marked)
         else:
@@ -123,15 +122,15 @@ class RunController:
         self._start("all sets", {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases})
 
     def run_failed(self) -> None:
-        """Runs every case whose last result is one to stop at."""
+        """Runs every case whose last result needs attention."""
         self.run_cases("failed cases", self._outcomes.results.attention)
 
     def run_cases(self, title: str, cases: Collection[CaseId], repeated: Repeated | None = None) -> None:
-        """Runs these cases, as far as there are such."""
+        """Runs the existing ones of these cases."""
         self._start(title, self.chosen(cases), repeated)
 
     def run_again(self) -> None:
-        """Runs what was run last, as far as it still exists."""
+        """Runs the cases of the last run that still exist."""
         if self._last is not None:
             title, chosen, repeated = self._last
             paths = {eval_set.path for eval_set in self._sets.listed}
@@ -139,12 +138,12 @@ class RunController:
             self._start(title, there, repeated)
 
     def chosen(self, cases: Collection[CaseId]) -> Chosen:
-        """Those of the cases that there are, by their files and in their order."""
-        found: dict[str, list[str]] = {}
+        """The existing ones of the cases, by file and in file order."""
+        by_path: dict[str, list[str]] = {}
         for case in self._sets.every_case():
             if case in cases:
-                found.setdefault(case.path, []).append(case.eval_id)
-        return {self._sets.file_of(path): tuple(eval_ids) for path, eval_ids in found.items()}
+                by_path.setdefault(case.path, []).append(case.eval_id)
+        return {self._sets.file_of(path): tuple(eval_ids) for path, eval_ids in by_path.items()}
 
     def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
         if reason := self.refuses_to_run():
@@ -158,7 +157,7 @@ class RunController:
         self._messages.say("")
 
     async def resume(self, path: Path) -> bool:
-        """Runs what an interrupted run left to do, in a run that has all of it; False where it cannot."""
+        """Resumes an interrupted run, in a new run that has all results; False where that is impossible."""
         from evaltui.runs.resuming import ResumeError, read_resumption
         from evaltui.workbench.runs.running import EditedSets
 
@@ -203,7 +202,8 @@ class RunController:
         repeated: Repeated | None = None,
         resumes: Resumption | None = None,
     ) -> Run:
-        """Runs cases while nothing else runs; `first` is a host that has the agent already."""
+        """Starts a run; no other may be in progress. `first` is a host that has imported the agent
+        already."""
         self._outcomes.leave_previous_run()
         # Those of other sittings count, too.
         self._started = max(self._started + 1, self._next_number())
@@ -232,7 +232,7 @@ class RunController:
             return 1
 
     def _keys_of(self, chosen: Chosen) -> frozenset[CaseId]:
-        """The chosen cases that the list shows."""
+        """The chosen cases in the list."""
         of_set = {
             self._sets.case_path(file): None if some is None else frozenset(some)
             for file, some in chosen.items()
@@ -246,7 +246,7 @@ class RunController:
 
     async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
         try:
-            await self._editing.look_outside()
+            await self._editing.merge_outside_changes()
             await self._agent.compare_files()
             run.code = self._agent.code_version
             stage = await self._execute(run, chosen, first)
@@ -280,13 +280,13 @@ class RunController:
         import traceback
 
         # Of what ran side by side, what failed by itself.
-        own = next(one for one in nearest_first(error) if not isinstance(one, BaseExceptionGroup))
+        own = next(cause for cause in nearest_first(error) if not isinstance(cause, BaseExceptionGroup))
         run.remarks.append(f"{type(own).__name__}: {own}")
         for line in "".join(traceback.format_exception(own)).splitlines():
             self._console.add(run.number, "stderr", line, None)
 
     async def _execute(self, run: Run, chosen: Chosen, first: StartedHost | None) -> Stage:
-        """How it ended."""
+        """Executes the run and returns how it ended."""
         if run.remarks:
             # The settings cannot be used.
             return Stage.FAILED
@@ -305,7 +305,7 @@ class RunController:
         executed = await (self._service or execution.run)(
             self._request(run, chosen),
             EditedSets(self._sets),
-            follower.take,
+            follower.on_update,
             lambda: first or self._start_host(),
         )
         run.logged_seconds = None if executed.log is None else executed.seconds
@@ -335,13 +335,13 @@ class RunController:
 
         settings = self._agent.settings
         if run.resumes:
-            asked = RunRequest(
+            request = RunRequest(
                 self._agent.address,
                 number=run.number,
                 settings=settings,
                 logs_in_use=self._outcomes.logs_in_use,
             )
-            return resuming(asked, run.resumes)
+            return resuming(request, run.resumes)
         if repeated := run.repeated:
             settings = replace(
                 settings,
@@ -359,23 +359,23 @@ class RunController:
         )
 
     def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
-        """Looks for the sets again where the files say something else than the list shows."""
-        known = set(self._sets.every_case())
+        """Lists the sets again where the files differ from the list."""
+        existing = set(self._sets.every_case())
         whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}
-        listed = {case for case in known if case.path in whole}
-        is_other = any(self._sets.is_listed_otherwise(file) for file in chosen)
-        if is_other or not run.selected <= known or not listed <= run.selected:
+        listed = {case for case in existing if case.path in whole}
+        is_other = any(self._sets.differs_from_list(file) for file in chosen)
+        if is_other or not run.selected <= existing or not listed <= run.selected:
             self._reloading = asyncio.ensure_future(self._reload())
 
     async def finished(self) -> None:
-        """Waits until nothing runs."""
+        """Waits until the run has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
     def cancel(self) -> None:
-        """Ends the run: its cases in flight stay as they were before, what is finished stays.
+        """Cancels the run: finished cases stay, unfinished ones keep their earlier result.
 
-        A second time its processes are ended by force, which else happens by itself within seconds.
+        A second call kills its processes, which otherwise happens after some seconds.
         """
         if self.current is None or self._task is None or not self.is_running:
             self._messages.say(nothing_to_cancel())
@@ -399,7 +399,7 @@ class RunController:
         self._messages.publish(RunProgressed())
 
     async def close(self) -> None:
-        """Ends what runs."""
+        """Cancels the run and waits for its end."""
         if self._task is not None:
             if self.current is not None and self.is_running and self.current.stage is not Stage.CANCELLING:
                 self._cancel(self.current, self._task)

@@ -1,4 +1,4 @@
-"""The stored runs as a list, the newest first, and the two sides of a comparison."""
+"""The list of stored runs, the newest first, and the two sides of a comparison."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _MOST_FAILURES = 40
 
 
 class Side(NamedTuple):
-    """A run that is compared."""
+    """A run in a comparison."""
 
     path: Path
     title: str
 
 
 class Sides(NamedTuple):
-    """Two runs that are compared."""
+    """The two runs of a comparison."""
 
     base: Side
     candidate: Side
 
 
 class RunList:
-    """`store` says where the runs are now."""
+    """The list of stored runs; `store` returns the current run store."""
 
     def __init__(self, store: Callable[[], RunStore], messages: Messages) -> None:
         self._store = store
@@ -60,8 +60,8 @@ class RunList:
         )
 
     async def load(self) -> None:
-        """Looks which runs there are; rows stay until they are read again."""
-        paths, self._names, self._files = await asyncio.to_thread(self._look)
+        """Lists the runs; rows stay until they are read again."""
+        paths, self._names, self._files = await asyncio.to_thread(self._find_runs)
         # Names and the agent's files may have changed.
         self._rows.outdate()
         self._list(paths)
@@ -77,17 +77,17 @@ class RunList:
         return self._rows.get(path)
 
     def previous(self, path: Path) -> RunRow | None:
-        """The run before another one; None where there is none, or while it is being read."""
+        """The previous run; None for the first one, and while it is being read."""
         before = self._before.get(path)
         return self.row(before) if before else None
 
     def changed_in(self, path: Path) -> tuple[str, ...]:
-        """What is different in a run from the one before it, as far as that is known by now."""
+        """The differences of a run from the previous one, as far as they are known."""
         row, before = self.row(path), self.previous(path)
         return changed_between(before, row) if row and before else ()
 
     def sides_of(self, path: Path, marked: Path | None) -> Sides | str:
-        """A run and what it is compared with: the marked base, else the run before it; or why there is
+        """A run and the run to compare it with: the marked base, else the previous run; or why there is
         none."""
         row, paths = self.row(path), self.paths or ()
         base = marked if marked in paths else self._before.get(path)
@@ -103,23 +103,23 @@ class RunList:
         return Sides(Side(base, of_base.title if of_base else base.name), Side(path, row.title))
 
     def read_again(self) -> None:
-        """Looks how far the runs are that go on."""
+        """Reads the progress of the running runs again."""
         for path in [path for path, row in self._rows.values.items() if row.ending == "going on"]:
             self._rows.outdate(path)
             self._rows.get(path)
 
     def failures_of(self, row: RunRow) -> Sequence[FailedCase] | None:
-        """The first cases that did not pass in a run; None while they are being read."""
+        """The first cases of a run that did not pass; None while they are being read."""
         return self._failures.get((row.path, row.totals.cases))
 
     async def close(self) -> None:
-        """Ends what is read."""
+        """Cancels the reading."""
         await self._rows.close()
         await self._failures.close()
 
     # In a thread
 
-    def _look(self) -> tuple[list[Path], dict[str, tuple[str, ...]], FilesNow]:
+    def _find_runs(self) -> tuple[list[Path], dict[str, tuple[str, ...]], FilesNow]:
         store = self._store()
         return newest_first(store.files()), names_by_run(store), FilesNow(store.agent_dir)
 

@@ -1,4 +1,4 @@
-"""A run that is followed: what it is made of, and what it tells, as what the workbench shows.
+"""Following a run: its cases, and its updates as state of the workbench.
 
 Importing this loads the models: do it in a thread.
 """
@@ -53,7 +53,7 @@ _AT_ONCE = 1000
 
 
 class EditedSets:
-    """The sets of a run as they are open, with what has been edited."""
+    """The sets of a run with their unsaved edits."""
 
     initial_session: Path | None = None
 
@@ -90,12 +90,12 @@ class EditedSets:
 
 @lru_cache(1024)
 def _same_calls(calls: ModelCalls) -> ModelCalls:
-    """The same object for cases that asked as often: there may be a hundred thousand."""
+    """Returns one shared object for equal counts, to save memory for many cases."""
     return calls
 
 
 class RunFollower:
-    """Takes the updates of a run. `selected` is called when it is known which cases are run."""
+    """Applies the updates of a run. `selected` is called when the cases of the run are known."""
 
     def __init__(
         self,
@@ -123,11 +123,11 @@ class RunFollower:
         # The number of the last result in the file; None where none can be written.
         self._logged: int | None = None
 
-    def take(self, update: RunUpdate) -> None:
+    def on_update(self, update: RunUpdate) -> None:
         run = self._run
         match update:
             case Selected(selected):
-                self._begin(selected)
+                self._on_selected(selected)
             case AgentLoaded(info):
                 self._agent.imported(info)
             case AgentBroken(error):
@@ -168,15 +168,15 @@ class RunFollower:
                 self._done(result)
         self._messages.publish(RunProgressed())
 
-    def _begin(self, selected: SelectedRun) -> None:
+    def _on_selected(self, selected: SelectedRun) -> None:
         cases: dict[CaseId, StoredCase] = {}
-        for one in selected.plan.sets:
-            cases_of_set = one.cases
+        for planned in selected.plan.sets:
+            cases_of_set = planned.cases
             if not isinstance(cases_of_set, StoredCases):
                 cases_of_set = StoredCases(map(StoredCase.of, cases_of_set))
-            self._configs[one.case_path] = one.config
+            self._configs[planned.case_path] = planned.config
             for case in cases_of_set.stored:
-                cases[CaseId(one.case_path, case.eval_id)] = case
+                cases[CaseId(planned.case_path, case.eval_id)] = case
         self._cases = cases
         settings = selected.plan.settings
         self._pass_if = settings.pass_if
@@ -224,7 +224,7 @@ class RunFollower:
         )
 
     def _model_calls(self, case: CaseId) -> ModelCalls:
-        """Those of a case that has just been run."""
+        """The model calls of a case that has just been run."""
         # A function may ask any model in its own way, and nobody knows.
         reported = self._agent.info is not None and not self._agent.info.get("unrecorded")
         return count_model_calls(self._outcomes.traces.all_live_events(case), reported=reported)
@@ -238,12 +238,12 @@ class RunFollower:
             self._outcomes.traces.happened(case, event)
 
     async def read_carried_over(self, log: Path) -> None:
-        """Notes where the cases are that an earlier run had finished, and nobody heard of.
+        """Notes the results that a resumed run took over from the earlier run, without an update.
 
-        Raises what `RunFile` raises.
+        Raises the errors of `RunFile`.
         """
         file = self._file or RunResults(log, self._run.ref.name)
         cases = (await asyncio.to_thread(RunFile, log)).cases
         while some := await asyncio.to_thread(list, islice(cases, _AT_ONCE)):
-            for one in some:
-                self._outcomes.moved_to(one.id, StoredResult(one.summary, file, one.number))
+            for case in some:
+                self._outcomes.moved_to(case.id, StoredResult(case.summary, file, case.number))

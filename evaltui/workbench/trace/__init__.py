@@ -1,1 +1,1 @@
-"""What happened in a case, and sessions that are received."""
+"""Traces of cases, and received sessions."""

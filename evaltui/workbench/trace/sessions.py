@@ -1,6 +1,6 @@
-"""Sessions that agents send to the workbench while it is open: listening, their list, and cases made of them.
+"""Sessions that agents send to the workbench while it is open: receiving, listing, and making cases of them.
 
-Importing this loads the models: the workbench does when somebody listens.
+Importing this loads the models: the workbench imports it when a user starts to receive sessions.
 """
 
 from __future__ import annotations
@@ -30,29 +30,31 @@ from evaltui.workbench.messages import Messages, SessionsReceived
 from evaltui.workbench.state import READ_ONLY
 
 CaseNow = tuple[EvalCase, EvalConfig | None] | None
-"""A case with its config, which is None where it has errors; None for a case that is gone."""
+"""A case with its config, which is None where it has errors; None for a deleted case."""
 
 
 @dataclass(frozen=True)
 class NewTrajectory:
-    """Calls that turns of sessions make, and turns of no case."""
+    """A sequence of calls in turns of sessions that no case expects."""
 
     calls: Pattern
     sessions: int
-    """How many have it."""
+    """The number of sessions with it."""
     example: ScoredSession
-    """The one of which a case says most, in the fewest turns."""
+    """The session that a case can cover best, in the fewest turns."""
 
 
-def new_trajectories(sessions: Sequence[ScoredSession], known: Collection[Pattern]) -> list[NewTrajectory]:
-    """The most frequent one first; `known` are those of the cases as they are now."""
+def new_trajectories(
+    sessions: Sequence[ScoredSession], known_patterns: Collection[Pattern]
+) -> list[NewTrajectory]:
+    """The new trajectories, the most frequent first; `known_patterns` are those of the current cases."""
     having: dict[Pattern, list[ScoredSession]] = {}
     for session in sessions:
         for pattern in session.new_patterns:
-            if pattern not in known:
+            if pattern not in known_patterns:
                 having.setdefault(pattern, []).append(session)
-    found = [NewTrajectory(calls, len(some), min(some, key=_gaps)) for calls, some in having.items()]
-    return sorted(found, key=lambda one: (-one.sessions, one.calls))
+    trajectories = [NewTrajectory(calls, len(some), min(some, key=_gaps)) for calls, some in having.items()]
+    return sorted(trajectories, key=lambda trajectory: (-trajectory.sessions, trajectory.calls))
 
 
 def _gaps(session: ScoredSession) -> tuple[int, int]:
@@ -61,20 +63,20 @@ def _gaps(session: ScoredSession) -> tuple[int, int]:
 
 
 class TrajectoriesOfCases:
-    """Those that cases have, unsaved ones too, and some of the cases, when they were read last."""
+    """The trajectories that cases expect, unsaved ones too, and some of the cases, as last read."""
 
     def __init__(self, sets: OpenSets) -> None:
         self._sets = sets
-        self.known: frozenset[Pattern] = frozenset()
+        self.patterns: frozenset[Pattern] = frozenset()
         self.cases: Mapping[CaseId, CaseNow] = {}
-        """The cases that were asked for."""
+        """The cases that the caller named."""
 
     async def read(self, cases: Collection[CaseId]) -> None:
-        self.known, self.cases = await asyncio.to_thread(self._read, cases)
+        self.patterns, self.cases = await asyncio.to_thread(self._read, cases)
 
-    def _read(self, wanted: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, CaseNow]]:
+    def _read(self, case_ids: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, CaseNow]]:
         patterns: set[Pattern] = set()
-        cases: dict[CaseId, CaseNow] = dict.fromkeys(wanted)
+        cases: dict[CaseId, CaseNow] = dict.fromkeys(case_ids)
         for listed in self._sets.listed:
             file = self._sets.open(listed.path)
             # A set with errors has no models.
@@ -91,7 +93,7 @@ _MOST = 500
 
 
 class ReceivedSessions:
-    """What came since the workbench was opened."""
+    """The sessions received since the workbench was opened."""
 
     def __init__(self, agent: AgentState, sets: OpenSets, messages: Messages) -> None:
         self._agent = agent
@@ -100,25 +102,27 @@ class ReceivedSessions:
         self._by_id: dict[str, ScoredSession] = {}
         self._listening: asyncio.Task[None] | None = None
         self.new_trajectories: list[NewTrajectory] = []
-        """What sessions did and no case does, as the cases were when they were read last."""
+        """The trajectories of sessions that no case expects, compared with the cases as last read."""
         self.url = ""
-        """Where they are sent to; "" while nobody listens."""
+        """The address that agents send to; "" while not listening."""
         self.problem = ""
-        """Why nobody does, a sentence; "" where nothing is in the way."""
+        """Why the workbench is not listening, as a sentence; "" for no problem."""
 
     @property
     def sessions(self) -> list[ScoredSession]:
-        """The one that was complete last comes first."""
+        """The sessions, the last completed one first."""
         return list(reversed(self._by_id.values()))
 
     async def read_cases(self) -> None:
-        """Look again which trajectories cases have, and which cases sessions were scored by."""
-        await self._of_cases.read({one.case for one in self._by_id.values() if one.case is not None})
+        """Reads the trajectories of cases again, and the cases that sessions were scored by."""
+        await self._of_cases.read(
+            {session.case for session in self._by_id.values() if session.case is not None}
+        )
         self._received()
 
     def outdated_by(self, session: ScoredSession) -> str:
-        """`case` or `config`, where the one that it was scored by was another one, gone or broken when the
-        cases were read last; else ""."""
+        """`case` or `config`, where the session was scored by another version, or it is deleted or broken
+        now; else ""."""
         if session.case is None or session.case not in self._of_cases.cases:
             return ""
         now = self._of_cases.cases[session.case]
@@ -128,19 +132,19 @@ class ReceivedSessions:
         return "" if config is None or (now[1] and score_alike(now[1], config)) else "config"
 
     def _received(self) -> None:
-        self.new_trajectories = new_trajectories(self.sessions, self._of_cases.known)
+        self.new_trajectories = new_trajectories(self.sessions, self._of_cases.patterns)
         self._messages.publish(SessionsReceived())
 
     def new_patterns(self, session: ScoredSession) -> tuple[Pattern, ...]:
-        """Calls of its turns that no case has, as the cases were when they were read last."""
-        return tuple(one for one in session.new_patterns if one not in self._of_cases.known)
+        """The call patterns of its turns that no case expects, compared with the cases as last read."""
+        return tuple(pattern for pattern in session.new_patterns if pattern not in self._of_cases.patterns)
 
     @property
     def is_on(self) -> bool:
         return self._listening is not None
 
     def start(self, port: int = OTLP_PORT) -> None:
-        """Listen on this machine; 0 takes a free port."""
+        """Starts to listen on this machine; 0 takes a free port."""
         if self._agent.read_only:
             self.problem = READ_ONLY
         elif self._listening is None:
@@ -148,7 +152,7 @@ class ReceivedSessions:
             self._listening = asyncio.create_task(self._listen(port))
 
     async def stop(self) -> None:
-        """What was received and is not complete yet is scored the next time."""
+        """Stops to listen; incomplete sessions are scored the next time."""
         task, self._listening = self._listening, None
         if task is not None:
             task.cancel()
@@ -181,7 +185,7 @@ class ReceivedSessions:
 
 
 def transcript_of(session: ScoredSession) -> Transcript:
-    """Its conversation as if it had been held in the chat. Raises ValueError where there is none."""
+    """The conversation as a chat transcript. Raises ValueError where there is none."""
     if session.conversation is None:
         raise ValueError(session.problem)
     turns = [

@@ -1,6 +1,6 @@
-"""What happened in each case: in memory while it runs, in the log of its run afterwards.
+"""The traces of cases: in memory while a case runs, in the log of its run afterwards.
 
-The spans of a trace are rows: what is folded away, what a search keeps.
+The spans of a trace are rows, with folding and a search.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Trace:
     repeat: int = 0
     """Which repeat, from 0."""
     repeats: int = 1
-    """How many there are."""
+    """The number of repeats."""
     events: Sequence[Event] = ()
     left_out: int = 0
     """How many further events are not shown."""
@@ -48,7 +48,7 @@ class Trace:
     problem: str = ""
     """Why there are no events, as a sentence."""
     chat: int = 0
-    """Of the chat: another number where it begins anew; 0 for the trace of a case."""
+    """A number that changes when the chat starts anew; 0 for the trace of a case."""
 
 
 @dataclass
@@ -62,22 +62,24 @@ class _Live:
 
 
 class Traces:
-    """Of finished cases only what was read last is kept. `outcome` gives what came of a case and where in a
-    log it is."""
+    """The events of running cases, and of the finished case that was read last.
+
+    `outcome` returns the outcome of a case with its place in a log.
+    """
 
     def __init__(self, outcome: Callable[[CaseId], CaseOutcome | None], messages: Messages) -> None:
         self._outcome = outcome
         self._messages = messages
         self._live: dict[CaseId, _Live] = {}
         # Of cases that are in no log.
-        self._kept: dict[CaseId, tuple[RunRef, _ByRepeat]] = {}
+        self._unlogged: dict[CaseId, tuple[RunRef, _ByRepeat]] = {}
         self._read: tuple[CaseId, StoredResult, _ByRepeat | str] | None = None
         self._reading: asyncio.Task[None] | None = None
 
     # While a run tells
 
     def started(self, case: CaseId, run: RunRef, repeat: int) -> None:
-        """A repeat of a case begins, or begins again."""
+        """Notes that a repeat of a case starts, or starts again."""
         live = self._live.setdefault(case, _Live(run))
         live.repeat = repeat
         live.events[repeat] = []
@@ -92,53 +94,55 @@ class Traces:
             live.left_out += 1
 
     def done(self, case: CaseId, *, is_logged: bool) -> None:
-        """Nothing more will happen in the case: from now on its log is read where there is one."""
+        """Notes that a case has ended: from now on its log is read, if it has one."""
         live = self._live.pop(case, None)
-        self._kept.pop(case, None)
+        self._unlogged.pop(case, None)
         if live is not None and not is_logged:
-            self._kept[case] = live.run, live.events
-            if len(self._kept) > _KEPT_WITHOUT_LOG:
-                del self._kept[next(iter(self._kept))]
+            self._unlogged[case] = live.run, live.events
+            if len(self._unlogged) > _KEPT_WITHOUT_LOG:
+                del self._unlogged[next(iter(self._unlogged))]
 
     def keep(self, case: CaseId, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
-        """What is known to have happened in a case, by repeat."""
-        self._kept[case] = run, {repeat: list(some) for repeat, some in events.items()}
+        """Keeps the events of a case that is in no log, by repeat."""
+        self._unlogged[case] = run, {repeat: list(some) for repeat, some in events.items()}
 
     def run_over(self) -> None:
-        """What still ran was cancelled: what is known of its last whole run stays."""
+        """Forgets the running cases, which were cancelled; the events of their last whole run stay."""
         self._live.clear()
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
-        """Cases are called otherwise now; the log has them under the old ones."""
-        self._kept.update({new: self._kept.pop(old) for old, new in moved.items() if old in self._kept})
+        """Renames cases; the log still has the old ids."""
+        self._unlogged.update(
+            {new: self._unlogged.pop(old) for old, new in moved.items() if old in self._unlogged}
+        )
 
     def keep_only(self, cases: set[CaseId]) -> None:
-        """Forget cases that do not exist any more."""
-        for case in self._kept.keys() - cases:
-            del self._kept[case]
+        """Forgets deleted cases."""
+        for case in self._unlogged.keys() - cases:
+            del self._unlogged[case]
 
     def all_live_events(self, case: CaseId) -> Iterator[Event]:
-        """What every repeat of a case has done so far; nothing where the case does not run."""
+        """The events of all repeats of a running case so far; none where the case does not run."""
         live = self._live.get(case)
         return chain.from_iterable(live.events.values()) if live else iter(())
 
     # For those who look
 
     def live_events(self, case: CaseId) -> Sequence[Event]:
-        """What the repeat that began last has done so far; nothing where the case does not run."""
+        """The events of the last started repeat so far; none where the case does not run."""
         live = self._live.get(case)
         return live.events[live.repeat] if live else ()
 
     def get(self, case: CaseId, repeat: int) -> Trace | None:
-        """The trace of a repeat that is over; None while it is being read.
+        """The trace of a repeat that has ended; None while it is being read.
 
-        Of a case that runs, it is what the repeat that began last has done so far.
+        For a running case, the trace of the last started repeat so far.
         """
         if live := self._live.get(case):
             events = live.events[live.repeat]
             return Trace(live.run, live.repeat, len(live.events), events, live.left_out, live=True)
-        if kept := self._kept.get(case):
-            run, repeats = kept
+        if stored := self._unlogged.get(case):
+            run, repeats = stored
             return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
         scored = self._outcome(case)
         if scored is None or scored.logged is None:
@@ -151,22 +155,22 @@ class Traces:
                 if self._reading is None:
                     self._reading = asyncio.create_task(self._read_log(case, scored.logged))
                 return None
-        found = self._read[2]
-        if isinstance(found, str):
-            return Trace(scored.run, repeat, problem=found)
-        events = found.get(repeat, [])
+        events_by_repeat = self._read[2]
+        if isinstance(events_by_repeat, str):
+            return Trace(scored.run, repeat, problem=events_by_repeat)
+        events = events_by_repeat.get(repeat, [])
         left_out = max(0, len(events) - MOST_EVENTS)
-        return Trace(scored.run, repeat, len(found), events[:MOST_EVENTS], left_out)
+        return Trace(scored.run, repeat, len(events_by_repeat), events[:MOST_EVENTS], left_out)
 
     def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
-        """Every event of a case that is over, by repeat; None where there is no log of it."""
-        if kept := self._kept.get(case):
-            return kept[1]
+        """All events of an ended case, by repeat; None where it has no log."""
+        if stored := self._unlogged.get(case):
+            return stored[1]
         scored = self._outcome(case)
         if scored is None or scored.logged is None or case in self._live:
             return None
-        found = scored.logged.file.events(scored.logged.number)
-        return None if isinstance(found, str) else found
+        events = scored.logged.file.events(scored.logged.number)
+        return None if isinstance(events, str) else events
 
     async def _read_log(self, case: CaseId, logged: StoredResult) -> None:
         try:
@@ -183,13 +187,15 @@ _TERM = re.compile(r'(?P<not>-?)(?:(?P<field>kind|agent):)?(?:"(?P<quoted>[^"]*)
 
 
 def problem_of(search: str) -> str:
-    """What of a search cannot be understood, as a sentence; "" where all of it can."""
+    """Why a search cannot be parsed, as a sentence; "" where it can."""
     return next(filter(None, map(_misunderstood, _TERM.finditer(search))), "")
 
 
 class Outline:
-    """`rows` are the numbers of spans from top to bottom, `GAP` before each turn but the first; those that a
-    search keeps stand below what they ran in.
+    """The visible rows of a trace.
+
+    `rows` are the numbers of spans from top to bottom, with `GAP` before each turn but the first; spans that
+    match a search follow the spans around them.
     """
 
     def __init__(self) -> None:
@@ -203,11 +209,11 @@ class Outline:
         self._texts: dict[int, tuple[int, str]] = {}
 
     def add(self, events: Iterable[Event]) -> None:
-        known = len(self.tree.spans)
+        span_count = len(self.tree.spans)
         self.tree.add(events)
         if self._terms:
             self._stale = True
-        for span in self.tree.spans[known:]:
+        for span in self.tree.spans[span_count:]:
             if self._stale:
                 return
             if self._is_last(span):
@@ -225,12 +231,12 @@ class Outline:
         return self._rows
 
     def span(self, row: int) -> Span:
-        """The span of a row; the turn below a gap."""
+        """The span of a row; for a gap, the turn below it."""
         rows = self.rows
         return self.tree.spans[rows[row] if rows[row] != GAP else rows[row + 1]]
 
     def row_of(self, number: int) -> int | None:
-        """The row of a span; unfolds what hides it. None where the search leaves it out."""
+        """The row of a span, after unfolding the spans around it. None where the search hides it."""
         if hiding := self.folded & set(self.tree.ancestors(number)):
             self.folded -= hiding
             self._stale = True
@@ -238,7 +244,7 @@ class Outline:
         return rows.index(number) if number in rows else None
 
     def toggle(self, number: int) -> None:
-        """Fold what ran in a span away, or show it again."""
+        """Folds the spans inside a span, or unfolds them."""
         if self.tree.spans[number].children:
             self.folded ^= {number}
             self._stale = True
@@ -249,7 +255,7 @@ class Outline:
         self._stale = True
 
     def _is_last(self, span: Span) -> bool:
-        """Whether it comes below everything that there is."""
+        """Whether it comes after all other rows."""
         spans = self.tree.spans
         while span.parent is not None:
             parent = spans[span.parent]
@@ -259,45 +265,45 @@ class Outline:
         return span.number == self.tree.turns[-1].number
 
     def _all_rows(self) -> list[int]:
-        """The spans that are not folded away; with a search those that it keeps, folded or not."""
-        kept = self._found() if self._terms else None
+        """The numbers of the spans that are not folded; with a search the matching ones, folded or not."""
+        matches = self._matching() if self._terms else None
         rows: list[int] = []
         stack = [turn.number for turn in reversed(self.tree.turns)]
         while stack:
             number = stack.pop()
-            if kept is None or number in kept:
+            if matches is None or number in matches:
                 rows += [GAP] if rows and self.tree.spans[number].parent is None else []
                 rows.append(number)
-                if kept is not None or number not in self.folded:
+                if matches is not None or number not in self.folded:
                     stack += reversed(self.tree.spans[number].children)
         return rows
 
-    def _found(self) -> set[int]:
-        """The spans that every term of the search holds for, and what they ran in."""
-        kept: set[int] = set()
+    def _matching(self) -> set[int]:
+        """The spans that match every term of the search, and the spans around them."""
+        numbers: set[int] = set()
         for span in self.tree.spans:
             if all(self._has(span, term) != bool(term["not"]) for term in self._terms):
-                kept |= {span.number, *self.tree.ancestors(span.number)}
-        return kept
+                numbers |= {span.number, *self.tree.ancestors(span.number)}
+        return numbers
 
     def _has(self, span: Span, term: re.Match[str]) -> bool:
-        wanted = (term["word"] or term["quoted"] or "").lower()
+        text = (term["word"] or term["quoted"] or "").lower()
         match term["field"]:
             case "kind":
-                return span.kind == wanted
+                return span.kind == text
             case "agent":
-                return wanted in span.agent.lower()
-        if term["word"] and wanted == "failed":
+                return text in span.agent.lower()
+        if term["word"] and text == "failed":
             return span.failed
-        return wanted in self._text(span)
+        return text in self._text(span)
 
     def _text(self, span: Span) -> str:
-        """All that was said in it, in lower case; made once for as many events as it has."""
-        known = self._texts.get(span.number)
-        if known is None or known[0] != len(span.events):
+        """All text of a span in lower case; cached until the span gets more events."""
+        cached = self._texts.get(span.number)
+        if cached is None or cached[0] != len(span.events):
             text = " ".join(f"{event.agent} {event.content} {event.data}" for event in span.events)
-            known = self._texts[span.number] = len(span.events), text.lower()
-        return known[1]
+            cached = self._texts[span.number] = len(span.events), text.lower()
+        return cached[1]
 
 
 def _misunderstood(term: re.Match[str]) -> str:

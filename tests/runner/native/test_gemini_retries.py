@@ -25,8 +25,7 @@ from evaltui.core.model.content import Content, Part
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 from evaltui.runner.child.adapters.native import NativeAdapter
 from evaltui.runner.child.native import gemini as gemini_model
-from evaltui.runner.child.native.gemini import ATTEMPTS, GeminiModel
-from evaltui.runner.child.native.gemini_errors import ModelError
+from evaltui.runner.child.native.gemini import ATTEMPTS, GeminiModel, ModelError
 from evaltui.runner.child.native.models import ModelRequest
 
 HELLO = ModelRequest("", [Content(role="user", parts=[Part(text="Hello")])], [])

@@ -1,4 +1,4 @@
-"""Which model calls may begin now: a queue by model, within limits. Its clock is passed in."""
+"""Model calls in a queue by model, within limits of calls and tokens a minute, and at a model's pace."""
 
 from __future__ import annotations
 
@@ -8,9 +8,97 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from evaltui.core.model.limits import CallRate, Limit
-from evaltui.runner.parent.gate.windows import MINUTE, Share, SlidingWindow
+
+MINUTE = 60.0
+# Seconds. A call that was let go has reached its service by then, or is over.
+_ON_THE_WAY = 0.75
+
+
+@dataclass(eq=False, slots=True)
+class Share:
+    """The share of a call in a window."""
+
+    amount: float
+    arrived: float
+    """The latest moment at which it reaches its service; infinity where that is unknown."""
+    is_past: bool = False
+
+
+class SlidingWindow:
+    """A sum that stays within `most` over any `length` seconds, as the service counts. Moments are those of
+    one clock, in order."""
+
+    def __init__(self, most: float, length: float = MINUTE) -> None:
+        self._most = most
+        self._length = length
+        # Calls that may not have reached their service, in order; then those that have.
+        self._on_the_way: dict[Share, None] = {}
+        self._unknown: set[Share] = set()
+        self._arrived: deque[Share] = deque()
+        self._sum = 0.0
+
+    def free_at(self, now: float, amount: float) -> float:
+        """The moment at which so much may begin, `now` or later; infinity where a call has to end first. An
+        amount above the limit begins alone."""
+        self._pass_time(now)
+        over = self._sum + amount - self._most
+        if over <= 0:
+            return now
+        at = now
+        for share in chain(self._arrived, self._on_the_way):
+            over -= share.amount
+            at = share.arrived + self._length
+            if over <= 0:
+                return at
+        return math.inf if self._unknown else at
+
+    def rate(self, now: float) -> CallRate:
+        """The amount of the last minute, against the limit."""
+        self._pass_time(now)
+        per_minute = MINUTE / self._length
+        return CallRate(self._sum * per_minute, self._most * per_minute)
+
+    def start(self, now: float, amount: float, *, is_first: bool) -> Share:
+        """Start a call. With `is_first`, its process may take long before it makes it."""
+        share = Share(amount, math.inf if is_first else now + _ON_THE_WAY)
+        if is_first:
+            self._unknown.add(share)
+        else:
+            self._on_the_way[share] = None
+        self._sum += amount
+        return share
+
+    def end(self, now: float, share: Share) -> None:
+        """A call is over: it has reached its service, if it ever does."""
+        self._pass_time(now)
+        if share.arrived > now:
+            self._unknown.discard(share)
+            self._on_the_way.pop(share, None)
+            share.arrived = now
+            self._arrived.append(share)
+
+    def settle(self, share: Share, amount: float) -> None:
+        """Correct an estimate to the real amount."""
+        if not share.is_past:
+            self._sum += amount - share.amount
+            share.amount = amount
+
+    def _pass_time(self, now: float) -> None:
+        """Move the shares of calls that have arrived, and drop those that are older than the window."""
+        while self._on_the_way and (share := next(iter(self._on_the_way))).arrived <= now:
+            del self._on_the_way[share]
+            self._arrived.append(share)
+        while self._arrived and self._arrived[0].arrived + self._length <= now:
+            past = self._arrived.popleft()
+            past.is_past = True
+            self._sum -= past.amount
+        if not (self._arrived or self._on_the_way or self._unknown):
+            # What rounding has left.
+            self._sum = 0.0
+
 
 _CLEAN_CALLS = 20
 _DECREASE = 0.7
@@ -22,9 +110,8 @@ _LEAST = 0.1
 
 
 class Pace:
-    """The calls at once that a model bears, and when to ask it again, by its refusals (429).
-
-    Without refusals it allows everything at once."""
+    """The calls at once that a model bears, and when to ask it again, by its refusals (429); unlimited
+    without refusals."""
 
     def __init__(self) -> None:
         self.waits_until = -math.inf
@@ -78,21 +165,20 @@ class Call:
     model: str
     tokens: float
     """Estimated."""
-    asked: float
     size: int = 0
     """Characters of the request."""
     is_first: bool = False
-    """Whether its process has had no answer of the model yet: what it does before the call may take long."""
+    """Whether its process has had no answer of the model yet: it may take long before it makes the call."""
     began: float | None = None
     """None while it waits."""
     requests: list[tuple[SlidingWindow, Share]] = field(default_factory=list)
-    """What it has of windows of requests."""
+    """Its shares in windows of requests."""
     token_shares: list[tuple[SlidingWindow, Share]] = field(default_factory=list)
-    """What it has of windows of tokens."""
+    """Its shares in windows of tokens."""
 
 
 class _Limited:
-    """A limit at work."""
+    """A limit and the calls under way."""
 
     def __init__(self, limit: Limit) -> None:
         self._requests = None if limit.rpm is None else _requests(limit.rpm)
@@ -101,27 +187,23 @@ class _Limited:
         self._under_way = 0
 
     def free_at(self, now: float, tokens: float) -> float:
-        """When a call may begin; infinity where another one has to end first."""
+        """The moment at which a call may begin; infinity where another one has to end first."""
         if self._under_way >= self._most:
             return math.inf
-        at = now
-        if self._requests is not None:
-            at = max(at, self._requests.free_at(now, 1))
-        if self._tokens is not None:
-            at = max(at, self._tokens.free_at(now, tokens))
-        return at
+        requests = now if self._requests is None else self._requests.free_at(now, 1)
+        return max(requests, now if self._tokens is None else self._tokens.free_at(now, tokens))
 
     def rate(self, now: float) -> CallRate | None:
         """None without a limit on requests."""
         return None if self._requests is None else self._requests.rate(now)
 
-    def begin(self, now: float, call: Call) -> None:
+    def start(self, now: float, call: Call) -> None:
         self._under_way += 1
         if self._requests is not None:
-            share = self._requests.begin(now, 1, is_first=call.is_first)
+            share = self._requests.start(now, 1, is_first=call.is_first)
             call.requests.append((self._requests, share))
         if self._tokens is not None:
-            share = self._tokens.begin(now, call.tokens, is_first=call.is_first)
+            share = self._tokens.start(now, call.tokens, is_first=call.is_first)
             call.token_shares.append((self._tokens, share))
 
     def end(self) -> None:
@@ -143,7 +225,7 @@ class _Model:
     def free_at(self, now: float, tokens: float) -> float:
         if self.under_way and self.under_way + 1 > self.pace.at_once:
             return math.inf
-        return max(now, self.pace.waits_until, *(one.free_at(now, tokens) for one in self.limits))
+        return max(now, self.pace.waits_until, *(limit.free_at(now, tokens) for limit in self.limits))
 
 
 class Limiter:
@@ -155,20 +237,20 @@ class Limiter:
         self._models: dict[str, _Model] = {}
         self._numbers = itertools.count()
         self.next_look: float | None = None
-        """When a call may begin though none ends before; None where none may. Known after `let_go`."""
+        """The moment at which a call may begin though none ends before, by `let_go`; None where none may."""
 
     def ask(self, model: str, tokens: float, size: int = 0, *, is_first: bool = False) -> Call:
         """A call that waits from now on; `tokens` is an estimate, `size` the characters of its request."""
-        call = Call(next(self._numbers), model, tokens, self._clock(), size, is_first)
+        call = Call(next(self._numbers), model, tokens, size, is_first)
         self._of(model).waiting.append(call)
         return call
 
     def let_go(self, admits: Callable[[Call], bool] = lambda call: True) -> list[Call]:
-        """The calls that begin now. From the first one on that something else does not admit, none does."""
+        """Start the calls that may begin now, up to the first one that is not admitted."""
         now = self._clock()
         self.next_look = None
-        begun: list[Call] = []
-        heads = [(one.waiting[0].number, one) for one in self._models.values() if one.waiting]
+        calls: list[Call] = []
+        heads = [(model.waiting[0].number, model) for model in self._models.values() if model.waiting]
         heapq.heapify(heads)
         closed: set[_Limited] = set()
         while heads:
@@ -185,22 +267,22 @@ class Limiter:
             if not admits(call):
                 self.next_look = None
                 break
-            self._begin(model.waiting.popleft(), model, now)
-            begun.append(call)
+            self._start(model.waiting.popleft(), model, now)
+            calls.append(call)
             if model.waiting:
                 heapq.heapreplace(heads, (model.waiting[0].number, model))
             else:
                 heapq.heappop(heads)
-        return begun
+        return calls
 
-    def _begin(self, call: Call, model: _Model, now: float) -> None:
+    def _start(self, call: Call, model: _Model, now: float) -> None:
         call.began = now
         model.under_way += 1
         for limit in model.limits:
-            limit.begin(now, call)
+            limit.start(now, call)
 
     def end(self, call: Call, tokens: float | None = None) -> None:
-        """A call that began is over, and cost so many tokens, None where nobody knows."""
+        """A call that began is over, and cost so many tokens, None where that is unknown."""
         assert call.began is not None
         self._left(call, tokens).pace.answered(call.began)
 
@@ -213,7 +295,7 @@ class Limiter:
         self._left(call, 0).pace.refused(call.began, self._clock(), under_way, retry_after)
 
     def rate(self) -> CallRate | None:
-        """Of the limit on requests that is nearest; None without one."""
+        """Calls per minute against the nearest limit on requests; None without one."""
         now = self._clock()
         rates = [rate for _, limited in self._limits if (rate := limited.rate(now)) is not None]
         return max(rates, key=lambda rate: rate.made / rate.limit, default=None)
@@ -223,7 +305,7 @@ class Limiter:
         return self._of(model).pace.waits_until
 
     def withdraw(self, call: Call) -> None:
-        """Nobody wants the call any more, whether it began or not."""
+        """The caller of a call is gone, whether the call began or not."""
         if call.began is None:
             self._of(call.model).waiting.remove(call)
         else:

@@ -9,9 +9,8 @@ from typing import Any, Protocol, TypeVar
 from evaltui.core.model.events import Json
 from evaltui.runner.errors import RunStoppedError
 
-# Seconds between two looks at a clock that may stand still.
-_SHORTEST_LOOK = 0.05
-
+# Seconds between two readings of a clock that may stand still.
+_SHORTEST_WAIT = 0.05
 
 Gated = TypeVar("Gated")
 
@@ -58,23 +57,23 @@ class GatedRequest:
         self._patience = timeout
         self._calls: dict[int, Any] = {}
         self._waiting: set[int] = set()
-        self._began = 0.0
+        self._waits_since = 0.0
         self._throttled = 0.0
         self.stop = asyncio.get_running_loop().create_future()
-        """Done when a call of the request is not made, nor any other of the run."""
+        """Done when the run makes no further call, and the request needs one."""
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Of the models whose calls are to ask."""
+        """Patterns of the models whose calls have to ask."""
         return self._gate.patterns
 
     @property
     def throttled(self) -> float:
         """Seconds in which some call has waited."""
-        return self._throttled + (self._gate.clock() - self._began if self._waiting else 0.0)
+        return self._throttled + (self._gate.clock() - self._waits_since if self._waiting else 0.0)
 
     def on_message(self, message: Json, go: Callable[[Json], None]) -> None:
-        """What a host tells of a call, see `ModelGate`; `go` sends the answer `{"number", "goes"}`."""
+        """A step of a call, see `ModelGate`; `go` sends the answer `{"number", "goes"}`."""
         number = message["number"]
         if not message.get("over"):
             self._ask(number, message, go)
@@ -92,13 +91,13 @@ class GatedRequest:
 
     def _ask(self, number: int, message: Json, go: Callable[[Json], None]) -> None:
         if (again := message.get("again")) is not None:
-            known = self._gate.refused_until(message["model"]) - self._gate.clock()
-            self._patience -= max(known, again["retry_after"] or 0.0)
+            wait = self._gate.refused_until(message["model"]) - self._gate.clock()
+            self._patience -= max(wait, again["retry_after"] or 0.0)
             if self._patience < 0:
                 go({"number": number, "goes": False})
                 return
         if not self._waiting:
-            self._began = self._gate.clock()
+            self._waits_since = self._gate.clock()
         self._waiting.add(number)
 
         def on_go() -> None:
@@ -116,10 +115,10 @@ class GatedRequest:
     def _waited(self, number: int) -> None:
         self._waiting.discard(number)
         if not self._waiting:
-            self._throttled += self._gate.clock() - self._began
+            self._throttled += self._gate.clock() - self._waits_since
 
     def close(self) -> None:
-        """The request is over, and with it what its calls had of the gate."""
+        """The request is over, and with it its calls."""
         self._throttled = self.throttled
         self._waiting.clear()
         for gated in self._calls.values():
@@ -128,9 +127,10 @@ class GatedRequest:
 
 
 async def answered(answer: asyncio.Future[Any], timeout: float, gated: GatedRequest | None) -> bool:
-    """Whether there is an answer within so many seconds; those that it waited at the gate do not count.
+    """Waits for an answer for so many seconds, without those that it waited at the gate; False where there is
+    none by then.
 
-    Raises RunStoppedError once one of its calls is not made because no call of the run is.
+    Raises RunStoppedError once the request needs a call and the run makes no more.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -143,7 +143,7 @@ async def answered(answer: asyncio.Future[Any], timeout: float, gated: GatedRequ
             await asyncio.wait({answer}, timeout=left)
             continue
         ends = {answer, gated.stop}
-        await asyncio.wait(ends, timeout=max(left, _SHORTEST_LOOK), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(ends, timeout=max(left, _SHORTEST_WAIT), return_when=asyncio.FIRST_COMPLETED)
         if gated.stop.done():
             raise RunStoppedError
     return True

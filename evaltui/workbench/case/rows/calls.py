@@ -92,7 +92,7 @@ class _CallRows:
 
     @cached_property
     def _shared(self) -> dict[str, Any]:
-        """What all rows of the call have."""
+        """The arguments that all rows of the call have in common."""
         number, count = self.call.number, len(self.turn.calls)
 
         def move(step: int) -> Operation:
@@ -124,7 +124,11 @@ class _CallRows:
         turn, call = self.turn, self.call
         number, count = call.number, len(turn.calls)
         # What is wrong with an argument that is there is said at it.
-        found = [_worded(one) for one in self._problems if not one.path or one.path[0] not in self._arguments]
+        at_call = [
+            _worded(problem)
+            for problem in self._problems
+            if not problem.path or problem.path[0] not in self._arguments
+        ]
         return Row(
             turn.id("call", number),
             "call",
@@ -136,7 +140,7 @@ class _CallRows:
                 call.name,
                 "line",
                 lambda text: self._build(lambda editor: editor.rename(text)),
-                tuple(Completion(one.name, one.description) for one in turn.source.tools),
+                tuple(Completion(tool.name, tool.description) for tool in turn.source.tools),
                 then=self._after_name(),
             ),
             named=("tool", call.name) if call.name else None,
@@ -147,12 +151,12 @@ class _CallRows:
                 turn.id("call", min(number, count - 2)) if count > 1 else turn.id(),
             ),
             path=call.path,
-            findings=tuple(found),
+            findings=tuple(at_call),
             **self._shared,
         )
 
     def _after_name(self) -> Operation | None:
-        """To the first argument; a call that has none gets those that its tool needs."""
+        """Goes to the first argument; a call without arguments gets those that its tool requires."""
         tool = self._tool
         if self._arguments or tool is None or not tool.required:
             return None
@@ -172,12 +176,12 @@ class _CallRows:
         while name in self._arguments:
             free += 1
             name = f"arg_{free}"
-        wanted = unused[0] if len(unused) == 1 else name
-        value = first_value(self._properties.get(wanted)) if self._tool else ""
+        new_name = unused[0] if len(unused) == 1 else name
+        value = first_value(self._properties.get(new_name)) if self._tool else ""
         new = self._argument_id(len(self._arguments))
         return Operation(
             "add argument",
-            self._build(lambda call: call.put_argument((wanted,), value)),
+            self._build(lambda call: call.put_argument((new_name,), value)),
             first_leaf(new, value) if len(unused) == 1 else new,
             "value" if len(unused) == 1 else "name",
         )
@@ -208,7 +212,9 @@ class _CallRows:
             value_path=(*self.call.arguments_path, name),
             schema=self._properties.get(name),
             required=self._tool is not None and name in self._tool.required,
-            findings=tuple(_inside(one) for one in self._problems if one.path and one.path[0] == name),
+            findings=tuple(
+                _inside(problem) for problem in self._problems if problem.path and problem.path[0] == name
+            ),
             **self._shared,
         )
 
@@ -222,8 +228,8 @@ class _CallRows:
         def rename(text: str) -> EditBuilder:
             if text != name and text in self._arguments:
                 raise FieldError(f"{text} already exists")
-            wanted = required_text("Argument name")(text)
-            return self._build(lambda call: self._rename_argument(call, name, wanted))
+            new_name = required_text("Argument name")(text)
+            return self._build(lambda call: self._rename_argument(call, name, new_name))
 
         own = self._argument_id(index)
         then = Operation("Go to value", None, first_leaf(own, self._arguments[name]), "value")
@@ -240,15 +246,15 @@ class _CallRows:
             then=then,
         )
 
-    def _rename_argument(self, call: CallEditor, name: str, wanted: str) -> None:
-        """An argument that is empty begins with what its new name asks for."""
-        call.rename_argument((name,), wanted)
-        if name != wanted and self._arguments[name] == "" and wanted in self._properties:
-            call.put_argument((wanted,), first_value(self._properties[wanted]))
+    def _rename_argument(self, call: CallEditor, name: str, new_name: str) -> None:
+        """Renames an argument; one that is empty gets the first value of its new name."""
+        call.rename_argument((name,), new_name)
+        if name != new_name and self._arguments[name] == "" and new_name in self._properties:
+            call.put_argument((new_name,), first_value(self._properties[new_name]))
 
 
 def _worded(problem: Problem) -> Problem:
-    """A problem of an argument that is not there, as it is said at the call."""
+    """A problem of a missing argument, with the text that is shown at the call."""
     if not problem.path:
         return problem
     return replace(problem, path=(), message=f"{problem.path[0]}: {problem.message}")
@@ -272,8 +278,8 @@ def _response(turn: TurnSource, response: ResponseEditor) -> Row:
         return turn.build(lambda editor: edit(editor.response(response.number)))
 
     def replace(typed: str) -> EditBuilder:
-        wanted = object_of(typed)
-        return build(lambda editor: editor.replace(wanted))
+        new_response = object_of(typed)
+        return build(lambda editor: editor.replace(new_response))
 
     # A recorded answer is often long, and one line of it is enough to know it.
     text = json.dumps(response.response or {}, ensure_ascii=False, indent=2)

@@ -1,4 +1,4 @@
-"""Names that are paths: `schedule.days[0]` typed as a name is a value in a value."""
+"""Names that are paths: `schedule.days[0]` typed as a name puts the value into a nested object."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from evaltui.workbench.case.fields import Completion, Operation, RowId
 
 
 def first_leaf(row: RowId, value: Any) -> RowId:
-    """The row of the first value in a value that is no object and no array, or is empty."""
+    """The row of the first nested value that is no object and no array, or is empty."""
     while isinstance(value, dict | list) and value:
         row = (*row, "in", 0)
         value = next(iter(value.values())) if isinstance(value, dict) else value[0]
     return row
 
 
-def key_completions(properties: Mapping[str, Any], taken: Iterable[str]) -> tuple[Completion, ...]:
-    """The names that a schema knows and that nothing has yet, each with its type and description."""
-    used = set(taken)
+def key_completions(properties: Mapping[str, Any], used_names: Iterable[str]) -> tuple[Completion, ...]:
+    """The names in a schema that are not used yet, each with its type and description."""
+    used = set(used_names)
     return tuple(
         Completion(name, _described(schema)) for name, schema in properties.items() if name not in used
     )
@@ -40,10 +40,10 @@ def _described(schema: Any) -> str:
 def nest_operation(
     holder: Mapping[str, Any], at: JsonPath, name: str, schema: Any, rows: RowId
 ) -> Operation | None:
-    """What makes a member whose name is a path a value in a value; None where the name is no path.
+    """An operation that nests a member whose name is a path; None where the name is no path.
 
-    `at` is where the object is in the set's data, `schema` what is known of it, and its members have the
-    rows `(*rows, 0)`, `(*rows, 1)` and so on.
+    `at` is the path of the object in the set's data, `schema` its schema, and its members have the rows
+    `(*rows, 0)`, `(*rows, 1)` and so on.
     """
     path = path_in_name(name)
     if path is None:
@@ -58,16 +58,16 @@ def nest_operation(
 
 
 def path_in_name(name: str) -> JsonPath | None:
-    """`a.b[0]` as a path, `['a.b']` as the one name in it; None for a name that is only a name."""
+    """Parses `a.b[0]` to a path, `['a.b']` to a path with one name; None for a plain name."""
 
     if not {".", "["} & set(name):
         return None
     try:
-        found = parse_arg_path(name)
+        steps = parse_arg_path(name)
     except ValueError:
         return None
-    path = tuple(step for step in found if isinstance(step, str | int))
-    return path if len(path) == len(found) and path else None
+    path = tuple(step for step in steps if isinstance(step, str | int))
+    return path if len(path) == len(steps) and path else None
 
 
 def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> None:
@@ -88,9 +88,9 @@ def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> No
         if is_known:
             inner = inner[step]
             if number + 1 < len(path):
-                wanted = list if isinstance(path[number + 1], int) else dict
-                if not isinstance(inner, wanted):
-                    kind = "a list" if wanted is list else "an object"
+                container = list if isinstance(path[number + 1], int) else dict
+                if not isinstance(inner, container):
+                    kind = "a list" if container is list else "an object"
                     raise EditError(f"{format_path(path[: number + 1])} is not {kind}")
             continue
         made = _around(path[number + 1 :], value)
@@ -108,7 +108,7 @@ def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> No
 
 
 def _around(path: JsonPath, value: Any) -> Any:
-    """The value in the objects and arrays of a path. Raises EditError for an index that is not the first."""
+    """The value inside new objects and arrays for a path. Raises EditError for an index that is not 0."""
     for step in reversed(path):
         if isinstance(step, int) and step:
             raise EditError(f"The list is empty; its first item is [0], not [{step}]")
@@ -118,7 +118,7 @@ def _around(path: JsonPath, value: Any) -> Any:
 
 def _row_of(holder: Mapping[str, Any], name: str, path: JsonPath, rows: RowId) -> RowId:
     """The row of the value once it is nested."""
-    names = [one for one in holder if one != name] if path[0] in holder else [*holder]
+    names = [key for key in holder if key != name] if path[0] in holder else [*holder]
     row: RowId = (*rows, names.index(str(path[0]) if path[0] in holder else name))
     inner: Any = holder.get(str(path[0]))
     for step in path[1:]:
@@ -126,7 +126,7 @@ def _row_of(holder: Mapping[str, Any], name: str, path: JsonPath, rows: RowId) -
             row = (*row, "in", step)
             inner = inner[step] if isinstance(inner, list) and step < len(inner) else None
         else:
-            known = [*inner] if isinstance(inner, dict) else []
-            row = (*row, "in", known.index(step) if step in known else len(known))
+            keys = [*inner] if isinstance(inner, dict) else []
+            row = (*row, "in", keys.index(step) if step in keys else len(keys))
             inner = inner.get(step) if isinstance(inner, dict) else None
     return row

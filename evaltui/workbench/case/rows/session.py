@@ -1,4 +1,4 @@
-"""The rows of a case's session input and final state, of unknown members, and what is folded of them."""
+"""The rows of a case's session input and final state, of unknown members, and their folding."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ SESSION: RowId = ("session",)
 
 
 def folded(rows: Iterable[Row], toggled: frozenset[RowId]) -> Iterator[Row]:
-    """The rows without those inside of what is closed.
+    """The rows without those inside closed rows.
 
-    Turns and calls are open and the session is closed, but for those that are `toggled`.
+    By default turns and calls are open and the session is closed; `toggled` rows are the other way round.
     """
     closed: Row | None = None
     hidden: list[Row] = []
@@ -60,30 +60,41 @@ def folded(rows: Iterable[Row], toggled: frozenset[RowId]) -> Iterator[Row]:
 
 
 def _closed(row: Row, hidden: list[Row]) -> Row:
-    """A heading that says in short what is inside, and what is wrong there."""
-    found = tuple(_at(one, problem) for one in hidden for problem in one.findings)
-    row = replace(row, fold="closed", findings=(*row.findings, *found))
+    """The closed row with a preview of its content, and the problems inside."""
+    problems = tuple(_at(hidden_row, problem) for hidden_row in hidden for problem in hidden_row.findings)
+    row = replace(row, fold="closed", findings=(*row.findings, *problems))
     if row.role == "turn":
-        text = next((one.value for one in hidden if one.id[2:3] == ("user",) and one.value), "")
-        calls = counted(sum(one.role == "call" for one in hidden), "call")
+        text = next(
+            (
+                hidden_row.value
+                for hidden_row in hidden
+                if hidden_row.id[2:3] == ("user",) and hidden_row.value
+            ),
+            "",
+        )
+        calls = counted(sum(hidden_row.role == "call" for hidden_row in hidden), "call")
         return replace(row, preview=str(text).partition("\n")[0], shown=calls)
     if row.role == "call":
-        arguments = {one.name: one.value for one in hidden if one.name and not one.level}
+        arguments = {
+            hidden_row.name: hidden_row.value
+            for hidden_row in hidden
+            if hidden_row.name and not hidden_row.level
+        }
         return replace(row, preview=arguments)
     return row
 
 
 def _at(row: Row, problem: Problem) -> Problem:
-    """A problem of a row with its whole path."""
+    """A problem of a hidden row, with its whole path."""
     if row.path is None or problem.path[: len(row.path)] == row.path:
         return problem
     return replace(problem, path=(*row.path, *problem.path))
 
 
 def with_members(rows: Iterable[Row], toggled: frozenset[RowId] | None) -> Iterator[Row]:
-    """The rows, those of objects and arrays followed by their members where they are toggled.
+    """The rows, where toggled objects and arrays are followed by their members.
 
-    An empty object or array has nothing to fold; the first thing that is added to it is a member.
+    An empty object or array has no rows to fold; the first addition to it is a member.
     """
     for row in rows:
         if toggled is None or row.value_path is None or not isinstance(row.value, dict | list):
@@ -156,7 +167,7 @@ def _item(holder: Row, path: JsonPath, number: int, value: Any, count: int) -> R
 
 
 def _add(holder: Row) -> Operation | None:
-    """Adding a member at the end of an object or array."""
+    """The operation that adds a member at the end of an object or array."""
     path, value = holder.value_path, holder.value
     if path is None:
         return None
@@ -181,23 +192,23 @@ def _key_field(holder: Row, path: JsonPath, number: int, key: str) -> Field:
     def change(text: str) -> EditBuilder:
         if text != key and text in holder.value:
             raise FieldError(f"{text} already exists")
-        wanted = required_text("Key")(text)
-        first = first_value(member_schema(holder.schema, wanted))
+        new_key = required_text("Key")(text)
+        first = first_value(member_schema(holder.schema, new_key))
 
         def build(eval_set: SetEditor) -> None:
-            rename(eval_set.data, (*path, key), wanted)
-            if wanted != key and holder.value[key] == "":
+            rename(eval_set.data, (*path, key), new_key)
+            if new_key != key and holder.value[key] == "":
                 # A member that is empty begins with what its new name asks for.
-                put(eval_set.data, (*path, wanted), first)
+                put(eval_set.data, (*path, new_key), first)
 
         return build
 
     own = _id(holder, number)
     then = Operation("Go to value", None, first_leaf(own, holder.value[key]), "value")
-    known = properties_of(holder.schema)
-    if holder.role == "argument" and key not in known:
+    properties = properties_of(holder.schema)
+    if holder.role == "argument" and key not in properties:
         then = nest_operation(holder.value, path, key, holder.schema, (*holder.id, "in")) or then
-    return Field(f"rename .{key}", key, "line", change, key_completions(known, holder.value), then=then)
+    return Field(f"rename .{key}", key, "line", change, key_completions(properties, holder.value), then=then)
 
 
 def _id(holder: Row, number: int) -> RowId:
@@ -302,7 +313,7 @@ def _session_row(source: RowSource, field: SessionField, word: str, default: str
 
 @dataclass(frozen=True)
 class _State:
-    """One of the two states of a case."""
+    """One of the two session states of a case: initial and final."""
 
     source: RowSource
     id: str
@@ -336,17 +347,17 @@ class _State:
             return
         problems = check_state(before, state) if isinstance(before, dict) else []
         for number, (key, value) in enumerate(state.items()):
-            found = tuple(problem for problem in problems if problem.path[0] == key)
+            at_key = tuple(problem for problem in problems if problem.path[0] == key)
             row, at = self._row(number, key, value, state), (*self.editor.path, key)
-            yield replace(row, path=at, value_path=at, findings=found)
+            yield replace(row, path=at, value_path=at, findings=at_key)
 
     def _row(self, number: int, key: str, value: Any, state: dict[str, Any]) -> Row:
 
         def rename(typed: str) -> EditBuilder:
             if typed != key and typed in state:
                 raise FieldError(f"{typed} already exists")
-            wanted = required_text("Key")(typed)
-            return self.build(lambda editor: editor.rename(key, wanted))
+            new_key = required_text("Key")(typed)
+            return self.build(lambda editor: editor.rename(key, new_key))
 
         return Row(
             (self.id, number),
@@ -383,7 +394,7 @@ def _final_state(source: RowSource) -> _State:
 
 
 def add_to_states(source: RowSource) -> tuple[Operation, ...]:
-    """Adding a key to either state."""
+    """The operations that add a key to either state."""
     return _state(source).add, _final_state(source).add
 
 

@@ -1,4 +1,4 @@
-"""A turn that rows are made of, everything that can be added to it, and the rubrics of a turn or a case."""
+"""The source of the rows of a turn, the operations that add to it, and the rubrics of a turn or a case."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ class TurnSource:
         return ("turn", self.number, *more)
 
     def build(self, edit: Callable[[TurnEditor], object]) -> EditBuilder:
-        """An edit of this turn, to be made from the data that there is by then."""
+        """An edit of this turn, made later from the data of that moment."""
         number = self.number
         return self.source.build(lambda case: edit(case.turn(number)))
 
     # What can be added
 
     def additions(self, first: Operation, call: int | None = None) -> tuple[Operation, ...]:
-        """`first` is what `o` adds, then everything else that a turn can get."""
+        """The operations that add to a turn; `first` is the one for `o`."""
         every = [
             first,
             self.add_call(len(self.calls)),
@@ -119,10 +119,10 @@ class TurnSource:
             self.add_intermediate_response(),
             add_rubric(self.source, self.number),
         ]
-        found: dict[tuple[str, RowId | None], Operation] = {}
-        for one in every:
-            found.setdefault((one.label, one.then), one)
-        return tuple(found.values())
+        by_label: dict[tuple[str, RowId | None], Operation] = {}
+        for operation in every:
+            by_label.setdefault((operation.label, operation.then), operation)
+        return tuple(by_label.values())
 
     def add_call(self, index: int) -> Operation:
         edit = self.build(lambda turn: turn.insert_call(index, ""))
@@ -148,7 +148,7 @@ class TurnSource:
         )
 
     def _responses_before(self, call: int) -> int:
-        """Which of the responses one to this call would be."""
+        """The index that a response to this call would have among the responses."""
         case = self.source.editor
         turn = CaseEditor(copy_of(case.data), case.number).turn(self.number)
         turn.call(call).add_response({"": None})
@@ -158,7 +158,8 @@ class TurnSource:
         return Operation("add response", None, self.id("answer", len(self.editor.answer.parts)), "value")
 
     def _response_turns(self) -> Iterator[Operation]:
-        """A turn that responds to a request of this one; what it responds is typed next."""
+        """The operations that add a turn which responds to a request of this one; the response is typed
+        next."""
         index = self.number + 1
         for call in self.calls:
             if call.name in REQUESTS:
@@ -177,7 +178,7 @@ def _insert_response_turn(index: int, response: dict[str, Any]) -> Callable[[Cas
 
 
 def add_turn(source: RowSource, index: int) -> Operation:
-    """A turn before the one at `index`, and what its user says is typed next."""
+    """The operation that adds a turn before the one at `index`; the user's text is typed next."""
     edit = source.build(lambda case: case.insert_turn(index))
     return Operation("add turn", edit, ("turn", index, "user", 0), "value")
 
@@ -186,7 +187,7 @@ ADD_ROW: RowId = ("add",)
 
 
 def add_row(source: RowSource) -> Iterator[Row]:
-    """The last row of a case that is edited: it opens the menu of what can be added."""
+    """The last row of an edited case: it opens the menu of additions."""
     if source.toggled is None or source.editor.is_simulated or not source.editor.turn_count:
         return
     count = source.editor.turn_count

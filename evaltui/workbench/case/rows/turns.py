@@ -1,4 +1,4 @@
-"""The rows of a turn, what can be done to it as a whole, and which row a difference is of."""
+"""The rows of a turn, the operations on the whole turn, and the row of a difference."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ Whose = Literal["user", "answer"]
 
 
 def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
-    """The parts of a message; its first text is there to be typed even where it has none."""
+    """The rows of the parts of a message; the first text has a row even where it is missing."""
     message = _message(turn.editor, whose)
-    texts = {one.part: one.text for one in message.texts}
+    texts = {text.part: text.text for text in message.texts}
     parts = message.parts
     # What comes next: the calls after what the user says, a turn after the answer.
     first = turn.add_call(0) if whose == "user" else add_turn(turn.source, turn.number + 1)
@@ -121,7 +121,7 @@ def _remove_part(turn: TurnSource, whose: Whose, number: int, count: int) -> Ope
 
 
 def _response_row(turn: TurnSource, part: int, response: Mapping[str, Any], common: Mapping[str, Any]) -> Row:
-    """The row of a part that is a response; `common` is what rows of the message's other parts have."""
+    """The row of a response part; `common` are arguments shared with the rows of the other parts."""
     name, content = str(response.get("name") or ""), response.get("response")
 
     def change(field: Literal["name", "response"], value: Any) -> EditBuilder:
@@ -144,14 +144,14 @@ def _response_row(turn: TurnSource, part: int, response: Mapping[str, Any], comm
             name,
             "line",
             lambda typed: change("name", required_text("Call name")(typed)),
-            tuple(Completion(one) for one in _calls_before(turn)),
+            tuple(Completion(name) for name in _calls_before(turn)),
         ),
         **common,
     )
 
 
 def _calls_before(turn: TurnSource) -> list[str]:
-    """The names of the calls expected before a turn, those that always wait first."""
+    """The names of the calls expected before a turn; calls that always wait come first."""
     case = turn.source.editor
     names = dict.fromkeys(call.name for before in range(turn.number) for call in case.turn(before).calls)
     return sorted(names, key=lambda name: name not in REQUESTS)
@@ -161,7 +161,7 @@ def _calls_before(turn: TurnSource) -> list[str]:
 
 
 def _part_text(part: Any) -> tuple[str, bool]:
-    """A part as what it is and how big; and whether it is quiet."""
+    """The text that stands for a part: its type and size; and whether it is drawn dim."""
     if not isinstance(part, dict):
         return "[unknown part]", False
     if isinstance(part.get("text"), str) and part.get("thought"):
@@ -324,17 +324,18 @@ def _unknown(turn: TurnSource) -> Iterator[Row]:
 
 
 def next_expectation(source: RowSource, number: int) -> tuple[Operation, str, int]:
-    """The next of the four kinds of expectation, what it means, and how many calls are deleted by it."""
+    """The next of the four kinds of expectation: its operation, its meaning, and the number of calls that it
+    deletes."""
     turn = TurnSource(source, number)
     kind = turn.editor.expectation.kind
-    wanted = EXPECTATION_KINDS[(EXPECTATION_KINDS.index(kind) + 1) % len(EXPECTATION_KINDS)]
-    label = f"turn {number + 1}: {_LABELS[wanted]}"
-    edit = turn.build(lambda editor: editor.set_expectation(wanted))
-    if wanted == "calls" and not turn.calls:
+    next_kind = EXPECTATION_KINDS[(EXPECTATION_KINDS.index(kind) + 1) % len(EXPECTATION_KINDS)]
+    label = f"turn {number + 1}: {_LABELS[next_kind]}"
+    edit = turn.build(lambda editor: editor.set_expectation(next_kind))
+    if next_kind == "calls" and not turn.calls:
         # One is added, whose name is typed next.
-        return Operation(label, edit, turn.id("call", 0), "value"), _MEANINGS[wanted], 0
-    lost = len(turn.calls) if wanted in ("none", "unspecified") else 0
-    return Operation(label, edit), _MEANINGS[wanted], lost
+        return Operation(label, edit, turn.id("call", 0), "value"), _MEANINGS[next_kind], 0
+    lost = len(turn.calls) if next_kind in ("none", "unspecified") else 0
+    return Operation(label, edit), _MEANINGS[next_kind], lost
 
 
 def toggle_context(source: RowSource, number: int) -> Operation:
@@ -350,9 +351,9 @@ def attach(source: RowSource, number: int, payload: bytes, mime_type: str) -> Op
 
 
 def expected_row(scored: CaseOutcome, at: DifferenceAt, case: CaseEditor) -> RowId:
-    """The row that says what is expected there, down to a member of a nested value of the case as it is now.
+    """The row of the expected value, down to a member of a nested value of the current case.
 
-    What has no row, an unexpected call among it, leads to its turn.
+    A difference without a row, such as an unexpected call, leads to its turn.
     """
     if at.kind == "judgement":
         return judged_row(scored.shown, scored.case, at)
@@ -376,14 +377,14 @@ def expected_row(scored: CaseOutcome, at: DifferenceAt, case: CaseEditor) -> Row
 
 
 def _text(turn: RowId, rows: Sequence[IntermediateDiff]) -> RowId:
-    """The row of the last of these texts; that of the turn for one that is not expected."""
+    """The row of the last of these texts; that of the turn for an unexpected text."""
     if rows[-1].expected is None:
         return turn
     return (*turn, "intermediate", sum(row.expected is not None for row in rows) - 1)
 
 
 def _member(holder: RowId, between: RowId, value: Any, path: str | None) -> RowId:
-    """The row of a path in an object whose members are rows; as much of it as there is."""
+    """The row of the deepest existing member on a path, in an object whose members are rows."""
     row = holder
     try:
         steps = parse_arg_path(path) if path else ()

@@ -1,4 +1,4 @@
-"""Quick cases wait in the process of the agent for their place there, in real processes."""
+"""Cases side by side in one host: no more than `parallel`, and no case is blamed for another one."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def cases(*messages: str) -> EvalSet:
     return EvalSet.model_validate({"eval_set_id": "basics", "eval_cases": made})
 
 
-async def test_no_more_are_under_way_than_parallel_says_and_what_waits_is_not_late(write_agent):
-    """Of the two that are late, the time of what waits behind them does not count."""
+async def test_no_more_cases_run_at_once_than_parallel_says_and_only_late_ones_time_out(write_agent):
     messages = [*["hi"] * 20, "late1", "late2", "slow", *["hi"] * 20]
     agent = write_agent(AGENT)
     result = await evaluate(agent, cases(*messages), TEXT_ONLY, parallel=2, workers=1, timeout=1.0)
@@ -56,7 +55,7 @@ async def test_no_more_are_under_way_than_parallel_says_and_what_waits_is_not_la
     assert all("no response within 1 s" in message for message in late)
 
 
-async def test_a_case_that_cancels_what_waits_too_is_alone_to_blame(write_agent):
+async def test_a_case_that_cancels_others_is_alone_to_blame(write_agent):
     messages = [*["hi"] * 20, "cancel", *["hi"] * 20]
     agent = write_agent(AGENT)
     result = await evaluate(agent, cases(*messages), TEXT_ONLY, parallel=2, workers=1)

@@ -1,14 +1,18 @@
-"""One host seen from the parent: start, talk, cancel, and end it with everything it started."""
+"""A host as the parent sees it: start it, talk to it, cancel requests, and end it with all it started."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,7 @@ from typing import Any
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.bootstrap import environment
+from evaltui.runner.bootstrap import command, environment
 from evaltui.runner.errors import (
     AgentBrokenError,
     HostLostError,
@@ -25,10 +29,8 @@ from evaltui.runner.errors import (
     late_error,
 )
 from evaltui.runner.orphans import MARK, kill_marked
+from evaltui.runner.parent.console import HostConsole, OnConsole
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
-from evaltui.runner.parent.host_console import HostConsole, OnConsole
-from evaltui.runner.parent.host_process import cause_of_death, start_guard
-from evaltui.runner.parent.host_requests import HostRequest, HostRequests, OnBegun, OnEvent, OnRecorded
 from evaltui.runner.protocol import DisturbedChannelError, FilesOpened, Message, SealedLines, encode
 
 # Seconds.
@@ -40,21 +42,37 @@ _GATHERED = 0.002
 # Seconds after which the guard of a host that was asked to end it is taken for stuck.
 _END_TIMEOUT = 10.0
 
+OnEvent = Callable[[str], None]
+"""Gets each event as JSON text, see `decode_event`; may raise DisturbedChannelError."""
+OnRecorded = Callable[[Json], None]
+"""Gets each line of a recording, see `CallRecorder`."""
+
 
 def import_limit(timeout: float) -> float:
     """Seconds that an import may take where a case may take `timeout`."""
     return min(max(timeout, SHORTEST_IMPORT), IMPORT_TIMEOUT)
 
 
-class Host:
-    """A child process with an agent in it.
+@dataclass(eq=False)
+class _Request:
+    """A request from when it is sent until it is answered or given up."""
 
-    `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
-    another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
-    when the process has ended. `who` works in it is said in messages. A `problem` is why `python` can run
-    nothing: the host is lost at once. `variables` come on top of `environ`, None for the environment of this
-    process. It works in `folder`, None for that of this process.
-    """
+    number: int
+    answer: asyncio.Future[Message]
+    on_event: OnEvent
+    on_recorded: OnRecorded
+    gated: GatedRequest | None
+
+    def close(self) -> None:
+        """Its caller has the answer, or has given it up."""
+        if self.gated is not None:
+            self.gated.close()
+        if self.answer.done() and not self.answer.cancelled():
+            self.answer.exception()
+
+
+class Host:
+    """A child process with an agent in it."""
 
     def __init__(
         self,
@@ -65,43 +83,64 @@ class Host:
         folder: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        """`who` is what messages call it. A `problem` is why `python` can run nothing: the host is lost at
+        once. `variables` come on top of `environ`, None for the environment of this process. It works in
+        `folder`, None for that of this process."""
         self._who = who
         self._python = python or Path(sys.executable)
-        self._environment = {**environment(python, environ), **(variables or {})}
         self._console = HostConsole()
         self._mark = uuid.uuid4().hex
         self._seal = uuid.uuid4().hex
-        self._requests = HostRequests(self._let_go)
+        self._numbers = itertools.count(1)
+        self._requests: dict[int, _Request] = {}
         self._sending: set[asyncio.Task[None]] = set()
-        self._problem = problem
-        self._folder = folder
-        self._fatal: ErrorInfo | None = None
         self._send_lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._gone = asyncio.Event()
         self._lost: ErrorInfo | None = None
-        self.files: frozenset[Path] = frozenset()
-        self.opened = FilesOpened()
         self._ended = False
         # Of the host: its guard tells when nothing is left of it. None where the guard itself was killed.
         self._exit_code: int | None = None
+        self.files: frozenset[Path] = frozenset()
+        """The user's own files that it has imported; none until it is loaded."""
+        self.opened = FilesOpened()
+        """The user's own files that it has opened so far."""
         self.preloaded = asyncio.Event()
+        """Set when it has preloaded, or has ended."""
         self.brought_in: Sequence[Any] | None = None
+        """The steps that another one could preload; None until this one is closed."""
         self.loaded: asyncio.Future[Json] = self._loop.create_future()
-        self._spawn()
+        variables = {**environment(python, environ), **(variables or {}), MARK: self._mark}
+        self._spawn(variables, problem, folder)
 
-    def _spawn(self) -> None:
+    def _spawn(self, variables: Mapping[str, str], problem: str, folder: Path | None) -> None:
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         self._lifeline, held = socket.socketpair()
-        self._process, problem = start_guard(
-            self._python, {**self._environment, MARK: self._mark}, theirs, held, self._problem, self._folder
-        )
+
+        def start(program: Sequence[str]) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                program,
+                stdin=held.fileno(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(theirs.fileno(),),
+                env=variables,
+                cwd=folder if folder is not None and folder.is_dir() else None,
+                start_new_session=True,
+            )
+
+        with theirs, held:
+            if not problem:
+                try:
+                    self._process = start(command(str(self._python), "guard", str(theirs.fileno())))
+                except OSError as error:
+                    # It was removed or replaced since it was found.
+                    problem = f"{self._python}: cannot be started as a Python ({error.strerror})"
+            if problem:
+                # A process that ends at once.
+                self._process = start([sys.executable, "-c", ""])
         self._fatal = ErrorInfo(NO_PYTHON, problem, kind=ErrorKind.CONFIG) if problem else None
-        theirs.close()
-        held.close()
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
         self._readers = [
             asyncio.create_task(self._read_channel()),
             asyncio.create_task(self._console.read("stdout", self._process.stdout)),
@@ -119,8 +158,8 @@ class Host:
             self._loop.call_soon_threadsafe(self._gone.set)
 
     def listen(self, on_console: OnConsole) -> None:
-        """From now on `on_console` gets ("stdout" or "stderr", line) for whatever the agent and its
-        children print, what they have printed already first."""
+        """From now on `on_console` gets each line that the agent and its children print, the earlier lines
+        first."""
         self._console.listen(on_console)
 
     @property
@@ -128,13 +167,8 @@ class Host:
         return self._lost is None and self._process.returncode is None
 
     @property
-    def takes_more(self) -> bool:
-        """Requests may be sent that wait in the host until it has room for them."""
-        return True
-
-    @property
     def busy(self) -> int:
-        """How many requests have no answer yet."""
+        """Number of requests without an answer."""
         return len(self._requests)
 
     async def preload(self, agent_dir: Path, steps: Sequence[Any]) -> None:
@@ -176,35 +210,25 @@ class Host:
         on_event: OnEvent,
         on_recorded: OnRecorded = lambda line: None,
         gated: GatedRequest | None = None,
-        on_begun: OnBegun = lambda: None,
     ) -> Message:
         """Send a request and wait for its answer for at most `timeout` seconds.
 
-        They count from `on_begun`, which is called at once, or where the message says how many are to be
-        under way `at_once`, when the host has room for it; a host that neither works nor answers has no more
-        time than that for saying so.
-        `on_recorded` gets what is told of the recording of a case, see `CallRecorder`. Model calls of the
-        request go through `gated`, and while they wait, its time does.
+        Model calls of the request go through `gated`, and while they wait, its time does.
         Raises RequestFailedError (a time-out that the agent gave way to included), HostLostError or
         RunStoppedError.
         Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
         """
-        request = self._requests.begin(on_event, on_recorded, gated, on_begun)
-        self._console.begin()
+        request = _Request(next(self._numbers), self._loop.create_future(), on_event, on_recorded, gated)
+        self._requests[request.number] = request
+        self._console.start()
         try:
             if self._lost is not None:
                 raise HostLostError(self._lost)
             limited = {"gated": gated.patterns} if gated else {}
-            if "at_once" not in message:
-                request.begin()
             await self._send({**message, **limited, "id": request.number})
             try:
-                has_begun = await self._requests.has_begun(request, timeout)
-                in_time = has_begun and await answered(request.answer, timeout, gated)
-                if in_time:
+                if await answered(request.answer, timeout, gated):
                     return request.answer.result()
-                # One that the host has never answered is to blame as well.
-                request.begin()
                 return await self._give_up(request, timeout)
             except (asyncio.CancelledError, RunStoppedError):
                 with contextlib.suppress(RequestFailedError, HostLostError):
@@ -212,9 +236,10 @@ class Host:
                 raise
         finally:
             self._console.end()
-            self._requests.end(request)
+            del self._requests[request.number]
+            request.close()
 
-    async def _give_up(self, request: HostRequest, timeout: float) -> Message:
+    async def _give_up(self, request: _Request, timeout: float) -> Message:
         await self._send({"op": "cancel", "id": request.number})
         late = f"no response within {timeout:g} s"
         try:
@@ -274,17 +299,16 @@ class Host:
             await self._gone.wait()
 
     async def _declare_lost(self) -> None:
-        channel = self._readers[0]
         gone = asyncio.create_task(self._gone.wait())
-        await asyncio.wait({channel, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({self._readers[0], gone}, return_when=asyncio.FIRST_COMPLETED)
         if not self._gone.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(gone), _GRACE)
-        cut_off = not self._gone.is_set()
-        if cut_off:
+        is_cut_off = not self._gone.is_set()
+        if is_cut_off:
             await self._end()
         await gone
-        # What is still in the pipes was said before the end; an orphan may hold them open for ever.
+        # What is still in the pipes was written before the end; an orphan may hold them open for ever.
         await asyncio.wait(self._readers, timeout=0.3)
         for reader in self._readers:
             reader.cancel()
@@ -293,23 +317,30 @@ class Host:
         for pipe in filter(None, (self._process.stdout, self._process.stderr)):
             with contextlib.suppress(OSError):
                 pipe.close()
-        self._lost = self._fatal or cause_of_death(
-            self._who,
-            self._python,
-            self._exit_code,
-            self._process.returncode,
-            list(self._console.last_words),
-            cut_off,
-        )
+        self._lost = self._fatal or self._cause_of_death(is_cut_off=is_cut_off)
         self.preloaded.set()
         if not self.loaded.done():
             self.loaded.set_exception(AgentBrokenError(self._lost))
             self.loaded.exception()
-        self._requests.lose(self._lost)
+        for request in self._requests.values():
+            if not request.answer.done():
+                request.answer.set_exception(HostLostError(self._lost))
+
+    def _cause_of_death(self, *, is_cut_off: bool) -> ErrorInfo:
+        """Why the process is gone; one that `is_cut_off` went on without being heard."""
+        if is_cut_off:
+            what = f"{self._who} closed the channel to evaltui (closing every file descriptor does that)"
+            return ErrorInfo("AgentProcessError", what, kind=ErrorKind.HOST_LOST)
+        last_words = "\n".join([*self._console.last_words][-20:])
+        if self._exit_code is None and self._process.returncode > 0:
+            problem = not_started(self._python, self._process.returncode)
+            return ErrorInfo(NO_PYTHON, problem, last_words, kind=ErrorKind.CONFIG)
+        what = f"{self._who}'s process {_how_it_ended(self._exit_code)}"
+        return ErrorInfo("AgentProcessError", what, last_words, kind=ErrorKind.HOST_LOST)
 
     async def _send(self, message: Message) -> None:
         async with self._send_lock:
-            # A host that is gone, whose socket may be closed: whoever waits for its answer is told.
+            # A host that is gone, whose socket may be closed: callers that wait for its answer get the error.
             with contextlib.suppress(OSError):
                 await self._loop.sock_sendall(self._socket, encode(message))
 
@@ -326,12 +357,15 @@ class Host:
                     return
                 # Waking up for each event by itself costs more, on both sides, than what is done with it. But
                 # while there is always more to read, sock_recv lets nothing else have its turn.
-                await asyncio.sleep(_GATHERED if self._requests.is_working else 0)
+                is_working = any(not request.answer.done() for request in self._requests.values())
+                await asyncio.sleep(_GATHERED if is_working else 0)
 
     def _receive(self, message: Message) -> None:
         match message:
-            case {"op": "begun" | "event" | "recorded" | "call" | "done" | "failed", "id": number}:
-                self._requests.receive(number, message)
+            case {"op": "event" | "recorded" | "call" | "done" | "failed", "id": number}:
+                # A request that was given up is not there any more.
+                if request := self._requests.get(number):
+                    self._receive_of(request, message)
             case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
                 self.files = frozenset(map(Path, files))
                 self.loaded.set_result(info)
@@ -347,7 +381,42 @@ class Host:
             case {"op": "fatal", "error": error}:
                 self._fatal = ErrorInfo.from_json(error)
 
+    def _receive_of(self, request: _Request, message: Message) -> None:
+        match message:
+            case {"op": "event", "event": event}:
+                request.on_event(event)
+            case {"op": "recorded", "line": line}:
+                request.on_recorded(line)
+            case {"op": "call", "call": call} if request.gated:
+                request.gated.on_message(call, partial(self._let_go, request.number))
+            case {"op": "done"} if not request.answer.done():
+                request.answer.set_result(message)
+            case {"op": "failed", "error": error} if not request.answer.done():
+                failed = RequestFailedError(ErrorInfo.from_json(error))
+                failed.usages = message.get("usages", ())
+                request.answer.set_exception(failed)
+
     def _let_go(self, number: int, call: Json) -> None:
         sending = asyncio.create_task(self._send({"op": "go", "id": number, "call": call}))
         self._sending.add(sending)
         sending.add_done_callback(self._sending.discard)
+
+
+def not_started(python: Path, code: int) -> str:
+    """The sentence about a Python that ended before it began to work."""
+    return f"{python}: cannot be started as a Python (exit code {code})"
+
+
+def _how_it_ended(code: int | None) -> str:
+    """`was ended by SIGSEGV`; None where its guard was killed, too."""
+    if code is None or code < 0:
+        return f"was ended by {_signal_name(signal.SIGKILL if code is None else -code)}"
+    return f"ended itself with exit code {code} (os._exit)"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Of those for real time, only the first and the last have names.
+        return f"signal {number}"

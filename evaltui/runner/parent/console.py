@@ -1,4 +1,4 @@
-"""What an agent and its children print, by line, and where a host that hangs is in the user's code."""
+"""The console of a host: lines that the agent and its children print, and the place where it hangs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ OnConsole = Callable[[str, str], None]
 
 
 MOST_PRINTED = 1 << 20
-"""Bytes of a case, of a turn of a chat, or of what is printed before the first, that are handed on."""
+"""Bytes that are handed on of a case, of a turn of a chat, or of the time before the first."""
 MOST_LINES = 10_000
-"""The same in lines: a line takes more room in a log than in what is printed."""
+"""Lines that are handed on: each takes more room in a stored run than in the output."""
 _LAST_LINES = 100
 _LONGEST_LAST_LINE = 10_000
 
 
 class HostConsole:
-    """The console of one host. Lines that come before somebody listens are kept.
+    """The console of one host. Lines wait until `listen` is called.
 
-    Of what exceeds `MOST_PRINTED` or `MOST_LINES`, only how much it was is handed on.
+    Of output beyond `MOST_PRINTED` or `MOST_LINES`, only the size is handed on.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class HostConsole:
         self._asking_where = False
 
     def listen(self, on_console: OnConsole) -> None:
-        """From now on `on_console` gets each line, those that were printed already first."""
+        """From now on `on_console` gets each line, the earlier ones first."""
         self._on_console = on_console
         for source, line in self._unheard:
             on_console(source, line)
@@ -97,28 +97,28 @@ class HostConsole:
             self._left_out[source] += len(line) + 1
             return
         self._room -= len(line) + 1
-        self._tell(source, text)
+        self._hand_on(source, text)
 
-    def _tell(self, source: str, text: str) -> None:
+    def _hand_on(self, source: str, text: str) -> None:
         if self._on_console is None:
             self._unheard.append((source, text))
         else:
             self._on_console(source, text)
 
-    def begin(self) -> None:
-        """A case or a turn begins."""
+    def start(self) -> None:
+        """A case or a turn starts."""
         self.end()
         self._room, self._lines = MOST_PRINTED, MOST_LINES
 
     def end(self) -> None:
-        """A case or a turn is over: how much of its output was left out is handed on."""
+        """A case or a turn is over: the size of the output that was left out is handed on."""
         for source, size in self._left_out.items():
             limit = f"{show_size(MOST_PRINTED)} or {counted(MOST_LINES, 'line')}"
-            self._tell(source, f"evaltui: {show_number(size)} bytes of output left out (limit {limit})")
+            self._hand_on(source, f"evaltui: {show_number(size)} bytes of output left out (limit {limit})")
         self._left_out.clear()
 
     async def where_it_hangs(self, ask: Callable[[], None]) -> str:
-        """The user's innermost frame, told by faulthandler once `ask` has asked for it; "" where none is."""
+        """The user's innermost frame, from faulthandler, which `ask` starts; "" where there is none."""
         self._asking_where = True
         self.last_words.clear()
         ask()
