@@ -94,7 +94,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             "run my_agent",
             "run my_agent orders:late,refund --runs 5 --pass-if majority",
-            "run my_agent --baseline last --fail-on-regression --report junit=results.xml",
+            "run my_agent --only-new-failures --report junit=results.xml",
         ),
         _RUN,
         function="run:run",
@@ -250,6 +250,32 @@ COMMANDS: Mapping[str, Command] = {
         "0 no errors, 1 errors (with --diff: something to mend), 2 usage error.",
         (_argument("paths", "PATH", "File or folder", Path, nargs="+"),),
         function="lint:lint",
+    ),
+    "rename": Command(
+        "Rename a tool, an argument or an agent in all files",
+        "Rename a tool, an argument or an agent of your agent in everything that expects it: eval sets, "
+        "rules, tool modes and criteria of configs, texts of rubrics, and recordings, which replay as "
+        "before. The changes are shown first. The agent's code stays.",
+        "0 renamed, 1 declined, 2 usage error, name not there or new name taken, nothing changed.",
+        (
+            _argument("what", "tool|argument|agent", "Kind of name", choices=("tool", "argument", "agent")),
+            _argument("old", "OLD", "Name in the files; of an argument with its tool: TOOL.ARGUMENT"),
+            _argument("new", "NEW", "New name"),
+            _argument(
+                "paths",
+                "PATH",
+                "File or folder; recordings of its eval sets belong to them (default: the current folder)",
+                Path,
+                nargs="*",
+            ),
+        ),
+        (
+            "rename tool find_order get_order my_agent",
+            "rename argument get_order.id order_id my_agent --yes",
+        ),
+        "All files are changed or none. Names that are plain words, such as id, are renamed in texts of "
+        "rubrics only in quotes or backticks.",
+        function="rename:rename",
     ),
     "schema": Command(
         "Print the JSON Schema of a file format",

@@ -13,8 +13,8 @@ from pathlib import Path
 from evaltui.commands.output import complain, write_stderr
 from evaltui.core.model.problems import errors_in
 from evaltui.documents.saving import ChangedOutsideError, save
-from evaltui.files.lint import MendedFile, mended_files
 from evaltui.files.lint import lint as find_problems
+from evaltui.files.lint import mended_files
 from evaltui.reports.lint_report import render_problems
 from evaltui.text.figures import counted
 from evaltui.text.values import without_commands
@@ -62,15 +62,14 @@ def _show_mends(paths: Sequence[Path]) -> int:
     """Prints the possible mends; returns 1 where there are any."""
     files = list(mended_files(paths))
     for file in files:
-        sys.stdout.writelines(_diff(file))
+        sys.stdout.writelines(diff_lines(str(file.source.path), file.source.text, file.text))
     mends = sum(len(file.mends) for file in files)
     in_files = f" in {counted(len(files), 'file')}" if files else ""
     write_stderr(f"{counted(mends, 'problem')} to mend{in_files}")
     return 1 if files else 0
 
 
-def _diff(file: MendedFile) -> list[str]:
-    name = str(file.source.path)
-    before, after = (_LINE.findall(text) for text in (file.source.text, file.text))
-    lines = unified_diff(before, after, name, name)
+def diff_lines(name: str, before: str, after: str, context: int = 3) -> list[str]:
+    """A unified diff of two texts of a file."""
+    lines = unified_diff(_LINE.findall(before), _LINE.findall(after), name, name, n=context)
     return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]

@@ -445,6 +445,13 @@ OPTIONS: tuple[Option, ...] = (
         "significant); exit 3 for cases without a result, or without a verdict in both runs",
     ),
     Option(
+        "--only-new-failures",
+        "run score merge",
+        "CI",
+        "Exit 1 only for failures that the baseline does not have: --fail-on-regression, and --baseline last "
+        "unless that names another run",
+    ),
+    Option(
         "--alpha",
         "run score report merge compare",
         "CI",
@@ -517,6 +524,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("--fix", "lint", "Options", "Repair problems that have exactly one right repair"),
     Option("--diff", "lint", "Options", "Show the changes of --fix, and make none"),
+    Option("--yes", "rename", "Options", "Rename without asking; the changes are shown all the same"),
     Option(
         "--initial-session", "migrate", "Options", "Session for a list of turns (.test.json)", "FILE", Path
     ),

@@ -39,7 +39,17 @@ class Parser(argparse.ArgumentParser):
                 settle_address(options)
             except ValueError as error:
                 self.error(str(error))
+        if getattr(options, "only_new_failures", False):
+            self._settle_new_failures(options)
         return options
+
+    def _settle_new_failures(self, options: argparse.Namespace) -> None:
+        """Sets the options for which `--only-new-failures` is a short name."""
+        for flag in ("watch", "estimate", "exit_zero"):
+            if getattr(options, flag, False):
+                self.error(f"--only-new-failures cannot be used together with --{flag.replace('_', '-')}")
+        options.baseline = options.baseline or "last"
+        options.fail_on_regression = True
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(_UNKNOWN):

@@ -20,9 +20,10 @@ from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.recovery import Draft, Recovered, RecoveryFile
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
-from evaltui.documents.whole_text import read_any_text
+from evaltui.documents.whole_text import TextLines, read_any_text
 from evaltui.text.values import in_words
 
+_OF_LINES = ".jsonl"
 _SET_SUFFIXES = (".evalset.json", ".test.json")
 # The label of changes whose own are gone.
 _EARLIER = "unsaved changes"
@@ -46,8 +47,10 @@ class Outside:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its JSON is an object; a text that is no JSON may be half of one."""
-        return self.document is not None and isinstance(self.document.value, dict)
+        """Whether its JSON is an object; a text that is no JSON may be half of one, unless it is of lines."""
+        return isinstance(self.document, TextLines) or (
+            self.document is not None and isinstance(self.document.value, dict)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +302,8 @@ def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerpri
         if new_text is None:
             raise
         return read_any_text(new_text), None
-    return read_any_text(source.text), source.fingerprint
+    is_of_lines = path.suffix == _OF_LINES
+    return TextLines(source.text) if is_of_lines else read_any_text(source.text), source.fingerprint
 
 
 def unusable(path: Path, text: str) -> EvalSetError:

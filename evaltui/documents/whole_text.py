@@ -47,6 +47,13 @@ class WholeText:
         raise missing(path)
 
 
+class TextLines(WholeText):
+    """A text of lines, such as a recording: any other text is one as well."""
+
+    def read(self, text: str) -> CaseFile:
+        return TextLines(text)
+
+
 def read_any_text(text: str, like: CaseFile | None = None) -> CaseFile:
     """Reads a case file; a text in no format becomes one chunk."""
     try:

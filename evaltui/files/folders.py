@@ -22,6 +22,7 @@ _LIKE_SETS = re.compile(r"\.evalset(\.json|\.ya?ml|\.txt|$)|\.test\.json", re.IG
 _PROJECT_MARKS = ("pyproject.toml", ".git")
 _AGENT_FILES = ("agent.py", "root_agent.yaml")
 _OF_TESTS = ("eval*", "test*")
+RECORDING_SUFFIX = ".jsonl"
 
 # The names of agents, and what may bring in any name.
 _MAY_DEFINE = re.compile(r"\b((root_)?agent|app|get_agent_async|__getattr__|globals)\b|import \*")
@@ -171,6 +172,11 @@ def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
 def is_json(path: Path) -> bool:
     """Whether a file is JSON by its name, in any case of letters."""
     return path.suffix.lower() == ".json"
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file is a recording by its folder and name."""
+    return path.suffix == RECORDING_SUFFIX and RECORDINGS in path.parts
 
 
 def has_set_name(path: Path) -> bool:

@@ -103,6 +103,11 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
     ]
 
 
+def files_to_lint(paths: Sequence[str | Path]) -> list[Path]:
+    """The eval sets and configs that paths mean, each once."""
+    return _search(paths)[0]
+
+
 def _search(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
     """The files to lint, the folders without any, and the skipped files that look like eval sets."""
     files: dict[Path, None] = {}
@@ -267,7 +272,7 @@ class MendedFile:
 
 def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
     """The files that `lint` checks and that can be mended."""
-    for path in _search(paths)[0]:
+    for path in files_to_lint(paths):
         if (file := mended_file(path)) is not None:
             yield file
 

@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from ..core.model.errors import ErrorKind
 from ..core.model.events import Json
 from ..core.model.modes import Modes
+from ..core.model.renaming import Renaming
 from ..core.recordings.entry import (
     JUDGE_OF,
     Entry,
@@ -34,6 +36,7 @@ from ..core.recordings.entry import (
     shared_of,
 )
 from ..core.recordings.playback import Playback
+from ..core.recordings.renaming import under_earlier_names
 from ..core.secrets import Secrets
 from ..text.values import show_value
 from .errors import CallNotMadeError, error_from_json, error_to_json, message_of
@@ -61,9 +64,11 @@ class CaseRecording:
     shared: Sequence[Shared] = ()
     stubs: Sequence[ToolCall] = ()
     """Tool results in the case itself."""
+    renamed: Sequence[Renaming] = ()
+    """Names that requests had when they were recorded."""
 
     def to_json(self) -> Json:
-        lines = {name: getattr(self, name) for name in ("entries", "shared", "stubs")}
+        lines = {name: getattr(self, name) for name in _LINES}
         return {
             "case": self.case,
             "repeat": self.repeat,
@@ -74,8 +79,11 @@ class CaseRecording:
 
     @classmethod
     def from_json(cls, data: Json) -> CaseRecording:
-        lines = {name: list(map(entry_from_json, data[name])) for name in ("entries", "shared", "stubs")}
+        lines = {name: list(map(entry_from_json, data[name])) for name in _LINES}
         return cls(**{**data, **lines, "modes": Modes(**data["modes"])})
+
+
+_LINES = ("entries", "shared", "stubs", "renamed")
 
 
 class CallRecorder:
@@ -119,19 +127,27 @@ class CallRecorder:
             return None
         place = next(self._places)
         try:
-            prints = fingerprints_without(request, self._secrets, datetime.now().astimezone())
+            prints = self._prints(request)
         except (TypeError, ValueError) as error:
             return self.unrecordable(f"a request to model {request.model}", error)
         if self.modes.models != "record":
-            match = self._playback.model_call(prints, errors=self.modes.models == "replay")
-            if match is not None:
-                return self._replayed(place, match)
+            for variant in chain([prints], self._earlier(request)):
+                match = self._playback.model_call(variant, errors=self.modes.models == "replay")
+                if match is not None:
+                    return self._replayed(place, match)
         if self.modes.models == "replay":
-            why = self._playback.why_no_answer(prints, agent)
+            why = self._playback.why_no_answer(prints, agent, list(self._earlier(request)))
             return ModelExchange(missed=self._miss(f"{_whose(agent)} in turn {self.turn + 1} is not in", why))
         # Now, since answers to requests side by side come in another order each time.
         entry = self._unanswered(prints, agent)
         return ModelExchange(keep=lambda responses, error: self._keep(place, prints, entry, responses, error))
+
+    def _prints(self, request: JsonRequest) -> Fingerprints:
+        return fingerprints_without(request, self._secrets, datetime.now().astimezone())
+
+    def _earlier(self, request: JsonRequest) -> Iterator[Fingerprints]:
+        """The request under the names that it may have been recorded with."""
+        return map(self._prints, under_earlier_names(request, self._recorded.renamed))
 
     def _replayed(self, place: int, number: int) -> ModelExchange:
         entry = self._playback.entries[number]

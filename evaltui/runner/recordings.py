@@ -1,12 +1,14 @@
 """Recordings beside an eval set: `recordings/<set id>.jsonl`, a line per answer, fit for git. A variant that
 changes something has its own in a folder in there.
 
-First come the texts that entries share, then the entries, by case and run, each in the order in which it
-happened. A file with a line that is no recording of this version is refused: neither replayed nor written.
+First come the names that have changed and the texts that entries share, then the entries, by case and run,
+each in the order in which it happened. A file with a line that is no recording of this version is refused:
+neither replayed nor written.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import re
@@ -17,15 +19,15 @@ from pathlib import Path
 from stat import S_ISREG
 
 from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.renaming import Renaming
 from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
 from evaltui.documents.json_text import duplicate_keys
 from evaltui.documents.own_folder import refuse_link
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.files.eval_sets import set_kind, set_name
-from evaltui.files.folders import RECORDINGS, has_set_name, is_json
+from evaltui.files.folders import RECORDING_SUFFIX, RECORDINGS, has_set_name, is_json
 from evaltui.text.figures import counted
 
-SUFFIX = ".jsonl"
 _SCORED = "score"
 
 # The id of a case, and the number of its run from 0.
@@ -48,7 +50,13 @@ def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False, v
     shared = any(_label(file) == eval_set_id for file in _neighbours(set_path))
     label = f"{eval_set_id} ({set_path.name})" if shared else eval_set_id
     name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", label)
-    return set_path.parent / RECORDINGS / (_SCORED if scored else variant) / f"{name}{SUFFIX}"
+    return set_path.parent / RECORDINGS / (_SCORED if scored else variant) / f"{name}{RECORDING_SUFFIX}"
+
+
+def recordings_of(set_path: Path) -> list[Path]:
+    """The files with recordings of a set: of its agent, of variants of it, and of judges."""
+    path = recordings_path(set_path, _label(set_path))
+    return sorted(path.parent.rglob(glob.escape(path.name)))
 
 
 def _neighbours(set_path: Path) -> list[Path]:
@@ -93,6 +101,8 @@ class Recordings:
     path: Path
     groups: dict[Key, list[_Line]] = field(default_factory=dict)
     shared: dict[str, str] = field(default_factory=dict)
+    renamed: list[Renaming] = field(default_factory=list)
+    """Names that were others when models were asked, in order."""
 
     @property
     def cases(self) -> set[str]:
@@ -101,7 +111,7 @@ class Recordings:
     def entries(self, eval_id: str, repeat: int) -> list[Entry]:
         """The recorded entries of a repeat of a case, in order."""
         recorded = (entry_from_json(json.loads(line.text)) for line in self.groups.get((eval_id, repeat), ()))
-        return [entry for entry in recorded if not isinstance(entry, Shared)]
+        return [entry for entry in recorded if isinstance(entry, Entry)]
 
     def fingerprint(self, eval_id: str, repeat: int) -> str:
         """A digest of the recording of a repeat of a case."""
@@ -127,6 +137,7 @@ class Recordings:
 
     def _lines(self) -> Iterator[str]:
         used = {name for lines in self.groups.values() for line in lines for name in line.shared}
+        yield from map(written, self.renamed)
         yield from (self.shared[name] for name in sorted(used & self.shared.keys()))
         for key in sorted(self.groups):
             yield from (line.text for line in self.groups[key])
@@ -138,7 +149,7 @@ def read_recordings(path: Path) -> Recordings:
     Raises EvalSetError for a file that cannot be read, and for lines that are no recordings of this version.
     """
     try:
-        return _parsed(path, read_source(path).text)
+        return parse_recordings(path, read_source(path).text)
     except FileNotFoundError:
         return Recordings(path)
     except OSError as error:
@@ -147,8 +158,11 @@ def read_recordings(path: Path) -> Recordings:
         ) from error
 
 
-def _parsed(path: Path, text: str) -> Recordings:
-    """Raises EvalSetError for lines that are no recordings of this version."""
+def parse_recordings(path: Path, text: str) -> Recordings:
+    """The recordings in the text of a file.
+
+    Raises EvalSetError for lines that are no recordings of this version.
+    """
     recordings = Recordings(path)
     problems: list[Problem] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
@@ -166,7 +180,9 @@ def _parsed(path: Path, text: str) -> Recordings:
         except (ValueError, RecursionError) as error:
             problems.append(Problem.error((), _advice(line, error), line=number, file=str(path)))
             continue
-        if isinstance(entry, Shared):
+        if isinstance(entry, Renaming):
+            recordings.renamed.append(entry)
+        elif isinstance(entry, Shared):
             recordings.shared[entry.id] = line
         else:
             recordings.groups.setdefault((entry.case, entry.repeat), []).append(_Line(line, entry.shared))
@@ -205,7 +221,7 @@ def save_recordings(
         seen: Fingerprint | None = None
         try:
             source = read_source(path)
-            seen, current = source.fingerprint, _parsed(path, source.text)
+            seen, current = source.fingerprint, parse_recordings(path, source.text)
         except FileNotFoundError:
             current = Recordings(path)
         for (eval_id, repeat), entries in changes.items():

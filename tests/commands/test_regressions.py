@@ -7,6 +7,7 @@ import pytest
 from command_line import call
 from fake_runs import run_without_processes, says
 
+from evaltui.commands.parser import parser_of
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
@@ -334,3 +335,28 @@ def test_a_resumed_run_that_regressed_is_no_baseline(agent, monkeypatch, capsys)
     capsys.readouterr()
     assert call(*gate) == 1
     assert f"--baseline last is {first}. Skipped: " in " ".join(capsys.readouterr().out.split())
+
+
+def test_only_new_failures_is_the_short_name_of_a_baseline_and_its_gate(agent, monkeypatch, capsys):
+    write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "ab"))
+    fake = run_without_processes(monkeypatch, says("right"))
+    gate = ("run", agent, "--only-new-failures")
+    assert call(*gate) == 2
+    assert "--baseline last: no runs of" in capsys.readouterr().err
+    fake.act = lambda case, repeat: says("wrong" if case.eval_id == "a" else "right")(case, repeat)
+    assert call("run", agent) == 1
+    first = RunStore(agent).latest().stem
+    assert call(*gate) == 0
+    fake.act = says("wrong")
+    assert call(*gate) == 1
+    assert call(*gate, "--baseline", first, "--fail-on-regression") == 1
+    fake.act = says("right")
+    assert call(*gate, "--baseline", first) == 0
+
+
+@pytest.mark.parametrize("flag", ["--watch", "--estimate", "--exit-zero"])
+def test_only_new_failures_refuses_what_has_no_such_exit_code(flag, agent, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        parser_of("run").parse([str(agent), "--only-new-failures", flag])
+    expected = f"evaltui run: --only-new-failures cannot be used together with {flag}\n"
+    assert capsys.readouterr().err == expected

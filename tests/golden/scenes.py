@@ -81,6 +81,13 @@ WALKS: dict[str, Walk] = {
         ("console", "escape 6", "No output yet"),
         ("help-in-result", "3 question_mark", "Keys for Result"),
     ),
+    "rename": _walk(
+        agents.sample("home_automation"),
+        ("", "", "Python 3.xx"),
+        ("", 'enter ctrl+g "off_bedroom" enter', "set_light"),
+        ("rename-everywhere", "j j j j j j f3", "the places are shown next"),
+        ("rename-places", '"switch_light" enter', "places in"),
+    ),
     "runs": _walk(
         agents.parrot,
         ("", "", "Python 3.xx"),

@@ -85,6 +85,7 @@ def test_answers_sentences_and_ratings():
         turns=(FINE,),
     )
     assert lines[lines.index("    user      hello") + 1 :] == [
+        "    response  + no response expected  Hello.",
         "    ✗ final_response_match_v2  0.00 < 0.80  votes 1/5",
         "      ✗ invalid  19 is not 21.",
         "      ✓ valid    Both are cold.",

@@ -46,7 +46,7 @@ def test_every_report_and_the_screen_have_the_same_figures_of_a_case(tmp_path):
     screen = draw(row_line(found.matrix, row, "night", Columns(26, 60, (0, 1)), None), color=False)
     for text in (console, markdown_matrix(found), page, screen):
         line = next(line for line in text.splitlines() if "night" in line)
-        assert re.search(r"2/5 +0\.70 1\.2 s.* 5/5 +1\.00 3\.2 s +▲", line)
+        assert re.search(r"2/5 +0\.70 +1\.2 s.* 5/5 +1\.00 +3\.2 s +▲", line)
     for text in (console, markdown_matrix(found), page):
         assert "5 cases, 2 variants, 50 executions" in text
 

@@ -14,10 +14,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from ...text.values import cut
 from ..model.events import Json
+from ..model.renaming import NameKind, Renaming
 from ..secrets import Secrets
 
 # Parts of a request's config that say how it is sent, not what is asked. Headers, and with them keys, are in
@@ -272,14 +273,19 @@ class Shared:
 
 Entry = ModelCall | ToolCall
 
-_KINDS: dict[str, type[ModelCall] | type[ToolCall] | type[Shared]] = {
+Line = Entry | Shared | Renaming
+"""A line of a recording. A renaming says that requests had the old name when their keys were made."""
+
+_KINDS: dict[str, type[Line]] = {
     "model": ModelCall,
     "tool": ToolCall,
     "shared": Shared,
+    "renamed": Renaming,
 }
 # What the rest of the program relies on.
 _TYPES: dict[str, type] = {
     "str": str,
+    "NameKind": str,
     "int": int,
     "Json": dict,
     "Json | None": dict,
@@ -293,7 +299,7 @@ _ANSWERS = {"model": "responses", "tool": "result"}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def entry_to_json(line: Entry | Shared) -> Json:
+def entry_to_json(line: Line) -> Json:
     """`kind` first, then the fields in their order; nothing that says nothing but for an answer."""
     name = _NAMES[type(line)]
     data: Json = {"kind": name}
@@ -310,7 +316,7 @@ class NewerRecordingError(ValueError):
     """A kind or a key of a line that this version does not have."""
 
 
-def entry_from_json(data: Any) -> Entry | Shared:
+def entry_from_json(data: Any) -> Line:
     """Raises ValueError for what is no line of a recording, NewerRecordingError for a kind or keys of a later
     version: they may change what the line means."""
     name = data.get("kind") if isinstance(data, dict) else None
@@ -324,6 +330,8 @@ def entry_from_json(data: Any) -> Entry | Shared:
     for item in fields(kind):
         if item.name in values:
             _check_type(item.name, str(item.type), values[item.name])
+    if values.get("what", "tool") not in get_args(NameKind):
+        raise NewerRecordingError(f"unknown kind of name {values['what']!r}")
     if "removed" in values:
         values["removed"] = tuple(values["removed"])
     try:
@@ -351,7 +359,7 @@ def _check_type(name: str, declared: str, value: Any) -> None:
         raise ValueError(f"{name} has something that is not a {item.__name__}")
 
 
-def written(line: Entry | Shared) -> str:
+def written(line: Line) -> str:
     """One line of text without its end."""
     data = entry_to_json(line)
     text = json.dumps(data, ensure_ascii=False)

@@ -170,8 +170,11 @@ class Playback:
                     return number
         return None
 
-    def why_no_answer(self, prints: Fingerprints, agent: str) -> str:
-        """The differences between a request and the nearest recorded one, in words."""
+    def why_no_answer(self, prints: Fingerprints, agent: str, earlier: Sequence[Fingerprints] = ()) -> str:
+        """The differences between a request and the nearest recorded one, in words.
+
+        `earlier` are those of the request under the names that it had before.
+        """
         recorded = [entry for entry in self.entries if isinstance(entry, ModelCall)]
         if not recorded:
             what = "judge response" if agent.startswith(JUDGE_OF) else "model call"
@@ -179,6 +182,9 @@ class Playback:
         times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
             return f"recorded {_times(times)}, now requested once more"
+        prints = max(
+            [prints, *earlier], key=lambda either: _likeness(either, agent, nearest(either, agent, recorded))
+        )
         beginnings = {mark: text for entry in recorded for mark, text in entry.said.items()}
         entry = nearest(prints, agent, recorded)
         return "; ".join(differences(prints, entry, self._shared, beginnings))

@@ -177,6 +177,7 @@ class SetRecordings:
             entries=entries,
             shared=self._recorded.shared_by(entries),
             stubs=stubs,
+            renamed=self._recorded.renamed,
         )
 
     def add(self, eval_id: str, repeat: int, line: Json) -> None:
@@ -191,7 +192,7 @@ class SetRecordings:
             part.made.append((line["at"], part.old[line["used"]]))
             return
         entry = entry_from_json(line["entry"])
-        assert not isinstance(entry, Shared)
+        assert isinstance(entry, Entry)
         part.made.append((line["at"], entry))
         for data in line["shared"]:
             shared = entry_from_json(data)

@@ -10,6 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.widget import Widget
 
+from evaltui.core.model.renaming import Renaming, new_name_problem
 from evaltui.documents.edits import EditError
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted
@@ -21,7 +22,7 @@ from evaltui.tui.case.navigation import CaseRows
 from evaltui.tui.case.rows import OpenField, Placed
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.details import RawScreen
-from evaltui.tui.dialogs.prompt import PromptScreen
+from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
 from evaltui.tui.exchange import (
     ATTACH_HINT,
     ATTACH_TITLE,
@@ -248,6 +249,26 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
                 self._editor.edit("value")
             else:
                 self.refuse_row("No name on this line")
+
+    def action_rename_everywhere(self) -> None:
+        # The first frame does not wait for what is seen only now.
+        from evaltui.tui.dialogs.rename import RenameScreen
+
+        row = self.ready_row()
+        if row is None:
+            return
+        if row.named is None:
+            self.refuse_row("No tool, argument or agent on this line")
+            return
+        what, old = row.named
+        name = Renaming.of(what, old, "").old
+
+        def preview(new: str) -> None:
+            self.app.push_screen(RenameScreen(self._workbench, Renaming.of(what, old, new)))
+
+        check = partial(new_name_problem, what, name)
+        hint = f"New name of the {what}; the places are shown next"
+        ask(self, PromptScreen(dialog_name("rename_everywhere"), name, check, hint, old), preview)
 
     def _perform(self, operation: Callable[[Row], Operation | None], otherwise: str) -> None:
         """Does an operation of the current row; `otherwise` is shown where there is none."""

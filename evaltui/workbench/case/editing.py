@@ -15,6 +15,7 @@ from evaltui.documents.open_file import unusable
 from evaltui.documents.values import edits_of
 from evaltui.documents.whole_text import WholeText
 from evaltui.files.configs import UnreadableConfig
+from evaltui.files.folders import is_recording
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
 from evaltui.workbench.cases.navigation import Navigation
@@ -94,10 +95,14 @@ class Editing:
         """The parsed JSON of a file; opens it as `document` does."""
         return self.document(path).value
 
+    def is_there(self, path: Path) -> bool:
+        """Whether there is such a file, on disk or unsaved."""
+        return self.open_file(path) is not None or path.exists()
+
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now; None without a config."""
         path = self.sets.config_path(set_path)
-        return self.data(path) if self.open_file(path) or path.exists() else None
+        return self.data(path) if self.is_there(path) else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
         """The config data; an unreadable config raises EvalSetError only when a value is read."""
@@ -300,6 +305,7 @@ class Editing:
         self, paths: Collection[Path], selection: Selection | None = None, *, scores_later: bool = False
     ) -> None:
         """Shows files with their unsaved edits."""
+        paths = [path for path in paths if not is_recording(path)]
         self.sets.follow(paths)
         if scores_later:
             self.outcomes.rescore_later(paths)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem, format_path
+from evaltui.core.model.renaming import NameKind
 from evaltui.core.model.tool_values import kinds_of
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
 from evaltui.documents.json_text import duplicate_keys, locate, parse
@@ -111,6 +112,8 @@ class Row:
     """The field for the value; None where it cannot be edited."""
     rename: Field | None = None
     """The field for the name."""
+    named: tuple[NameKind, str] | None = None
+    """The tool, argument or agent on this line, which can be renamed everywhere, by its full name."""
     adds: tuple[Operation, ...] = ()
     """The operations that add something here, the most likely first."""
     insert: Operation | None = None

@@ -148,7 +148,7 @@ async def effects(
 def accept(editing: Editing, proposal: Proposal) -> bool:
     """Applies the proposed changes; False, with a message, where the files have changed since."""
     changes = proposal.changes
-    if not _still_hold(editing, changes):
+    if not still_hold(editing, changes):
         editing.say("File changed on disk; review the new diff")
         return False
     if not editing.do_edits(proposal.choice.label, {change.path: change.after for change in changes}):
@@ -159,10 +159,10 @@ def accept(editing: Editing, proposal: Proposal) -> bool:
     return True
 
 
-def _still_hold(editing: Editing, changes: Sequence[FileChange]) -> bool:
+def still_hold(editing: Editing, changes: Sequence[FileChange]) -> bool:
     """Whether every file is as it was when the changes were proposed."""
     try:
-        return all(editing.document(change.path).has_text_of(change.before) for change in changes)
+        return all(editing.whole(change.path).has_text_of(change.before) for change in changes)
     except (OSError, EvalSetError):
         return False
 

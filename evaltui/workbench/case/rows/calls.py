@@ -10,6 +10,7 @@ from typing import Any
 
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.problems import Problem
+from evaltui.core.model.renaming import TRANSFER, NameKind
 from evaltui.core.model.tool_schema import check_call
 from evaltui.core.model.tool_values import first_value
 from evaltui.documents.editing.calls import CallEditor, ResponseEditor
@@ -142,6 +143,7 @@ class _CallRows:
                 tuple(Completion(tool.name, tool.description) for tool in turn.source.tools),
                 then=self._after_name(),
             ),
+            named=("tool", call.name) if call.name else None,
             adds=turn.additions(turn.add_call(number + 1), number),
             delete=Operation(
                 f"delete call {call.name}" if call.name else "delete call",
@@ -200,6 +202,7 @@ class _CallRows:
                 self._properties.get(name),
             ),
             rename=self._argument_name(index, name),
+            named=self._named(name, value),
             adds=self._additions,
             delete=Operation(
                 f"remove {name} from {self.call.name}",
@@ -214,6 +217,12 @@ class _CallRows:
             ),
             **self._shared,
         )
+
+    def _named(self, name: str, value: Any) -> tuple[NameKind, str]:
+        """The argument, or the agent that it hands over to."""
+        if self.call.name == TRANSFER and isinstance(value, str) and value:
+            return "agent", value
+        return "argument", f"{self.call.name}.{name}"
 
     def _argument_name(self, index: int, name: str) -> Field:
         def rename(text: str) -> EditBuilder:
@@ -290,6 +299,7 @@ def _response(turn: TurnSource, response: ResponseEditor) -> Row:
             "line",
             lambda name: build(lambda editor: editor.rename(name)),
         ),
+        named=("tool", response.name) if response.name else None,
         adds=turn.additions(turn.add_call(len(turn.calls))),
         delete=Operation(f"delete response of {response.name}", build(lambda editor: editor.delete())),
         path=response.path,
@@ -327,6 +337,7 @@ def _intermediate_response(turn: TurnSource, number: int, response: Intermediate
             "line",
             lambda author: build(lambda editor: editor.set_author(author)),
         ),
+        named=("agent", response.author) if response.author else None,
         adds=turn.additions(turn.add_intermediate_response()),
         delete=Operation("delete intermediate response", build(lambda editor: editor.delete())),
         path=response.path,

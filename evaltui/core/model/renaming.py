@@ -1,0 +1,432 @@
+"""Names of tools, arguments and agents in JSON data: where they stand, and another name in their places.
+
+The data are eval sets, and requests and responses of models as recordings have them. A user's own data
+(arguments, results, session state) have no names in them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from ast import literal_eval
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import chain
+from typing import Any, Literal
+
+from .json_values import camel
+from .problems import JsonPath
+
+NameKind = Literal["tool", "argument", "agent"]
+TRANSFER = "transfer_to_agent"
+"""The tool by which ADK's agents hand over."""
+_HANDOFF = "transfer_to_"
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """A tool, an argument or an agent that gets another name."""
+
+    what: NameKind
+    old: str
+    new: str
+    tool: str = ""
+    """The tool of an argument; "" for anything else."""
+
+    @classmethod
+    def of(cls, what: NameKind, old: str, new: str) -> Renaming:
+        """The renaming of a full name; the new name may have the tool of an argument, too."""
+        tool, _, name = old.rpartition(".") if what == "argument" else ("", "", old)
+        return cls(what, name, new.removeprefix(f"{tool}.") if tool else new, tool)
+
+    @property
+    def reverse(self) -> Renaming:
+        """The renaming that takes this one back."""
+        return Renaming(self.what, self.new, self.old, self.tool)
+
+    @property
+    def full_name(self) -> str:
+        """The old name; of an argument with its tool: `find_order.id`."""
+        return f"{self.tool}.{self.old}" if self.tool else self.old
+
+    @property
+    def words(self) -> str:
+        """`tool find_order to get_order`"""
+        return f"{self.what} {self.full_name} to {self.new}"
+
+    def is_in(self, text: str) -> bool:
+        """Whether a JSON text may have the name in it."""
+        return self.old in text or json.dumps(self.old)[1:-1] in text
+
+
+def new_name_problem(what: NameKind, old: str, new: str) -> str:
+    """Why a name cannot be given, as a sentence; "" where it can."""
+    if not new:
+        return "The new name is empty"
+    if new == old:
+        return f"{new} is its name already"
+    if not new.isprintable() or (what != "argument" and re.search(r"[\s\"'`]", new)):
+        return f"{new!r} cannot be the name of {'an' if what == 'agent' else 'a'} {what}"
+    return ""
+
+
+@dataclass(frozen=True)
+class NamePlace:
+    """A place where a name stands."""
+
+    kind: NameKind
+    name: str
+    path: JsonPath
+    put: Callable[[str], None]
+    """Puts another name in its place."""
+    tool: str = ""
+    """The tool of an argument."""
+    others: Collection[str] = ()
+    """The names beside it, none of which it can get."""
+
+    def fits(self, renaming: Renaming) -> bool:
+        """Whether it is the name that is changed."""
+        return (self.kind, self.name, self.tool) == (renaming.what, renaming.old, renaming.tool)
+
+
+class NameTakenError(ValueError):
+    """A name that cannot be given, since something else has it at this path."""
+
+    def __init__(self, path: JsonPath, message: str) -> None:
+        self.path = path
+        super().__init__(message)
+
+
+def rename_places(places: Iterator[NamePlace], renaming: Renaming) -> Iterator[JsonPath]:
+    """Renames in these places; yields the path of each as it was before. Raises NameTakenError."""
+    fitting = [place for place in places if place.fits(renaming)]
+    for place in fitting:
+        if renaming.new in place.others:
+            raise NameTakenError(place.path, f"{renaming.new!r} is there already, beside {renaming.old!r}")
+    for place in fitting:
+        place.put(renaming.new)
+        yield place.path
+
+
+# Texts
+
+
+def renamed_text(text: str, renaming: Renaming, *, quoted: bool | None = None) -> str:
+    """A text with another name for whole words.
+
+    With `quoted`, only in quotes or backticks; by default so where the name is a plain word such as `id`. An
+    argument is renamed in texts that name its tool.
+    """
+    if renaming.old not in text or (renaming.tool and not _words(renaming.tool, False).search(text)):
+        return text
+    quoted = is_plain_word(renaming.old) if quoted is None else quoted
+    return _words(renaming.old, quoted).sub(lambda _: renaming.new, text)
+
+
+def is_plain_word(name: str) -> bool:
+    """Whether a name may stand in a text without being meant, such as `id`."""
+    return re.fullmatch("[A-Z]?[a-z]+", name) is not None
+
+
+@lru_cache(maxsize=64)
+def _words(name: str, quoted: bool) -> re.Pattern[str]:
+    word = re.escape(name)
+    if quoted:
+        sides = [rf"(?<={start}){word}(?={end}|\()" for start, end in ("``", "''", '""', "“”", "‘’")]
+        return re.compile("|".join(sides))
+    return re.compile(rf"(?<!\w){word}(?!\w)")
+
+
+# Places
+
+
+def names_in(value: Any, path: JsonPath = ()) -> Iterator[NamePlace]:
+    """The names in a case, a content, a recorded response, or anything that holds such."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from names_in(item, (*path, index))
+    if not isinstance(value, dict):
+        return
+    yield from _of_framework(value, path)
+    for key, item in value.items():
+        if key in _OPAQUE:
+            continue
+        reader = _READERS.get(key, names_in)
+        yield from reader(item, (*path, key))
+
+
+def value_place(holder: Any, key: Any) -> Callable[[str], None]:
+    """Puts another value in the place of a value."""
+
+    def put(name: str) -> None:
+        holder[key] = name
+
+    return put
+
+
+def key_place(holder: dict[str, Any], key: str) -> Callable[[str], None]:
+    """Puts another key in the place of a key, which keeps its value."""
+
+    def put(name: str) -> None:
+        members = [(name if other == key else other, value) for other, value in holder.items()]
+        holder.clear()
+        holder.update(members)
+
+    return put
+
+
+def _each(reader: Callable[[Any, JsonPath], Iterator[NamePlace]]) -> _Reader:
+    """A reader of a list."""
+
+    def read(items: Any, path: JsonPath) -> Iterator[NamePlace]:
+        for index, item in enumerate(items) if isinstance(items, list) else ():
+            yield from reader(item, (*path, index))
+
+    return read
+
+
+_Reader = Callable[[Any, JsonPath], Iterator[NamePlace]]
+
+
+def _tool_name(holder: dict[str, Any], key: str, path: JsonPath) -> Iterator[NamePlace]:
+    """A tool's name, which tells an agent, too: one that is called, or one that a handoff leads to."""
+    name, put = holder.get(key), value_place(holder, key)
+    if not isinstance(name, str):
+        return
+    yield NamePlace("tool", name, (*path, key), put)
+    yield NamePlace("agent", name, (*path, key), put)
+    if name.startswith(_HANDOFF) and name != TRANSFER:
+        agent = name.removeprefix(_HANDOFF)
+        yield NamePlace("agent", agent, (*path, key), lambda new: put(_HANDOFF + new))
+
+
+def call_names(
+    call: Any, path: JsonPath, name_key: str = "name", args_key: str = "args"
+) -> Iterator[NamePlace]:
+    """The names in a call of a tool."""
+    if not isinstance(call, dict):
+        return
+    yield from _tool_name(call, name_key, path)
+    tool, args = call.get(name_key), call.get(args_key)
+    if isinstance(tool, str) and isinstance(args, str):
+        yield from _written_args(call, args_key, tool, path)
+    if isinstance(tool, str) and isinstance(args, dict):
+        yield from _args(args, tool, (*path, args_key))
+
+
+def _args(args: dict[str, Any], tool: str, path: JsonPath) -> Iterator[NamePlace]:
+    for name in list(args):
+        yield NamePlace("argument", name, (*path, name), key_place(args, name), tool, args.keys() - {name})
+    for key in ("agent_name", "agentName") if tool == TRANSFER else ():
+        if isinstance(agent := args.get(key), str):
+            yield NamePlace("agent", agent, (*path, key), value_place(args, key))
+
+
+def _written_args(call: dict[str, Any], key: str, tool: str, path: JsonPath) -> Iterator[NamePlace]:
+    """Arguments that are a text of JSON; what is not renamed stays as it is written."""
+    try:
+        args = json.loads(call[key])
+    except ValueError:
+        return
+    for place in _args(args, tool, (*path, key)) if isinstance(args, dict) else ():
+
+        def put(new: str, old: str = place.name, kind: str = place.kind) -> None:
+            end = r"(?=\s*:)" if kind == "argument" else ""
+            call[key] = re.sub(
+                re.escape(json.dumps(old)) + end, lambda _: json.dumps(new), call[key], count=1
+            )
+
+        yield NamePlace(place.kind, place.name, (*path, key), put, place.tool, place.others)
+
+
+def _response(response: Any, path: JsonPath) -> Iterator[NamePlace]:
+    if isinstance(response, dict):
+        yield from _tool_name(response, "name", path)
+
+
+def _declaration(declared: Any, path: JsonPath) -> Iterator[NamePlace]:
+    """A tool that is declared to a model, or a set of such."""
+    if not isinstance(declared, dict):
+        return
+    if not isinstance(tool := declared.get("name"), str):
+        yield from names_in(declared, path)
+        return
+    yield from _tool_name(declared, "name", path)
+    for key in _SCHEMAS:
+        if isinstance(schema := declared.get(key), dict):
+            yield from _schema(schema, tool, (*path, key))
+
+
+_SCHEMAS = ("parameters", "parameters_json_schema", "parametersJsonSchema")
+
+
+def _schema(schema: dict[str, Any], tool: str, path: JsonPath) -> Iterator[NamePlace]:
+    title = schema.get("title")
+    if isinstance(title, str) and title.startswith(tool):
+        end = title.removeprefix(tool)
+        yield NamePlace("tool", tool, (*path, "title"), lambda new: schema.update(title=new + end))
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return
+    others = properties.keys()
+    for name, member in list(properties.items()):
+        at: JsonPath = (*path, "properties", name)
+        if isinstance(member, dict) and member.get("title") == _titled(name):
+            yield NamePlace("argument", name, (*at, "title"), _titles(member), tool)
+        yield NamePlace("argument", name, at, key_place(properties, name), tool, others - {name})
+        if tool == TRANSFER and isinstance(member, dict):
+            yield from _texts_of(member.get("enum"), (*at, "enum"), "agent", "")
+    yield from _texts_of(schema.get("required"), (*path, "required"), "argument", tool)
+
+
+def _texts_of(items: Any, path: JsonPath, kind: NameKind, tool: str) -> Iterator[NamePlace]:
+    for index, name in enumerate(items) if isinstance(items, list) else ():
+        if isinstance(name, str):
+            yield NamePlace(kind, name, (*path, index), value_place(items, index), tool)
+
+
+def _titled(name: str) -> str:
+    """The title that pydantic makes of a name."""
+    return name.replace("_", " ").title()
+
+
+def _titles(member: dict[str, Any]) -> Callable[[str], None]:
+    return lambda new: member.update(title=_titled(new))
+
+
+def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
+    """Declarations side by side, of which no two can have one name."""
+    names = {item.get("name") for item in items if isinstance(item, dict)} if isinstance(items, list) else ()
+    for place in _each(_declaration)(items, path):
+        beside = {name for name in names if isinstance(name, str)} - {place.name}
+        yield place if place.others or place.kind == "argument" else _beside(place, beside)
+
+
+def _beside(place: NamePlace, others: Collection[str]) -> NamePlace:
+    return NamePlace(place.kind, place.name, place.path, place.put, place.tool, others)
+
+
+def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
+    """Details of agents by name."""
+    for name, details in list(agents.items()) if isinstance(agents, dict) else ():
+        yield from names_in(details, (*path, name))
+        if isinstance(details, dict) and details.get("name") == name:
+            yield NamePlace("agent", name, (*path, name, "name"), value_place(details, "name"))
+        yield NamePlace("agent", name, (*path, name), key_place(agents, name), others=agents.keys() - {name})
+
+
+def _authored(pair: Any, path: JsonPath) -> Iterator[NamePlace]:
+    """An author with parts."""
+    if isinstance(pair, list) and pair and isinstance(pair[0], str):
+        yield NamePlace("agent", pair[0], (*path, 0), value_place(pair, 0))
+    yield from names_in(pair, path)
+
+
+def _event(event: Any, path: JsonPath) -> Iterator[NamePlace]:
+    author = event.get("author") if isinstance(event, dict) else None
+    if isinstance(author, str) and author != "user":
+        yield NamePlace("agent", author, (*path, "author"), value_place(event, "author"))
+    yield from names_in(event, path)
+
+
+def _of_framework(value: dict[str, Any], path: JsonPath) -> Iterator[NamePlace]:
+    """The names in a recorded message of Pydantic AI, LangChain, or OpenAI."""
+    if isinstance(value.get("part_kind"), str):
+        yield from call_names(value, path, "tool_name")
+    elif value.get("type") == "function_call":
+        yield from call_names(value, path, args_key="arguments")
+    elif value.get("type") == "tool_use":
+        yield from call_names(value, path, args_key="input")
+
+
+def _listed_call(call: Any, path: JsonPath) -> Iterator[NamePlace]:
+    """A call of a LangChain message, in its own or in OpenAI's form."""
+    if isinstance(call, dict) and isinstance(call.get("function"), dict):
+        yield from call_names(call["function"], (*path, "function"), args_key="arguments")
+    elif isinstance(call, dict) and not str(call.get("type", "")).startswith("function"):
+        yield from call_names(call, path)
+
+
+_TABLE: Mapping[str, _Reader] = {
+    "function_call": call_names,
+    "function_response": _response,
+    "tool_uses": _each(call_names),
+    "tool_responses": _each(_response),
+    "function_declarations": declared_names,
+    "tool_declarations": declared_names,
+    "agent_details": _agents,
+    "intermediate_responses": _each(_authored),
+    "invocation_events": _each(_event),
+    "tool_calls": _each(_listed_call),
+    "invalid_tool_calls": _each(_listed_call),
+}
+_READERS: Mapping[str, _Reader] = dict(
+    chain(_TABLE.items(), ((camel(key), row) for key, row in _TABLE.items()))
+)
+_OPAQUE = frozenset(
+    chain.from_iterable(
+        (key, camel(key))
+        for key in ("args", "arguments", "response", "state", "session_input", "final_session_state", "text")
+    )
+)
+
+
+# Requests to models
+
+Texts = Literal["words", "quoted", "none"]
+"""Which texts of a request have the other name as well: with whole words, in quotes only, or none."""
+
+
+def renamed_request(
+    contents: Sequence[Any], tools: Sequence[Any], instruction: Any, renaming: Renaming, texts: Texts
+) -> tuple[list[Any], list[Any], Any]:
+    """The contents, tools and instruction of a request with another name. Raises NameTakenError."""
+    copies: list[list[Any]] = json.loads(json.dumps([list(contents), list(tools)]))
+    contents, tools = copies
+    for _ in rename_places(chain(names_in(contents), declared_names(tools, ())), renaming):
+        pass
+    if texts == "none":
+        return copies[0], copies[1], instruction
+    quoted = texts == "quoted"
+    if renaming.tool:
+        # The description of a tool says which arguments it has, without its name.
+        within = replace(renaming, tool="")
+        tools = [
+            _in_texts(tool, within, quoted) if tool.get("name") == renaming.tool else tool for tool in tools
+        ]
+    in_texts = partial(_in_texts, renaming=renaming, quoted=quoted)
+    return in_texts(contents), in_texts(tools), in_texts(instruction)
+
+
+def _in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "text") -> Any:
+    if isinstance(value, list):
+        return [_in_texts(item, renaming, quoted, key) for item in value]
+    if isinstance(value, dict):
+        return {
+            name: item if name in _CALLS else _in_texts(item, renaming, quoted, name)
+            for name, item in value.items()
+        }
+    if not isinstance(value, str) or key not in ("text", "description"):
+        return value
+    renamed = renamed_text(value, renaming, quoted=quoted)
+    if renaming.what != "argument" or renamed == value:
+        return renamed
+    pairs = zip(value.split("\n"), renamed.split("\n"), strict=True)
+    return "\n".join(_in_order(*pair) for pair in pairs)
+
+
+def _in_order(before: str, after: str) -> str:
+    """A line with arguments that were sorted by name, as ADK quotes calls of other agents, sorted again."""
+    if before == after or not before.startswith("{"):
+        return after
+    try:
+        args, renamed = literal_eval(before), literal_eval(after)
+    except (ValueError, SyntaxError):
+        return after
+    is_sorted = isinstance(args, dict) and all(isinstance(name, str) for name in args)
+    is_sorted = is_sorted and list(args) == sorted(args) and str(args) == before
+    return str(dict(sorted(renamed.items()))) if is_sorted else after
+
+
+_CALLS = ("function_call", "function_response")
