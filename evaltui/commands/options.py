@@ -196,12 +196,7 @@ OPTIONS: tuple[Option, ...] = (
         Path,
         {"dest": "agent_dir"},
     ),
-    _setting(
-        "python",
-        "Agent",
-        f"{WORKBENCH} run chat record score listen schema",
-        "; auto finds it again",
-    ),
+    _setting("python", "Agent", f"{WORKBENCH} run chat record score listen schema", "; auto finds it again"),
     _setting("timeout", "Agent", f"{WORKBENCH} run chat record score listen"),
     _setting("parallel", "Agent", f"{WORKBENCH} run score"),
     _setting("workers", "Agent", f"{WORKBENCH} run"),

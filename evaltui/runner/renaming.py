@@ -125,11 +125,11 @@ def _renamed_document(path: Path, document: CaseFile, renaming: Renaming) -> Ren
     try:
         places = len(list(rename(data, renaming)))
     except NameTakenError as error:
-        raise _taken(path, document.line_of(error.path), error.path, error) from error
+        raise _name_taken(path, document.line_of(error.path), error.path, error) from error
     return RenamedFile(path, document, document.edited(edits_of(data)), places) if places else None
 
 
-def _taken(path: Path, line: int, at: JsonPath, error: NameTakenError) -> EvalSetError:
+def _name_taken(path: Path, line: int, at: JsonPath, error: NameTakenError) -> EvalSetError:
     return EvalSetError([Problem.error(at, str(error), line=line, file=str(path))])
 
 
@@ -164,5 +164,5 @@ def _renamed_line(path: Path, number: int, line: str, renaming: Renaming) -> tup
     try:
         places = rename_in_line(data, renaming)
     except NameTakenError as error:
-        raise _taken(path, number, error.path, error) from error
+        raise _name_taken(path, number, error.path, error) from error
     return document.edited(edits_of(data)).text, places

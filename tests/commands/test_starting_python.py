@@ -35,8 +35,8 @@ IDLE = {
     "new": ["other"],
     "help": ["cost"],
 }
-# They run the agent, list the packages of its Python, or last until somebody leaves.
-OTHERS = {"run", "chat", "record", "metrics", "demo", "listen", "serve"}
+# They run the agent, list the packages of its Python, last until somebody leaves, or find nothing to rename.
+OTHERS = {"run", "chat", "record", "metrics", "demo", "listen", "serve", "rename"}
 ESTIMATES = {
     "an estimate": ["run", ".", "--estimate"],
     "an estimate of a variant": ["run", ".", "--estimate", "--variant", "other:agent=other"],
@@ -44,6 +44,7 @@ ESTIMATES = {
 MODULES = {
     "an estimate of a module": ["run", "-m", "nowhere", "--estimate"],
     "runs of a module": ["runs", "-m", "nowhere"],
+    "a tool that is not there": ["rename", "tool", "nowhere", "there", "."],
 }
 
 
