@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult, MetricResult, Status
     from evaltui.core.model.problems import EvalSetError
     from evaltui.core.scoring import score_case
-    from evaltui.files.configs import find_config_for_test_file
-    from evaltui.files.eval_sets import load_eval_set
+    from evaltui.project.configs import find_config_for_test_file
+    from evaltui.project.eval_sets import load_eval_set
     from evaltui.runner.child.native.agent import Agent, ToolContext
     from evaltui.runner.child.native.scripted import Rule, ScriptedModel
     from evaltui.runs.evaluation import CaseResponses, evaluate, evaluate_sync, generate_responses
@@ -102,10 +102,10 @@ _HOMES = {
     "UserPersona": ".core.model.eval_set",
     "evaluate": ".runs.evaluation",
     "evaluate_sync": ".runs.evaluation",
-    "find_config_for_test_file": ".files.configs",
+    "find_config_for_test_file": ".project.configs",
     "generate_responses": ".runs.evaluation",
     "invocations_from_events": ".core.conversation.invocations",
-    "load_eval_set": ".files.eval_sets",
+    "load_eval_set": ".project.eval_sets",
     "score_case": ".core.scoring",
 }
 

@@ -16,7 +16,7 @@ from evaltui.commands.command_table import COMMAND_NAMES, COMMANDS
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.options import WORKBENCH
 from evaltui.commands.parser import parser_of
-from evaltui.files.remote_address import is_url, url_hint
+from evaltui.project.remote_address import is_url, url_hint
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 from evaltui.text.figures import counted
 from evaltui.text.values import MAX_VALUE, cut
@@ -117,8 +117,8 @@ def _open_workbench(options: argparse.Namespace) -> int:
         return fail("--watch runs cases, which --read-only refuses: leave one of them out")
     # Until all is loaded there is no garbage to be looked for among it, again and again.
     gc.disable()
-    from evaltui.files.agent_address import AgentAddress
-    from evaltui.files.interpreters import OWN
+    from evaltui.project.agent_address import AgentAddress
+    from evaltui.project.interpreters import OWN
     from evaltui.tui.app import open_workbench
 
     agent = AgentAddress(options.agent_dir, options.agent, OWN, options.module, options.url, options.headers)

@@ -123,7 +123,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     is_named = parent.session.isinitpath(file_path)
     if not (is_named or config.getoption("evaltui") or config.getini("evaltui")):
         return None
-    from evaltui.files.workspace import is_set, is_set_for_pytest
+    from evaltui.project.workspace import is_set, is_set_for_pytest
     from evaltui.testing.items import EvalSetNode, name_skipped
 
     has_name = name.endswith(SET_SUFFIXES)

@@ -21,8 +21,8 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.text_diff import AuthoredText, ResponseDiff
 from evaltui.core.secrets import Secrets
-from evaltui.files.configs import ConfigInUse
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.configs import ConfigInUse
+from evaltui.project.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_document import AdkResult

@@ -17,7 +17,7 @@ from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResu
 from evaltui.core.model.spending import Spending
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.secrets import Secrets
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter

@@ -24,9 +24,9 @@ from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.errors import MEANINGS
-from evaltui.files import guide
-from evaltui.files.lint import lint_rules, rules_with_mends
-from evaltui.files.run_settings import SETTINGS
+from evaltui.project import guide
+from evaltui.project.lint import lint_rules, rules_with_mends
+from evaltui.project.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in
 from evaltui.workbench.cases.filtering import LANGUAGE

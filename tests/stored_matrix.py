@@ -19,8 +19,8 @@ from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.model.variants import Change, Variant
 from evaltui.core.scoring import Expected, failed_repeat, score_repeat
-from evaltui.files.agent_files import files_of
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.agent_files import files_of
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run

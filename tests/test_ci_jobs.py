@@ -18,7 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from evaltui.commands.parser import parser_of
-from evaltui.files import guide
+from evaltui.project import guide
 from evaltui.runs.history import open_run
 
 PAGE = (guide.FOLDER / "ci.md").read_text(encoding="utf-8")

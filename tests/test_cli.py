@@ -12,7 +12,7 @@ from evaltui import cli
 IMPORTS = {
     "evaltui": ["pydantic", "google.genai", "textual"],
     "evaltui.cli": ["pydantic", "google.genai", "textual", "asyncio"],
-    "evaltui.files.workspace": ["google.genai", "textual"],
+    "evaltui.project.workspace": ["google.genai", "textual"],
     "evaltui.commands.run": ["pydantic", "google.genai", "textual", "evaltui.runs.history"],
     "evaltui.commands.job": ["google.genai", "textual", "google.adk", "rouge_score", "nltk"],
     "evaltui.runs.evaluation": ["google.genai", "textual", "google.adk", "evaltui.runner.child.in_process"],

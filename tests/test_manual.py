@@ -11,9 +11,9 @@ import pytest
 import evaltui
 import evaltui.adk
 from evaltui.core.model.config import EvaltuiBlock
-from evaltui.files import guide
-from evaltui.files.configs import read_config
-from evaltui.files.run_settings import RunSettings, read_table
+from evaltui.project import guide
+from evaltui.project.configs import read_config
+from evaltui.project.run_settings import RunSettings, read_table
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.keymap import key_name, read_keymap
 from tests.commands.command_line import call

@@ -17,7 +17,7 @@ import pytest
 
 from evaltui.core.model.events import Event
 from evaltui.core.schemas.generating import schema_of
-from evaltui.files import guide
+from evaltui.project import guide
 from evaltui.reports.json_report import report_schema
 from tests.closed_schemas import closed
 from tests.commands.command_line import call

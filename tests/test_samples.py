@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.files.agents import agents_in
+from evaltui.project.agents import agents_in
 
 ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^\| `(\w+)` \| .+ \| (\d+ passed.*) \|$", re.MULTILINE)

@@ -15,8 +15,8 @@ from typing import Any, NoReturn, ParamSpec
 from evaltui.core.compare.run_result import CasesFailedError, RunResult
 from evaltui.core.model.config import EvalConfig
 from evaltui.documents.files import write_atomically
-from evaltui.files.configs import find_config_for_test_file
-from evaltui.files.eval_sets import load_eval_set, migrated_text
+from evaltui.project.configs import find_config_for_test_file
+from evaltui.project.eval_sets import load_eval_set, migrated_text
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.runs.evaluation import plan_for, run_planned
 from evaltui.runs.results_managers import ResultsManager, save_results

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.files.agents import agents_in, agents_named
-from evaltui.files.remote_address import checked_headers, checked_url
+from evaltui.project.agents import agents_in, agents_named
+from evaltui.project.remote_address import checked_headers, checked_url
 from evaltui.text.values import did_you_mean
 
 _UNRECORDED = (
@@ -66,8 +66,8 @@ def _settle_url(options: argparse.Namespace, word: str) -> Path:
 
 def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
     """The path of the module that `-m` names; a `word` in place of the agent becomes the first selector."""
-    from evaltui.files.interpreters import find_interpreter
-    from evaltui.files.modules import ModuleNotThereError, find_module
+    from evaltui.project.interpreters import find_interpreter
+    from evaltui.project.modules import ModuleNotThereError, find_module
 
     if word not in (None, Path()):
         if "selectors" not in options or isinstance(word, str):

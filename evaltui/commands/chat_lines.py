@@ -28,7 +28,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.secrets import Secrets
 from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text
-from evaltui.files.settings import secrets_of
+from evaltui.project.settings import secrets_of
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings
 from evaltui.text.figures import show_size

@@ -6,7 +6,7 @@ import argparse
 
 from evaltui.commands.output import write_stderr
 from evaltui.core.model.tags import TagChoice
-from evaltui.files.workspace import Selection, open_workspace, passed_over, select
+from evaltui.project.workspace import Selection, open_workspace, passed_over, select
 from evaltui.text.values import visible
 
 

@@ -11,10 +11,10 @@ from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.documents.saving import ChangedOutsideError, save
-from evaltui.files.eval_sets import changes, migrated_text, read_eval_set
-from evaltui.files.folders import is_json
-from evaltui.files.lint import format_problem
-from evaltui.files.templates import TemplateError, create_starter, remark_of
+from evaltui.project.eval_sets import changes, migrated_text, read_eval_set
+from evaltui.project.folders import is_json
+from evaltui.project.lint import format_problem
+from evaltui.project.templates import TemplateError, create_starter, remark_of
 from evaltui.text.figures import counted
 
 

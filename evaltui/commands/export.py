@@ -16,8 +16,8 @@ from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import UsageError, complain, settings_of, write_stderr
 from evaltui.core.model.problems import SelectionError
 from evaltui.documents.files import written_at_once
-from evaltui.files.packages import own_version
-from evaltui.files.settings import secrets_of
+from evaltui.project.packages import own_version
+from evaltui.project.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.export import ConversationTraces, traces_of
 from evaltui.runs.history import KeptRun, find_run, open_run

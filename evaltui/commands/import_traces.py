@@ -23,9 +23,9 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
-from evaltui.files.configs import scores_outputs
-from evaltui.files.eval_set_file import read_eval_set_file
-from evaltui.files.settings import secrets_of
+from evaltui.project.configs import scores_outputs
+from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.settings import secrets_of
 from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible

@@ -23,10 +23,10 @@ from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.statistics.differences import ALPHA
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import case_path
-from evaltui.files.run_settings import ConfigChoice
-from evaltui.files.settings import secrets_of
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.folders import case_path
+from evaltui.project.run_settings import ConfigChoice
+from evaltui.project.settings import secrets_of
 from evaltui.reports.matrix_report import changes_in
 from evaltui.reports.stored import stored_report
 from evaltui.runner.parent.interrupts import INTERRUPTED

@@ -13,8 +13,8 @@ from pathlib import Path
 from evaltui.commands.output import complain, write_stderr
 from evaltui.core.model.problems import errors_in
 from evaltui.documents.saving import ChangedOutsideError, save
-from evaltui.files.lint import lint as find_problems
-from evaltui.files.lint import mended_files
+from evaltui.project.lint import lint as find_problems
+from evaltui.project.lint import mended_files
 from evaltui.reports.lint_report import render_problems
 from evaltui.text.figures import counted
 from evaltui.text.values import without_commands

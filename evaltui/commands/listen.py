@@ -21,10 +21,10 @@ from evaltui.commands.output import (
     write_stdout,
 )
 from evaltui.core.secrets import Secrets
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.packages import MissingExtraError
-from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import open_workspace
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.packages import MissingExtraError
+from evaltui.project.settings import secrets_of
+from evaltui.project.workspace import open_workspace
 from evaltui.reports.sessions import end_lines, session_json, session_lines
 from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
 from evaltui.runs.listening import Address, Listener, listening

@@ -20,10 +20,10 @@ from evaltui.commands.output import UsageError
 from evaltui.commands.variants import refusing_variant, with_variant
 from evaltui.core.compare.matrix import matrix_of
 from evaltui.core.model.variants import Variant
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.run_settings import RunSettings
-from evaltui.files.settings import secrets_of
-from evaltui.files.variants import without_secrets
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.run_settings import RunSettings
+from evaltui.project.settings import secrets_of
+from evaltui.project.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport, stops
 from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, require_variant, start_host

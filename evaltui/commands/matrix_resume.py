@@ -17,9 +17,9 @@ from evaltui.commands.variants import with_variant
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.variants import Variant
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.run_settings import RunSettings
-from evaltui.files.variants import hidden_in
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.run_settings import RunSettings
+from evaltui.project.variants import hidden_in
 from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runs.baselines import stored_run

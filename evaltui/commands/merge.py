@@ -27,8 +27,8 @@ from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.compare.totals import totals_of
 from evaltui.core.model.problems import SelectionError
-from evaltui.files.folders import agent_file, may_be_agent
-from evaltui.files.settings import secrets_of
+from evaltui.project.folders import agent_file, may_be_agent
+from evaltui.project.settings import secrets_of
 from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run

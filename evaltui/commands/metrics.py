@@ -13,12 +13,12 @@ from evaltui.core.metrics.preflight import MetricCheck, check_lines, check_metri
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agents import is_agent
-from evaltui.files.folders import agent_folder, is_json
-from evaltui.files.interpreters import InterpreterError, find_interpreter
-from evaltui.files.run_settings import SettingsError
-from evaltui.files.workspace import open_workspace
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agents import is_agent
+from evaltui.project.folders import agent_folder, is_json
+from evaltui.project.interpreters import InterpreterError, find_interpreter
+from evaltui.project.run_settings import SettingsError
+from evaltui.project.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.parent.metric_checks import checked, facts_of
 from evaltui.runner.parent.python_check import check_python, python_lines

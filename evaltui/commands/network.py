@@ -8,8 +8,8 @@ from pathlib import Path
 from socket import gaierror
 
 from evaltui.commands.output import UsageError
-from evaltui.files.folders import agent_folder
-from evaltui.files.settings import env_values, keep_secret
+from evaltui.project.folders import agent_folder
+from evaltui.project.settings import env_values, keep_secret
 from evaltui.text.values import visible
 
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.documents.json_text import why_unreadable
-from evaltui.files.agents import agents_in
-from evaltui.files.folders import may_be_agent
-from evaltui.files.packages import extra_command
-from evaltui.files.remote_address import url_hint
-from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
+from evaltui.project.agents import agents_in
+from evaltui.project.folders import may_be_agent
+from evaltui.project.packages import extra_command
+from evaltui.project.remote_address import url_hint
+from evaltui.project.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.reports.writers import WRITERS, rendered
 from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
-    from evaltui.files.agent_address import AgentAddress
+    from evaltui.project.agent_address import AgentAddress
     from evaltui.runs.report import RunReport
     from evaltui.text.lines import Line
 
@@ -92,8 +92,8 @@ class UsageError(ValueError):
 
 def agent_of(options: argparse.Namespace) -> AgentAddress:
     """The agent that the options name, with its own Python, which is not started. Raises UsageError."""
-    from evaltui.files.agent_address import AgentAddress
-    from evaltui.files.interpreters import InterpreterError, find_interpreter
+    from evaltui.project.agent_address import AgentAddress
+    from evaltui.project.interpreters import InterpreterError, find_interpreter
 
     try:
         interpreter = find_interpreter(options.agent_dir, options.python)

@@ -11,7 +11,7 @@ from evaltui.commands.addressing import settle_address
 from evaltui.commands.command_table import COMMANDS, Command
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.commands.options import OPTIONS, WORKBENCH, Option
-from evaltui.files.run_settings import SETTINGS
+from evaltui.project.run_settings import SETTINGS
 
 _MAY_BE_BARE = ("--retry-errors",)
 _UNKNOWN = "unrecognized arguments"

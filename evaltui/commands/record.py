@@ -35,9 +35,9 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.documents.json_text import decode
-from evaltui.files.configs import scores_outputs
-from evaltui.files.folders import app_name
-from evaltui.files.settings import secrets_of
+from evaltui.project.configs import scores_outputs
+from evaltui.project.folders import app_name
+from evaltui.project.settings import secrets_of
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.interrupts import run_interruptible

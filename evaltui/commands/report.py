@@ -25,7 +25,7 @@ from evaltui.commands.output import (
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
-from evaltui.files.settings import secrets_of
+from evaltui.project.settings import secrets_of
 from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaltui.commands.output import UsageError
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant
-from evaltui.files.variants import hidden_in
+from evaltui.project.variants import hidden_in
 from evaltui.runs.history import find_run, run_id
 from evaltui.runs.resuming import CompleteError, ResumeError, begun_with
 from evaltui.runs.store import RunStore

@@ -19,8 +19,8 @@ from evaltui.commands.output import (
 )
 from evaltui.commands.variants import variants_of_options, with_variant
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.run_settings import OFF, RunSettings
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.run_settings import OFF, RunSettings
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.starting import HostSettings, spawn_host, start_host
 

@@ -24,7 +24,7 @@ from evaltui.commands.output import (
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
-from evaltui.files.settings import secrets_of
+from evaltui.project.settings import secrets_of
 from evaltui.reports.console import counts
 from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id

@@ -15,10 +15,10 @@ from evaltui.commands.output import (
     write_stdout,
 )
 from evaltui.core.model.declared_tool import DeclaredTool, declared_tools
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import InterpreterError, find_interpreter
-from evaltui.files.run_settings import SettingsError
-from evaltui.files.settings import secrets_of
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.interpreters import InterpreterError, find_interpreter
+from evaltui.project.run_settings import SettingsError
+from evaltui.project.settings import secrets_of
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.host import IMPORT_TIMEOUT
 from evaltui.runner.parent.interrupts import run_interruptible

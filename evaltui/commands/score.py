@@ -19,13 +19,13 @@ from evaltui.commands.output import (
 )
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import OWN_FOLDER
-from evaltui.files.agents import is_agent
-from evaltui.files.folders import agent_file, is_there, project_root
+from evaltui.project.agents import is_agent
+from evaltui.project.folders import agent_file, is_there, project_root
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 
 if TYPE_CHECKING:
-    from evaltui.files.run_settings import RunSettings
+    from evaltui.project.run_settings import RunSettings
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor, new_set_text, set_id_problem
 from evaltui.documents.saving import ChangedOutsideError, Write, read_source, save, save_together
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.files.configs import config_file, find_config
-from evaltui.files.eval_set_file import read_eval_set_file
-from evaltui.files.eval_sets import set_name
-from evaltui.files.folders import SET_SUFFIXES, agent_folder
-from evaltui.files.workspace import open_workspace
+from evaltui.project.configs import config_file, find_config
+from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.eval_sets import set_name
+from evaltui.project.folders import SET_SUFFIXES, agent_folder
+from evaltui.project.workspace import open_workspace
 from evaltui.text.values import did_you_mean
 
 _NEW_SET = SET_SUFFIXES[0]

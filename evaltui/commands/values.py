@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.files.remote_address import is_url
-from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, refusal_of
+from evaltui.project.remote_address import is_url
+from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, refusal_of
 from evaltui.text.values import MAX_VALUE, cut
 from evaltui.traces.receiver.hosts import canonical
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from evaltui.commands.output import UsageError
 from evaltui.core.model.variants import BASE, EVERY, Variant, VariantTextError, variant_of_text
-from evaltui.files.agent_address import AgentAddress, as_variant
-from evaltui.files.interpreters import InterpreterError
-from evaltui.files.run_settings import RunSettings
-from evaltui.files.variants import VariantFileError, with_places
+from evaltui.project.agent_address import AgentAddress, as_variant
+from evaltui.project.interpreters import InterpreterError
+from evaltui.project.run_settings import RunSettings
+from evaltui.project.variants import VariantFileError, with_places
 from evaltui.runner.parent.starting import VariantError
 
 

@@ -14,7 +14,7 @@ from evaltui.commands.output import UsageError, agent_to_run, settings_of, width
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.files.interpreters import look_for_interpreter
+from evaltui.project.interpreters import look_for_interpreter
 from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.figures import counted, plural, show_duration, show_number

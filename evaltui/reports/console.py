@@ -12,7 +12,7 @@ from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.runs.report import RunReport
 from evaltui.runs.reported_cases import ReportedCases

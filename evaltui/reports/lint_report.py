@@ -9,8 +9,8 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from evaltui.core.model.problems import Problem, format_path
-from evaltui.files.folders import seen_from_here
-from evaltui.files.lint import format_problem, lint_rules
+from evaltui.project.folders import seen_from_here
+from evaltui.project.lint import format_problem, lint_rules
 
 LintFormat = Literal["console", "json", "sarif", "github"]
 VERSION = 1

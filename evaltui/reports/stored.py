@@ -12,9 +12,9 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import worst_status
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import file_of
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.folders import file_of
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.history import KeptRun, missing_in_words
 from evaltui.runs.report import RunReport
 from evaltui.runs.reported_cases import ReportedCases

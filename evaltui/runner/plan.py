@@ -22,9 +22,9 @@ from evaltui.core.model.problems import Problem, format_path
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
 from evaltui.documents.saving import Fingerprint
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigInUse
-from evaltui.files.run_settings import OFF, RunSettings
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.configs import ConfigInUse
+from evaltui.project.run_settings import OFF, RunSettings
 from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.protocol import FilesOpened
 from evaltui.runner.recordings import recordings_path
@@ -150,7 +150,7 @@ class RunPlan:
 
     @property
     def scheduler(self) -> str:
-        """The scheduler of the run, see `files.run_settings`; "" for hosts on this machine."""
+        """The scheduler of the run, see `project.run_settings`; "" for hosts on this machine."""
         address = self.settings.scheduler or OFF
         return "" if address == OFF else address
 

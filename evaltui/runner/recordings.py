@@ -24,8 +24,8 @@ from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, en
 from evaltui.documents.json_text import duplicate_keys
 from evaltui.documents.own_folder import refuse_link
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, read_source, save
-from evaltui.files.eval_sets import set_kind, set_name
-from evaltui.files.folders import RECORDING_SUFFIX, RECORDINGS, has_set_name, is_json
+from evaltui.project.eval_sets import set_kind, set_name
+from evaltui.project.folders import RECORDING_SUFFIX, RECORDINGS, has_set_name, is_json
 from evaltui.text.figures import counted
 
 _SCORED = "score"

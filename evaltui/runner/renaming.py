@@ -21,8 +21,8 @@ from evaltui.documents.editing.renaming import names_of, rename_in_config, renam
 from evaltui.documents.nodes import BOM
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.documents.whole_text import TextLines
-from evaltui.files.folders import RECORDING_SUFFIX
-from evaltui.files.lint import files_to_lint, is_config_by_content
+from evaltui.project.folders import RECORDING_SUFFIX
+from evaltui.project.lint import files_to_lint, is_config_by_content
 from evaltui.runner.recordings import parse_recordings, recordings_of
 from evaltui.text.figures import counted
 

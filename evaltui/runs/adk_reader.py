@@ -36,9 +36,9 @@ from evaltui.core.model.outcome import (
     TurnResult,
     worst_status,
 )
-from evaltui.files.agent_files import files_of
-from evaltui.files.run_settings import RunSettings
-from evaltui.files.workspace import open_workspace
+from evaltui.project.agent_files import files_of
+from evaltui.project.run_settings import RunSettings
+from evaltui.project.workspace import open_workspace
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run

@@ -13,7 +13,7 @@ from evaltui.core.model.problems import Problem
 from evaltui.documents.files import write_privately
 from evaltui.documents.json_text import parse, read_text
 from evaltui.documents.own_folder import keep_out_of_git, make_private_folder, refuse_link
-from evaltui.files.folders import agent_file, agent_folder
+from evaltui.project.folders import agent_file, agent_folder
 
 if TYPE_CHECKING:
     from evaltui.runs.adk_reader import AdkRun

@@ -11,7 +11,7 @@ from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics.differences import ALPHA
-from evaltui.files.folders import agent_file
+from evaltui.project.folders import agent_file
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written

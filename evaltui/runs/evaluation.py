@@ -16,8 +16,8 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.limits import limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.files.eval_sets import InitialSession
-from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, ConfigChoice, RunSettings
+from evaltui.project.eval_sets import InitialSession
+from evaltui.project.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, ConfigChoice, RunSettings
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.parent.in_process import start_in_process
 from evaltui.runner.parent.metric_checks import checked

@@ -17,10 +17,10 @@ from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
-from evaltui.files.agent_address import AgentAddress, files_of_agent
-from evaltui.files.agent_files import is_source
-from evaltui.files.folders import agent_file, app_name, case_path
-from evaltui.files.settings import secrets_of
+from evaltui.project.agent_address import AgentAddress, files_of_agent
+from evaltui.project.agent_files import is_source
+from evaltui.project.folders import agent_file, app_name, case_path
+from evaltui.project.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.recordings import RunRecordings, open_recordings
 from evaltui.runner.parent.starting import StartedHost, require_variant

@@ -18,15 +18,15 @@ from evaltui.core.model.json_values import dicts, list_at, spelt
 from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigInUse, find_config, read_config
-from evaltui.files.eval_sets import InitialSession
-from evaltui.files.folders import case_path
-from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter
-from evaltui.files.modules import find_module
-from evaltui.files.remote_address import checked_url, is_url
-from evaltui.files.run_settings import COUNT, SETTINGS, ConfigChoice, Kind
-from evaltui.files.workspace import no_tag, open_workspace, select
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.configs import ConfigInUse, find_config, read_config
+from evaltui.project.eval_sets import InitialSession
+from evaltui.project.folders import case_path
+from evaltui.project.interpreters import OWN, InterpreterError, find_interpreter
+from evaltui.project.modules import find_module
+from evaltui.project.remote_address import checked_url, is_url
+from evaltui.project.run_settings import COUNT, SETTINGS, ConfigChoice, Kind
+from evaltui.project.workspace import no_tag, open_workspace, select
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.sets import read_set
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 from contextlib import contextmanager
 
 from evaltui.core.model.variants import VariantTextError, variant_of_text
-from evaltui.files.agent_address import as_variant
-from evaltui.files.variants import VariantFileError, with_places
+from evaltui.project.agent_address import as_variant
+from evaltui.project.variants import VariantFileError, with_places
 from evaltui.runner.parent.starting import (
     HostSettings,
     StartedHost,

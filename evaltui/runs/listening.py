@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from evaltui.documents.own_folder import make_own_folder
-from evaltui.files.folders import agent_folder
-from evaltui.files.packages import require_extra
+from evaltui.project.folders import agent_folder
+from evaltui.project.packages import require_extra
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import ScoredSession, scored_session
 from evaltui.runs.store import SESSIONS

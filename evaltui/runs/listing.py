@@ -14,7 +14,7 @@ from evaltui.core.compare.run_summary import summarize
 from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.variants import Variant
-from evaltui.files.agent_files import FilesNow, different_files
+from evaltui.project.agent_files import FilesNow, different_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import result_of, run_id

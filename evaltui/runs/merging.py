@@ -21,7 +21,7 @@ from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
-from evaltui.files.agent_files import changed_files, different_files, is_source
+from evaltui.project.agent_files import changed_files, different_files, is_source
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.run_file import Ending, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet

@@ -20,7 +20,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.trace.model_calls import CallCounts
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.reported_cases import ReportedCases
 from evaltui.runs.run_header import SelectedSet
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evaltui.core.compare.run_result import RunResult
-from evaltui.files.folders import app_name
-from evaltui.files.settings import secrets_of
+from evaltui.project.folders import app_name
+from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.adk_document import AdkResult
 

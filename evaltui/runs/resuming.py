@@ -16,9 +16,9 @@ from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.files.agent_address import AgentAddress, files_of_agent
-from evaltui.files.agent_files import changed_files
-from evaltui.files.settings import secrets_of
+from evaltui.project.agent_address import AgentAddress, files_of_agent
+from evaltui.project.agent_files import changed_files
+from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import SetPlan
 from evaltui.runner.recordings import Recordings, read_recordings, recordings_path
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX

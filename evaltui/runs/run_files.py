@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from evaltui.files.agent_address import AgentAddress, files_of_agent
-from evaltui.files.agent_files import (
+from evaltui.project.agent_address import AgentAddress, files_of_agent
+from evaltui.project.agent_files import (
     UNKNOWN,
     changed_files,
     is_prompt,
@@ -15,7 +15,7 @@ from evaltui.files.agent_files import (
     used_files,
     was_written_since,
 )
-from evaltui.files.folders import agent_folder
+from evaltui.project.folders import agent_folder
 from evaltui.runner.protocol import FilesOpened
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader

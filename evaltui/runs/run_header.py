@@ -20,9 +20,9 @@ from evaltui.core.model.config import OwnPrice, PassIf, Repeats
 from evaltui.core.model.events import Json
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
-from evaltui.files.folders import agent_file
-from evaltui.files.interpreters import Interpreter
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.folders import agent_file
+from evaltui.project.interpreters import Interpreter
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.run_tables import with_all_fields
 from evaltui.runs.shards import ShardsOfRun

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.files.folders import agent_file
+from evaltui.project.folders import agent_file
 
 if TYPE_CHECKING:
-    from evaltui.files.agent_address import AgentAddress
+    from evaltui.project.agent_address import AgentAddress
 
 
 class RunKind(NamedTuple):

@@ -21,8 +21,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CaseResult, RepeatResult
 from evaltui.core.secrets import Secrets
-from evaltui.files.packages import own_version
-from evaltui.files.settings import secrets_of
+from evaltui.project.packages import own_version
+from evaltui.project.settings import secrets_of
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import (

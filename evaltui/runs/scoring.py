@@ -24,7 +24,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from evaltui.files.folders import agent_folder, case_path, file_of
+from evaltui.project.folders import agent_folder, case_path, file_of
 from evaltui.runs.resuming import ResumeError
 from evaltui.runs.run_header import RunHeader
 from evaltui.text.figures import some_of

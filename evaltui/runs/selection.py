@@ -12,9 +12,9 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.run_settings import RunSettings
-from evaltui.files.settings import environment_of, secrets_of
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.run_settings import RunSettings
+from evaltui.project.settings import environment_of, secrets_of
 from evaltui.runner.parent.gate.gate import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan

@@ -14,7 +14,7 @@ from evaltui.core.model.eval_set import EvalCase, tool_calls
 from evaltui.core.model.events import CALLS
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.files.workspace import open_workspace
+from evaltui.project.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
 from evaltui.runs.execution import RunUpdate, Selected, run
 from evaltui.runs.scoring import TracesToScore, messages_of

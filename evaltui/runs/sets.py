@@ -10,13 +10,13 @@ from typing import Protocol
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.documents.saving import fingerprint_of
-from evaltui.files.config_references import reference_problems
-from evaltui.files.configs import ConfigInUse, config_file, find_config
-from evaltui.files.eval_set_file import read_eval_set_file, validated
-from evaltui.files.eval_sets import InitialSession, load_eval_set
-from evaltui.files.folders import case_path, file_of
-from evaltui.files.run_settings import ConfigChoice
-from evaltui.files.workspace import open_workspace, select
+from evaltui.project.config_references import reference_problems
+from evaltui.project.configs import ConfigInUse, config_file, find_config
+from evaltui.project.eval_set_file import read_eval_set_file, validated
+from evaltui.project.eval_sets import InitialSession, load_eval_set
+from evaltui.project.folders import case_path, file_of
+from evaltui.project.run_settings import ConfigChoice
+from evaltui.project.workspace import open_workspace, select
 from evaltui.runner.plan import SetPlan
 from evaltui.text.figures import counted
 

@@ -15,14 +15,14 @@ import platformdirs
 
 from evaltui.documents.files import locked, write_privately
 from evaltui.documents.own_folder import make_own_folder, make_private_folder
-from evaltui.files.folders import (
+from evaltui.project.folders import (
     agent_file,
     agent_folder,
     own_folder,
     place_in_repository,
     seen_from_here,
 )
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 
 SUFFIX = ".sqlite"
 RUNS = "runs"

@@ -23,8 +23,8 @@ from evaltui.core.model.budget import parse_budget
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.files.folders import case_path
-from evaltui.files.run_settings import ConfigChoice
+from evaltui.project.folders import case_path
+from evaltui.project.run_settings import ConfigChoice
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
 from evaltui.runs.baselines import LaterRun, stored_run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaltui.files.agents import agents_in, is_agent
-from evaltui.files.folders import project_root
+from evaltui.project.agents import agents_in, is_agent
+from evaltui.project.folders import project_root
 from evaltui.text.figures import some_of
 
 _MOST_NAMES = 5

@@ -23,9 +23,9 @@ from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.configs import find_config
-from evaltui.files.remote_address import is_url
-from evaltui.files.settings import secrets_of
+from evaltui.project.configs import find_config
+from evaltui.project.remote_address import is_url
+from evaltui.project.settings import secrets_of
 from evaltui.testing.agents import agent_of_set
 from evaltui.testing.failures import NoResultError
 from evaltui.testing.options import FLAGS, RUN_OPTIONS

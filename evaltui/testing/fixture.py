@@ -15,7 +15,7 @@ from evaltui.commands.output import UsageError, require_one_agent
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.files.workspace import open_workspace, select
+from evaltui.project.workspace import open_workspace, select
 from evaltui.runs.evaluation import evaluate
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 

@@ -12,9 +12,9 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.files.folders import agent_folder, json_files
-from evaltui.files.workspace import keeps_sets, skipped_hint, skipped_in, with_tags
+from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
+from evaltui.project.folders import agent_folder, json_files
+from evaltui.project.workspace import keeps_sets, skipped_hint, skipped_in, with_tags
 from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines

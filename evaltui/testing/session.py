@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaltui.files.settings import secrets_of
+from evaltui.project.settings import secrets_of
 from evaltui.testing.case_runs import CaseRuns
 from evaltui.testing.failures import FailureLines
 from evaltui.testing.items import EvalCaseItem

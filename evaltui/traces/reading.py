@@ -16,7 +16,7 @@ from typing import Any
 
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import SESSION_DATABASE, file_kind
-from evaltui.files.eval_sets import SQLITE, recognised
+from evaltui.project.eval_sets import SQLITE, recognised
 from evaltui.text.figures import counted, some_of
 from evaltui.text.values import cut, visible
 from evaltui.traces.formats.adk import is_served_span, read_served_span, read_sqlite

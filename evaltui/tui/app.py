@@ -19,13 +19,13 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evaltui.core.model.problems import SelectionError
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agents import agents_in
-from evaltui.files.folders import may_be_agent
-from evaltui.files.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
-from evaltui.files.settings import config_file, last_theme, last_view, remember_agent, remember_view
-from evaltui.files.templates import create_demo
-from evaltui.files.workspace import select, set_files
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agents import agents_in
+from evaltui.project.folders import may_be_agent
+from evaltui.project.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
+from evaltui.project.settings import config_file, last_theme, last_view, remember_agent, remember_view
+from evaltui.project.templates import create_demo
+from evaltui.project.workspace import select, set_files
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible

@@ -14,8 +14,8 @@ from textual.app import App, SuspendNotSupported
 
 from evaltui.documents.files import write_privately
 from evaltui.documents.own_folder import make_own_folder
-from evaltui.files.folders import agent_folder
-from evaltui.files.settings import secrets_of
+from evaltui.project.folders import agent_folder
+from evaltui.project.settings import secrets_of
 from evaltui.text.figures import show_size
 from evaltui.text.values import visible, visible_text
 from evaltui.tui.pane import Copied
@@ -24,7 +24,7 @@ from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.files.agent_source import SourcePlace
+    from evaltui.project.agent_source import SourcePlace
 
 # Terminals drop longer sequences, many of them without a word.
 _LONGEST_SEQUENCE = 70_000

@@ -11,7 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
 
-from evaltui.files.agent_source import SourcePlace, is_own
+from evaltui.project.agent_source import SourcePlace, is_own
 from evaltui.text.glyphs import BAR
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, divided, draw

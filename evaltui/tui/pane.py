@@ -34,7 +34,7 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.files.agent_source import SourcePlace
+    from evaltui.project.agent_source import SourcePlace
 
 CASE_MESSAGES = (FilesChanged, SelectionChanged, DraftChanged, ResultsChanged, RunProgressed, AgentChanged)
 """The messages that concern the selected case, its result and those of the others."""

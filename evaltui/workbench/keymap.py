@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaltui.files.settings import read_toml
+from evaltui.project.settings import read_toml
 from evaltui.text.keys import name_keys
 from evaltui.text.values import did_you_mean, in_words
 from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, actions_in

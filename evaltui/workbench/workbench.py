@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.agent.first_minute import RetryOnSave, is_first_minute
 from evaltui.workbench.agent.watch import Following, Watch
@@ -19,7 +19,7 @@ from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.runs.run_controller import RunController
 
 if TYPE_CHECKING:
-    from evaltui.files.interpreters import Interpreter
+    from evaltui.project.interpreters import Interpreter
     from evaltui.runs.execution import RunService
     from evaltui.workbench.case.draft import Draft, Drafting
     from evaltui.workbench.case.selected_case import SelectedCase

@@ -28,7 +28,7 @@ from measuring import LargeSet, Row, first_paint, medians, seconds_of, table, us
 from recorded_traces import write_traces
 
 from evaltui.documents.saving import read_source
-from evaltui.files.agent_files import files_of
+from evaltui.project.agent_files import files_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from large_runs import write_run_apart

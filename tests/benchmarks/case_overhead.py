@@ -15,10 +15,10 @@ import psutil
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigInUse
-from evaltui.files.eval_sets import load_eval_set
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.configs import ConfigInUse
+from evaltui.project.eval_sets import load_eval_set
+from evaltui.project.run_settings import RunSettings
 from evaltui.runner.child.loading import import_agent
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update

@@ -18,7 +18,7 @@ from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.secrets import Secrets
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
 from evaltui.reports.stored import stored_report
 from evaltui.runs.history import History, open_run

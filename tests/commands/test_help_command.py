@@ -11,7 +11,7 @@ from fcntl import ioctl
 
 import pytest
 
-from evaltui.files import guide
+from evaltui.project import guide
 from evaltui.workbench.actions import Scope
 from tests.commands.command_line import call
 

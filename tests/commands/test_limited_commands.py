@@ -12,7 +12,7 @@ from gemini_server import GeminiServer, fails, says
 from numbered_cases import act, write_set
 
 from evaltui.core.model.limits import Limit
-from evaltui.files.run_settings import run_settings
+from evaltui.project.run_settings import run_settings
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 

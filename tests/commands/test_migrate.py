@@ -5,7 +5,7 @@ import pytest
 from command_line import call
 
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.eval_sets import load_eval_set
+from evaltui.project.eval_sets import load_eval_set
 
 TURN = {
     "query": "Turn off the lamp",

@@ -15,7 +15,7 @@ import pytest
 from command_line import call
 from eval_data import make_case
 
-from evaltui.files.eval_sets import load_eval_set
+from evaltui.project.eval_sets import load_eval_set
 
 SAMPLES = Path(__file__).parents[2] / "sample_agents"
 AGENT = """

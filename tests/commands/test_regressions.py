@@ -12,7 +12,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.run_file import Ending

@@ -13,7 +13,7 @@ from command_line import call
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from misbehaving_server import MisbehavingServer, event, refuses, says, streams
 
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.workbench.workbench import Workbench

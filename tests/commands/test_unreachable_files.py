@@ -8,9 +8,9 @@ import pytest
 from command_line import call
 from eval_data import make_case, make_turn
 
-from evaltui.files.folders import json_files
-from evaltui.files.lint import lint
-from evaltui.files.workspace import open_workspace
+from evaltui.project.folders import json_files
+from evaltui.project.lint import lint
+from evaltui.project.workspace import open_workspace
 
 pytest_plugins = "pytester"
 AGENT = "def root_agent(message, session): return message"

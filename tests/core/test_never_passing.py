@@ -10,7 +10,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
 from evaltui.core.scoring import score_case
-from evaltui.files.lint import lint
+from evaltui.project.lint import lint
 
 PICTURE = {"inline_data": {"mime_type": "image/png", "data": "AAAA"}}
 

@@ -11,7 +11,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import problems_of
 from evaltui.core.model.regexes import Patience, SlowRegexError, check_regex, is_slow
 from evaltui.core.scoring import score_case
-from evaltui.files.config_references import ScoredSets
+from evaltui.project.config_references import ScoredSets
 
 # In time that doubles with each letter.
 SLOW = "(a|aa)+$"

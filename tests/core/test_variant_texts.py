@@ -3,7 +3,7 @@
 import pytest
 
 from evaltui.core.model.variants import Change, Variant, VariantTextError, variant_of_text, variants_of
-from evaltui.files.run_settings import read_table
+from evaltui.project.run_settings import read_table
 
 PRO = Variant("pro", (Change("model.root_agent", "gemini-2.5-pro"),))
 

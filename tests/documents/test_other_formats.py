@@ -17,7 +17,7 @@ from evaltui.documents import formats
 from evaltui.documents.case_file import CASES, CaseFile, Chunk, is_same
 from evaltui.documents.edits import Edit, EditError, Put
 from evaltui.documents.recovery import recoverable
-from evaltui.files.eval_set_file import read_eval_set_file, validated
+from evaltui.project.eval_set_file import read_eval_set_file, validated
 from evaltui.tui.dialogs.unsaved import Recovery
 from evaltui.workbench.workbench import Workbench
 from tests.changed_values import apply_to_data

@@ -31,7 +31,7 @@ from evaltui.documents.saving import (
     save,
     save_together,
 )
-from evaltui.files.workspace import sets_below
+from evaltui.project.workspace import sets_below
 
 TEXT = '\ufeff{\r\n "eval_set_id": "é", "eval_cases": [] }'
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from terminal import Terminal
 
-from evaltui.files.templates import create_starter
+from evaltui.project.templates import create_starter
 from evaltui.runs.store import RunStore
 
 pytestmark = pytest.mark.e2e

@@ -16,8 +16,8 @@ from pathlib import Path
 from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import Interpreter
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.interpreters import Interpreter
 from evaltui.tui.app import WorkbenchApp
 from evaltui.workbench.workbench import Workbench
 from tests.golden.deeds import DEEDS

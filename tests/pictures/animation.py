@@ -18,7 +18,7 @@ from rich.style import Style
 from textual.pilot import Pilot
 from waiting import PATIENCE_WITH_PROCESSES, until
 
-from evaltui.files.templates import create_demo
+from evaltui.project.templates import create_demo
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.start.view import STEPS, TourLine, TourStep
 from evaltui.tui.theme import DARK

@@ -40,7 +40,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, ResponseDiff
 from evaltui.core.secrets import Secrets
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.reports import console
 from evaltui.reports.html import bodies, rows
 from evaltui.reports.html.page import html_report

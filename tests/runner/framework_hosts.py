@@ -16,8 +16,8 @@ from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.modes import Modes, RecordMode, ToolMode
 from evaltui.core.recordings.entry import entry_from_json
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import Interpreter
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.interpreters import Interpreter
 from evaltui.runner.call_recorder import CaseRecording
 from evaltui.runner.errors import RequestFailedError
 from evaltui.runner.parent.starting import HostSettings, start_host

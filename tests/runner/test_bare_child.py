@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaltui.core.model.events import Event, Json
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.protocol import decode_event
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("fresh_hosts")
 REFUSAL = """
     import sys
 
-    MODULES_OF_THE_PROJECT = ("core", "events", "files", "runner", "textual")
+    MODULES_OF_THE_PROJECT = ("core", "events", "project", "runner", "textual")
 
     class Refusal:
         def find_spec(self, name, path=None, target=None):
@@ -51,7 +51,7 @@ ALLOWED = {
     "evaltui": {"events"},
     "evaltui.core": {"compare", "model", "conversation", "recordings", "secret_spellings", "secrets"},
     "evaltui.documents": {"own_folder"},
-    "evaltui.files": {"folders", "import_names", "packages"},
+    "evaltui.project": {"folders", "import_names", "packages"},
     "evaltui.runner": {
         "bootstrap",
         "call_recorder",
@@ -144,7 +144,7 @@ async def test_what_needs_a_library_says_which(tmp_path):
 
 @pytest.mark.usefixtures("bare_python")
 @pytest.mark.parametrize("place", ["", "my_agent"])
-@pytest.mark.parametrize("name", ["evaltui", "core", "files", "runner", "textual", "events"])
+@pytest.mark.parametrize("name", ["evaltui", "core", "project", "runner", "textual", "events"])
 async def test_a_module_of_the_project_may_have_any_name(name, place, tmp_path):
     source = f"""
         import {name}

@@ -13,7 +13,7 @@ from waiting import until
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import past_of_turns
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings

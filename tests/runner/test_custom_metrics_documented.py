@@ -11,7 +11,7 @@ import pytest
 
 from evaltui import ConversationScenario, EvalConfig, Invocation, Status
 from evaltui.core.metrics.metric import MetricInput
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.parent.scoring import LocalScoring
 from evaltui.runner.parent.verdicts import score_custom
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.files.layouts import eval_set, write
+from tests.project.layouts import eval_set, write
 
 PROBE = """
 import json, os, sys

@@ -17,8 +17,8 @@ from host_processes import descendants
 from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigInUse
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.configs import ConfigInUse
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent import execution
 from evaltui.runner.parent.execution import run_plan

@@ -13,7 +13,7 @@ from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.spending import Tokens
-from evaltui.files.settings import secrets_of
+from evaltui.project.settings import secrets_of
 from evaltui.runner.errors import HostLostError, RequestFailedError
 from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.recordings import SetRecordings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.parent.starting import HostSettings, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent import pool
 from evaltui.runner.parent.pool import HostPool

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigInUse
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.configs import ConfigInUse
+from evaltui.project.run_settings import RunSettings
 from evaltui.runner.parent.metric_checks import checked, facts_of
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runner.recordings import recordings_path

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.files.layouts import AGENT, PYPROJECT, nested_agents, write
+from tests.project.layouts import AGENT, PYPROJECT, nested_agents, write
 
 _LOAD = """\
 import json, sys

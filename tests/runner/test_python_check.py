@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from environments import environment_python, make_environment
 
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import look_for_interpreter
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.interpreters import look_for_interpreter
 from evaltui.runner.parent.python_check import PythonCheck, check_python, python_lines
 
 # Importing it would be the end of the process that does.

@@ -7,7 +7,7 @@ import pytest
 
 from evaltui import EvalSet, Status, evaluate
 from evaltui.cli import main
-from evaltui.files.eval_sets import load_eval_set
+from evaltui.project.eval_sets import load_eval_set
 
 RESPONSE = {"id": "x", "name": "approve", "response": {"ok": True}}
 

@@ -19,7 +19,7 @@ import pytest
 from host_processes import hosts
 from waiting import until, wait_until
 
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent import starting
 from evaltui.runner.parent.host import Host

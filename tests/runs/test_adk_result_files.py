@@ -4,7 +4,7 @@ import os
 import pytest
 
 from evaltui.documents.files import write_atomically
-from evaltui.files.folders import app_name
+from evaltui.project.folders import app_name
 from evaltui.runs.adk_results import write_adk_result
 
 RESULT = "home_lights_1.5", '{"note": "grüße 🌻"}'

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from stored_matrix import write_matrix
 
-from evaltui.files import guide
+from evaltui.project import guide
 
 PAGE = (guide.FOLDER / "files.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

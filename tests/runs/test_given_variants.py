@@ -9,7 +9,7 @@ from variant_agents import write_cases
 
 from evaltui import Status, evaluate
 from evaltui.core.model.variants import Change, Variant
-from evaltui.files import guide
+from evaltui.project import guide
 from evaltui.runs.run_file import RunFile
 
 FUNCTION = """

@@ -15,8 +15,8 @@ from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Change, Variant
 from evaltui.core.secrets import Secrets
-from evaltui.files.agent_files import files_of
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.agent_files import files_of
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs import history
 from evaltui.runs.history import History, find_run, name_run, open_run
 from evaltui.runs.listing import newest_run, read_row

@@ -24,7 +24,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.core.secrets import Secrets
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.history import case_of, open_run
 from evaltui.runs.listing import read_row
 from evaltui.runs.resuming import StoredRepeats, finished_repeats

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.model.problems import SelectionError
-from evaltui.files.agent_files import files_of
-from evaltui.files.run_settings import run_settings
-from evaltui.files.workspace import open_workspace
+from evaltui.project.agent_files import files_of
+from evaltui.project.run_settings import run_settings
+from evaltui.project.workspace import open_workspace
 from evaltui.runs.history import find_run, name_run
 from evaltui.runs.pruning import prune
 from evaltui.runs.run_header import RunHeader

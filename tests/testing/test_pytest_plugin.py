@@ -13,7 +13,7 @@ import pytest
 from gemini_server import GeminiServer, says
 
 from evaltui import pytest_plugin
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs import sets
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile

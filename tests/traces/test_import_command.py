@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("google.adk")
 
-from evaltui.files.eval_sets import load_eval_set
+from evaltui.project.eval_sets import load_eval_set
 from tests.commands.command_line import call
 from tests.traces import adk_spans, written_traces
 from tests.traces.adk_spans import BARE, EVENTS_ONLY, OLD, SPANS, run

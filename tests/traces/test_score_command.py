@@ -13,7 +13,7 @@ from google.genai import types
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.outcome import Status
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pilots import screen_text, until, until_ran
 
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.templates import create_demo
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.templates import create_demo
 from evaltui.tui.app import WorkbenchApp, open_demo, open_workbench
 from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.state import Opening

@@ -5,7 +5,7 @@ import threading
 import pytest
 from pilots import screen_text, turn, until, write_cases
 
-from evaltui.files.workspace import open_workspace
+from evaltui.project.workspace import open_workspace
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.layout import PANES

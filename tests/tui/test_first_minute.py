@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pilots import screen_lines, screen_text, until
 
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_source import agent_facts
-from evaltui.files.folders import may_be_agent
-from evaltui.files.settings import recent_agents, remember_agent
-from evaltui.files.templates import create_starter
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agent_source import agent_facts
+from evaltui.project.folders import may_be_agent
+from evaltui.project.settings import recent_agents, remember_agent
+from evaltui.project.templates import create_starter
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.tui.start.chooser import ChooserApp, StarterScreen
 from evaltui.workbench.state import Opening

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from textual.app import App
 from textual.geometry import Offset, Size
 
-from evaltui.files.settings import last_sizes
+from evaltui.project.settings import last_sizes
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.keys import JumpLabel
 from evaltui.tui.layout import CASE_WIDTH, CASES_WIDTH, DOCK_ROWS, DRAGGED, PANES, Layout

@@ -14,7 +14,7 @@ from test_result_page import ASK, EXPECTED, MADE, called, event, lines_of, outco
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.result.running import FailedCase, InFlight, waiting, write_running

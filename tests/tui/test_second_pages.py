@@ -7,7 +7,7 @@ import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 from stored_runs import FOREIGN
 
-from evaltui.files.settings import remember_agent
+from evaltui.project.settings import remember_agent
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.second_pages import AgentScreen, PickRunScreen
 from evaltui.tui.widgets.writer import PageLines

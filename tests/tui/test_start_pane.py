@@ -6,8 +6,8 @@ import pytest
 from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.agent_source import SourcePlace
-from evaltui.files.interpreters import OWN
+from evaltui.project.agent_source import SourcePlace
+from evaltui.project.interpreters import OWN
 from evaltui.runs.run_file import RunFile
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.case.view import CaseView

@@ -10,7 +10,7 @@ import pytest
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.plan import Scaled
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw

@@ -12,8 +12,8 @@ import pytest
 from environments import make_environment
 
 from evaltui.core.model.errors import NO_PYTHON
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import look_for_interpreter
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.interpreters import look_for_interpreter
 from evaltui.runner.parent.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench

@@ -9,7 +9,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.cases.case_list import TreeRows
 from evaltui.workbench.cases.navigation import CaseOrder, in_order
 from evaltui.workbench.result.stored_results import ResultInMemory

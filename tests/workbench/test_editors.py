@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.files.agent_source import (
+from evaltui.project.agent_source import (
     SourcePlace,
     frame_place,
     function_place,

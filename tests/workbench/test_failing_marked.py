@@ -7,8 +7,8 @@ from stored_runs import change
 
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Change
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId, CaseOutline
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.cases.filtering import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection

@@ -4,7 +4,7 @@ import pytest
 from misbehaving_server import MisbehavingServer
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.messages import WorkbenchMessage

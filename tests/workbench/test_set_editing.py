@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.case import case_plan
 from evaltui.workbench.case.case_plan import gathered, moves
 from evaltui.workbench.cases import chosen_cases, set_editing

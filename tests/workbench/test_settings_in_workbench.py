@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from fake_runs import FakeRuns
 
-from evaltui.files.interpreters import look_for_interpreter
-from evaltui.files.run_settings import SETTINGS, RunSettings
+from evaltui.project.interpreters import look_for_interpreter
+from evaltui.project.run_settings import SETTINGS, RunSettings
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.workbench.messages import Messages

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from eval_data import make_case, make_turn
 
-from evaltui.files.eval_set_file import read_eval_set_file, validated
+from evaltui.project.eval_set_file import read_eval_set_file, validated
 from evaltui.workbench.cases import validating_apart
 from evaltui.workbench.cases.validating_apart import validated_apart
 

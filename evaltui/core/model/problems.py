@@ -77,7 +77,7 @@ Subject = Literal[
 Mendable = Literal["set", "config"]
 
 RULES: dict[str, LintRule] = {}
-"""The rules of the modules that are imported; `evaltui.files.lint.lint_rules` imports them all."""
+"""The rules of the modules that are imported; `evaltui.project.lint.lint_rules` imports them all."""
 Checks = dict[str, tuple[LintRule, Check]]
 """Checks or mends by the names of their functions, each with its rule; in the order of their declaration."""
 CHECKS: dict[Subject, Checks] = {subject: {} for subject in get_args(Subject)}

@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...files.folders import env_file, loads_env_file
+from ...project.folders import env_file, loads_env_file
 from ..own_code import is_own_code
 from .own_modules import use_own_modules
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from ...files.folders import agent_folder
-from ...files.packages import install_command
+from ...project.folders import agent_folder
+from ...project.packages import install_command
 from ...text.values import did_you_mean
 from ..protocol import Message
 from .adapters.base import AgentAdapter, AgentLoadError

@@ -17,8 +17,8 @@ from importlib.machinery import (
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from ...files.folders import agent_folder, env_file, loads_env_file
-from ...files.import_names import ImportName, import_name
+from ...project.folders import agent_folder, env_file, loads_env_file
+from ...project.import_names import ImportName, import_name
 from ..own_code import is_own_code
 
 

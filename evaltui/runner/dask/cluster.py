@@ -19,7 +19,7 @@ import dask
 from distributed import Client, LocalCluster, SchedulerPlugin, Security, Status
 from distributed.versions import VersionMismatchWarning
 
-from evaltui.files.run_settings import dask_address
+from evaltui.project.run_settings import dask_address
 from evaltui.runner.parent.work import ExecutorError
 
 # Seconds.

@@ -17,10 +17,10 @@ from distributed import as_completed
 
 from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
-from evaltui.files.bundles import bundle_of
-from evaltui.files.folders import agent_folder
-from evaltui.files.packages import own_version
-from evaltui.files.run_settings import is_elsewhere, local_workers, warning_of
+from evaltui.project.bundles import bundle_of
+from evaltui.project.folders import agent_folder
+from evaltui.project.packages import own_version
+from evaltui.project.run_settings import is_elsewhere, local_workers, warning_of
 from evaltui.runner.dask.chunks import Chunk, ChunkQueue
 from evaltui.runner.dask.cluster import OwnCluster, connected, kill_workers
 from evaltui.runner.dask.messages import (

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from evaltui.files.interpreters import python_version
-from evaltui.files.packages import site_packages
+from evaltui.project.interpreters import python_version
+from evaltui.project.packages import site_packages
 
 _PYTHON = "Python"
 

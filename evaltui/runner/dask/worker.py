@@ -25,12 +25,12 @@ from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
 from evaltui.core.secrets import Secrets
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.bundles import Bundle
-from evaltui.files.folders import agent_folder
-from evaltui.files.interpreters import OWN, InterpreterError
-from evaltui.files.packages import own_version
-from evaltui.files.settings import environment_of, gemini_here
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.bundles import Bundle
+from evaltui.project.folders import agent_folder
+from evaltui.project.interpreters import OWN, InterpreterError
+from evaltui.project.packages import own_version
+from evaltui.project.settings import environment_of, gemini_here
 from evaltui.runner.dask.calls import RemoteGate
 from evaltui.runner.dask.messages import (
     AgentBroken,

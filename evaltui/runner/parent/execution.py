@@ -26,8 +26,8 @@ from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Stat
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.scoring import Expected
 from evaltui.core.simulated_users import simulated_user
-from evaltui.files.folders import agent_folder
-from evaltui.files.settings import secrets_of
+from evaltui.project.folders import agent_folder
+from evaltui.project.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.parent.gate.gate import Gate, Stop
 from evaltui.runner.parent.judges import CaseJudge

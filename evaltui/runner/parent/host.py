@@ -19,7 +19,7 @@ from typing import Any
 
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.bootstrap import command, environment
 from evaltui.runner.errors import (
     AgentBrokenError,

@@ -11,7 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.events import Json
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError, RunStoppedError, late_error
 from evaltui.runner.model_gate import ModelGate
 from evaltui.runner.parent.console import OnConsole

@@ -15,10 +15,10 @@ from evaltui.core.metrics.preflight import SetToCheck, preflight
 from evaltui.core.metrics.requirements import Facts
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.scoring import as_adk_has_it
-from evaltui.files.folders import agent_folder
-from evaltui.files.import_names import import_name
-from evaltui.files.run_settings import is_elsewhere
-from evaltui.files.settings import environment_of, gemini_here
+from evaltui.project.folders import agent_folder
+from evaltui.project.import_names import import_name
+from evaltui.project.run_settings import is_elsewhere
+from evaltui.project.settings import environment_of, gemini_here
 from evaltui.runner.plan import RunPlan
 
 

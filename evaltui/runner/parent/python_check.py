@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import agent_folder
-from evaltui.files.packages import install_command, package_of
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.folders import agent_folder
+from evaltui.project.packages import install_command, package_of
 from evaltui.runner.bootstrap import command, environment
 from evaltui.runner.parent.host import not_started
 from evaltui.text.figures import some_of

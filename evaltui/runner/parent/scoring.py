@@ -12,9 +12,9 @@ from typing import Any, Literal, Protocol
 
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.events import Json
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import agent_folder
-from evaltui.files.interpreters import OWN, Interpreter
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.folders import agent_folder
+from evaltui.project.interpreters import OWN, Interpreter
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.console import OnConsole
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest

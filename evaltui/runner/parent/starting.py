@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.variants import VARIANT_ERROR
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import env_file
-from evaltui.files.packages import site_packages
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.folders import env_file
+from evaltui.project.packages import site_packages
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.own_code import LIBRARIES
 from evaltui.runner.parent.console import OnConsole

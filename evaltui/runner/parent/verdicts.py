@@ -30,7 +30,7 @@ from evaltui.core.scoring import (
 )
 from evaltui.core.secrets import Secrets
 from evaltui.core.simulated_users import stopped
-from evaltui.files.settings import secrets_of
+from evaltui.project.settings import secrets_of
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.model_gate import SHORTEST_WAIT
 from evaltui.runner.parent.judges import CaseJudge, Judges

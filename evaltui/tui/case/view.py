@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from evaltui.core.model.renaming import Renaming, new_name_problem
 from evaltui.documents.edits import EditError
-from evaltui.files.agent_source import SourcePlace
+from evaltui.project.agent_source import SourcePlace
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line

@@ -8,7 +8,7 @@ from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CaseFile
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, cells, cut, fit

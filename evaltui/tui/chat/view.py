@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from evaltui.core.model.events import Event
-from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings

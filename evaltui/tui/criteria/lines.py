@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from evaltui.core.metrics.declaration import Subject
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.text.figures import counted, show_number, show_score, show_threshold
 from evaltui.text.glyphs import BAR, EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells, pad

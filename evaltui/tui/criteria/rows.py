@@ -11,7 +11,7 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.problems import Problem
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.run_settings import RunSettings
 from evaltui.text.figures import show_number
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.keys import key_of

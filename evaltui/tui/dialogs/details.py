@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from evaltui.files.eval_sets import migrated_text
+from evaltui.project.eval_sets import migrated_text
 from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells

@@ -14,9 +14,9 @@ from textual.geometry import Offset
 from textual.message import Message
 from textual.widgets import Input
 
-from evaltui.files import guide
-from evaltui.files.guide import Section
-from evaltui.files.guide_search import Match, search
+from evaltui.project import guide
+from evaltui.project.guide import Section
+from evaltui.project.guide_search import Match, search
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.markdown import markdown

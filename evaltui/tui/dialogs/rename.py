@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 
 from evaltui.core.model.renaming import Renaming
-from evaltui.files.folders import is_recording
+from evaltui.project.folders import is_recording
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.values import visible

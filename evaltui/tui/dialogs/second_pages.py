@@ -16,13 +16,13 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import ScreenResultType
 
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_source import AgentFacts, agent_facts
-from evaltui.files.folders import short_path
-from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter, noted_version
-from evaltui.files.run_settings import SettingsError, run_settings
-from evaltui.files.settings import recent_agents
-from evaltui.files.workspace import open_workspace
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agent_source import AgentFacts, agent_facts
+from evaltui.project.folders import short_path
+from evaltui.project.interpreters import OWN, InterpreterError, find_interpreter, noted_version
+from evaltui.project.run_settings import SettingsError, run_settings
+from evaltui.project.settings import recent_agents
+from evaltui.project.workspace import open_workspace
 from evaltui.runs.listing import RunRow, newest_run
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore

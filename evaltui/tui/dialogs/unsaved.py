@@ -12,7 +12,7 @@ from textual import events
 from textual.app import ComposeResult
 
 from evaltui.documents.recovery import Recovered
-from evaltui.files.folders import short_path
+from evaltui.project.folders import short_path
 from evaltui.text.figures import counted, show_moment, show_number
 from evaltui.text.lines import Line, cells, pad, wrap
 from evaltui.text.values import visible

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.documents.recovery import recoverable
-from evaltui.files.folders import agent_folder
-from evaltui.files.settings import remember_theme
+from evaltui.project.folders import agent_folder
+from evaltui.project.settings import remember_theme
 from evaltui.runner.parent.python_check import python_lines
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -97,7 +97,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_guide(self) -> None:
         """Opens the page of the guide about the pane; from there, all pages."""
-        from evaltui.files.guide import topic
+        from evaltui.project.guide import topic
         from evaltui.tui.dialogs.keys import GuidePage, GuideScreen
 
         scope = self.scope

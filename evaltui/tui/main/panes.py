@@ -16,7 +16,7 @@ from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.widget import Widget
 
-from evaltui.files.settings import remember_sizes
+from evaltui.project.settings import remember_sizes
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.tui.action_screen import ActionScreen

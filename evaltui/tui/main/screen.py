@@ -12,7 +12,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.geometry import Size
 
-from evaltui.files.settings import last_sizes
+from evaltui.project.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy

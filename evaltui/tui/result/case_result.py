@@ -14,7 +14,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.core.model.problems import format_path
-from evaltui.files.agent_source import SourcePlace
+from evaltui.project.agent_source import SourcePlace
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, score_figures, show_number
 from evaltui.text.keys import key_of

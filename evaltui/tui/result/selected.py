@@ -10,9 +10,9 @@ from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.problems import Severity, errors_in
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.files.agent_source import SourcePlace, error_line, root_place
-from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.workspace import Workspace, searched_places, skipped_hint
+from evaltui.project.agent_source import SourcePlace, error_line, root_place
+from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.project.workspace import Workspace, searched_places, skipped_hint
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line

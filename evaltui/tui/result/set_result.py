@@ -16,8 +16,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem
 from evaltui.core.statistics.estimates import wilson
-from evaltui.files.agent_source import SourcePlace
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.agent_source import SourcePlace
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.history import CaseHistory
 from evaltui.runs.run_file import MetricTotal
 from evaltui.text.figures import (

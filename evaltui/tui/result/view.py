@@ -10,7 +10,7 @@ from textual.timer import Timer
 
 from evaltui.core.compare.judged import was_judged
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.agent_source import SourcePlace, error_line
+from evaltui.project.agent_source import SourcePlace, error_line
 from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span

@@ -12,11 +12,11 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widget import Widget
 
-from evaltui.files.agent_source import AgentFacts, agent_facts
-from evaltui.files.folders import short_path
-from evaltui.files.run_settings import SettingsError, run_settings
-from evaltui.files.settings import recent_agents
-from evaltui.files.templates import (
+from evaltui.project.agent_source import AgentFacts, agent_facts
+from evaltui.project.folders import short_path
+from evaltui.project.run_settings import SettingsError, run_settings
+from evaltui.project.settings import recent_agents
+from evaltui.project.templates import (
     FRAMEWORKS,
     KINDS,
     StarterKind,

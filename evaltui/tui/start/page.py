@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.agent_source import SourcePlace, root_place, source_lines
-from evaltui.files.interpreters import Interpreter
-from evaltui.files.workspace import Workspace
+from evaltui.project.agent_source import SourcePlace, root_place, source_lines
+from evaltui.project.interpreters import Interpreter
+from evaltui.project.workspace import Workspace
 from evaltui.runner.parent.python_check import python_lines
 from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.keys import key_of

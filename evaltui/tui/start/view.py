@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.agent_source import SourcePlace, root_place
+from evaltui.project.agent_source import SourcePlace, root_place
 from evaltui.text.lines import Line, Span
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import Copied, PagePane

@@ -6,7 +6,7 @@ from functools import partial
 
 from rich.cells import cell_len
 
-from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.values import visible, visible_lines

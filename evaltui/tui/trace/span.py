@@ -13,7 +13,7 @@ from evaltui.core.trace.graph import AgentUse, Graph, graph_of
 from evaltui.core.trace.model_calls import STAND_IN
 from evaltui.core.trace.span_lines import came_of, part_of, tokens_of
 from evaltui.core.trace.spans import Request, Span, request_of
-from evaltui.files.agent_source import SourcePlace, frame_place, source_lines
+from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line

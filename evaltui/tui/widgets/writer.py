@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity, format_path
-from evaltui.files.agent_source import SourcePlace, frames_of
+from evaltui.project.agent_source import SourcePlace, frames_of
 from evaltui.text.figures import counted, show_number
 from evaltui.text.glyphs import EMPTY_BAR, ascii_only
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, with_role, wrap, wrap_behind

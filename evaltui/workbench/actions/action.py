@@ -19,7 +19,7 @@ class Scope(StrEnum):
     """
 
     topic: str
-    """The page of the guide about it, by its name in `evaltui.files.guide`."""
+    """The page of the guide about it, by its name in `evaltui.project.guide`."""
     is_pane: bool
     is_field: bool
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
-from evaltui.files.agent_files import (
+from evaltui.project.agent_files import (
     UNKNOWN,
     AgentFiles,
     changed_files,
@@ -22,10 +22,10 @@ from evaltui.files.agent_files import (
     used_files,
     was_written_since,
 )
-from evaltui.files.agent_source import agent_facts
-from evaltui.files.folders import env_file
-from evaltui.files.run_settings import SettingsError, run_settings
-from evaltui.files.settings import secrets_of
+from evaltui.project.agent_source import agent_facts
+from evaltui.project.folders import env_file
+from evaltui.project.run_settings import SettingsError, run_settings
+from evaltui.project.settings import secrets_of
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.python_check import check_python
 from evaltui.runs.store import RunStore
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.events import Json
     from evaltui.core.secrets import Secrets
-    from evaltui.files.agent_address import AgentAddress
-    from evaltui.files.agent_files import Contents
-    from evaltui.files.interpreters import Interpreter
+    from evaltui.project.agent_address import AgentAddress
+    from evaltui.project.agent_files import Contents
+    from evaltui.project.interpreters import Interpreter
     from evaltui.runner.parent.python_check import PythonCheck
     from evaltui.runner.parent.starting import StartedHost, WarmHosts
     from evaltui.runner.protocol import FilesOpened

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.errors import NO_PYTHON
-from evaltui.files.agent_source import SourcePlace, frame_place
-from evaltui.files.folders import agent_folder
-from evaltui.files.interpreters import Interpreter
-from evaltui.files.packages import install_command, package_of
+from evaltui.project.agent_source import SourcePlace, frame_place
+from evaltui.project.folders import agent_folder
+from evaltui.project.interpreters import Interpreter
+from evaltui.project.packages import install_command, package_of
 from evaltui.text.values import nearest
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
@@ -20,7 +20,7 @@ from evaltui.workbench.messages import AgentChanged, Messages, WorkbenchMessage
 
 if TYPE_CHECKING:
     from evaltui.core.model.errors import ErrorInfo
-    from evaltui.files.watching import Changed
+    from evaltui.project.watching import Changed
 
 # Cases of a starter.
 _FEW = 3
@@ -112,7 +112,7 @@ class RetryOnSave:
 
     async def _watch(self) -> None:
         # It builds on a library that the first frame does not wait for.
-        from evaltui.files.watching import WatchedFiles
+        from evaltui.project.watching import WatchedFiles
 
         async def saved(change: Changed) -> None:
             if change.code:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.agent_files import AgentFiles, used_files
+from evaltui.project.agent_files import AgentFiles, used_files
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
@@ -31,7 +31,7 @@ from evaltui.workbench.state import READ_ONLY, CaseOutcome, Repeated, Run, Stage
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
-    from evaltui.files.watching import Changed, WatchedFiles
+    from evaltui.project.watching import Changed, WatchedFiles
     from evaltui.runner.parent.starting import StartedHost
 
 # Seconds between two looks at which runs there are.
@@ -89,7 +89,7 @@ class Following:
 
     async def _follow_files(self) -> None:
         # It builds on a library that the first frame does not wait for.
-        from evaltui.files.watching import WatchedFiles
+        from evaltui.project.watching import WatchedFiles
 
         is_remote = bool(self._agent.address.url)
         files = WatchedFiles(self._agent.dir, self._paths, only_env=is_remote)
@@ -253,7 +253,7 @@ class Watch:
         if before is not None:
             await asyncio.wait([before])
         # It builds on a library that the first frame does not wait for.
-        from evaltui.files.watching import WatchedFiles
+        from evaltui.project.watching import WatchedFiles
 
         is_remote = bool(self._agent.address.url)
         self._files = WatchedFiles(self._agent.dir, self._paths, only_env=is_remote)

@@ -17,7 +17,7 @@ from evaltui.documents.editing.set import EditBuilder
 from evaltui.documents.json_text import parse
 from evaltui.documents.nodes import BOM
 from evaltui.documents.recovery import Draft as StoredDraft
-from evaltui.files.folders import short_path
+from evaltui.project.folders import short_path
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.editing import Editing

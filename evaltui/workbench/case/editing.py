@@ -14,8 +14,8 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.open_file import unusable
 from evaltui.documents.values import edits_of
 from evaltui.documents.whole_text import WholeText
-from evaltui.files.configs import UnreadableConfig
-from evaltui.files.folders import is_recording
+from evaltui.project.configs import UnreadableConfig
+from evaltui.project.folders import is_recording
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
 from evaltui.workbench.cases.navigation import Navigation

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.files.agent_source import SourcePlace, function_place, instruction_place, root_place
+from evaltui.project.agent_source import SourcePlace, function_place, instruction_place, root_place
 
 if TYPE_CHECKING:
     from evaltui.workbench.agent.agent_state import AgentState

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import Renaming
 from evaltui.documents.line_changes import changed_lines
-from evaltui.files.folders import is_recording
+from evaltui.project.folders import is_recording
 from evaltui.runner.recordings import recordings_of
 from evaltui.runner.renaming import RenamedFiles, rename_in_files
 from evaltui.text.keys import key_of

@@ -21,7 +21,7 @@ from evaltui.documents.editing.set import CaseEditor, EditBuilder, SetEditor
 from evaltui.documents.edits import EditError, alike
 from evaltui.documents.open_file import OpenFile
 from evaltui.documents.style import in_one_line, laid_out
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import show_local
 from evaltui.text.keys import key_of
 from evaltui.text.values import did_you_mean

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.state import Selection
 
 

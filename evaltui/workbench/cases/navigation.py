@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
 from evaltui.views.cause import differences_of, made_call
 from evaltui.views.difference import DifferenceAt

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.files.configs import config_file, config_files, find_config
-from evaltui.files.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
-from evaltui.files.folders import case_path, file_of
-from evaltui.files.settings import remember_config, remembered_config
-from evaltui.files.workspace import Workspace, open_workspace, tags_of, with_tags
+from evaltui.project.configs import config_file, config_files, find_config
+from evaltui.project.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
+from evaltui.project.folders import case_path, file_of
+from evaltui.project.settings import remember_config, remembered_config
+from evaltui.project.workspace import Workspace, open_workspace, tags_of, with_tags
 from evaltui.text.values import visible
 from evaltui.workbench.files.open_files import OpenFiles
 from evaltui.workbench.messages import FilesChanged, Messages
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evaltui.documents.case_file import CaseFile
     from evaltui.documents.open_file import OpenFile
     from evaltui.documents.saving import Fingerprint
-    from evaltui.files.configs import ConfigInUse
+    from evaltui.project.configs import ConfigInUse
 
 
 # As many cases are validated between two keys that are typed.

@@ -19,8 +19,8 @@ from evaltui.documents.editing import set as eval_sets
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import EditError
-from evaltui.files.eval_sets import migrated_text, read_eval_set, set_name
-from evaltui.files.folders import SET_SUFFIXES, agent_folder
+from evaltui.project.eval_sets import migrated_text, read_eval_set, set_name
+from evaltui.project.folders import SET_SUFFIXES, agent_folder
 from evaltui.text.figures import counted, some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.case_plan import (

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
+from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file, validated
 
 
 def give_back() -> None:

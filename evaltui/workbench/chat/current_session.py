@@ -14,9 +14,9 @@ from evaltui.core.conversation.waiting import CallPlace, places_of_events
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_files import AgentFiles, Contents, changed_files, used_files
-from evaltui.files.watching import Changed, WatchedFiles
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agent_files import AgentFiles, Contents, changed_files, used_files
+from evaltui.project.watching import Changed, WatchedFiles
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings, StartedHost

@@ -23,8 +23,8 @@ from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.editing.set import SetEditor
-from evaltui.files.configs import find_config, scores_outputs
-from evaltui.files.folders import app_name
+from evaltui.project.configs import find_config, scores_outputs
+from evaltui.project.folders import app_name
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.case_plan import refusing

@@ -21,10 +21,10 @@ from evaltui.documents.editing.references import BlockList
 from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.files.config_references import ScoredSets
-from evaltui.files.configs import choice_problems, is_eval_config_file
-from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.folders import CONFIG_NAME
+from evaltui.project.config_references import ScoredSets
+from evaltui.project.configs import choice_problems, is_eval_config_file
+from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.project.folders import CONFIG_NAME
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
 from evaltui.workbench.criteria.rows import (

@@ -21,7 +21,7 @@ from evaltui.documents.open_file import (
     unusable,
     write_together,
 )
-from evaltui.files.folders import CONFIG_NAME, agent_folder
+from evaltui.project.folders import CONFIG_NAME, agent_folder
 from evaltui.workbench.case.steps import Step, Steps
 from evaltui.workbench.state import Selection
 

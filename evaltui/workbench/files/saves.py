@@ -14,7 +14,7 @@ from evaltui.core.model.case_id import CaseId, given_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.documents.saving import fingerprint_of
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, some_of
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets

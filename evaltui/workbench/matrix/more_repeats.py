@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.agent_address import as_variant
-from evaltui.files.variants import hidden_in
+from evaltui.project.agent_address import as_variant
+from evaltui.project.variants import hidden_in
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.plan import RepeatDone
 from evaltui.runs import execution
@@ -26,7 +26,7 @@ from evaltui.workbench.runs.running import EditedSets
 from evaltui.workbench.state import CANCELLING, nothing_to_cancel
 
 if TYPE_CHECKING:
-    from evaltui.files.agent_address import AgentAddress
+    from evaltui.project.agent_address import AgentAddress
     from evaltui.runner.parent.starting import StartedHost
     from evaltui.runs.execution import ExecutedRun, RunService, RunUpdate
     from evaltui.runs.resuming import Resumption

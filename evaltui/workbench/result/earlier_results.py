@@ -26,10 +26,10 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import Workspace
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.project.settings import secrets_of
+from evaltui.project.workspace import Workspace
 from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result

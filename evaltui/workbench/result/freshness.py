@@ -18,7 +18,7 @@ from evaltui.workbench.state import CaseOutcome, SameConfig
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.files.eval_set_file import EvalSetFile
+    from evaltui.project.eval_set_file import EvalSetFile
 
 
 class State(StrEnum):

@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.thresholds import limits_of, scores_tell
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.score_table import CaseRow, ScoreTable, Side, Trial, TrialOf, Verdict
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.results import Results

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of

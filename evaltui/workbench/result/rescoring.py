@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.core.secrets import Secrets
-    from evaltui.files.eval_set_file import EvalSetFile
+    from evaltui.project.eval_set_file import EvalSetFile
 
 # Of many cases, results are shown in about so many steps: what shows them may go through all cases.
 _STEPS = 50

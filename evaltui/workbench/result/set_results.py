@@ -11,7 +11,7 @@ from typing import NamedTuple
 from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.run_file import MetricTotal
 from evaltui.workbench.result.stored_results import RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, EarlierResult

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from evaltui.files.agent_files import FilesNow
+from evaltui.project.agent_files import FilesNow
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
     FailedCase,

@@ -14,7 +14,7 @@ from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.files.packages import MissingExtraError
+from evaltui.project.packages import MissingExtraError
 from evaltui.runs.listening import Address, listening
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import Pattern, ScoredSession, expected_patterns

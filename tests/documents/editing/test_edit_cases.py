@@ -9,7 +9,7 @@ from evaltui.core.model.validation import validate_case, validate_eval_set
 from evaltui.documents.editing.set import SetEditor, copy_id, set_id_problem
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of
-from evaltui.files.config_references import ScoredSets
+from evaltui.project.config_references import ScoredSets
 from tests.changed_values import after as value_after
 from tests.changed_values import changed, changed_set
 

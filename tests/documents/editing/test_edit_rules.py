@@ -11,7 +11,7 @@ from evaltui.documents.editing.config import ConfigEditor, new_rule
 from evaltui.documents.editing.references import References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.files.config_references import ScoredSets
+from evaltui.project.config_references import ScoredSets
 from tests.changed_values import changed
 
 CONFIG = """{

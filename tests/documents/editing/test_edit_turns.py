@@ -13,7 +13,7 @@ from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import CaseEditor
 from evaltui.documents.editing.turn import EXPECTATION_KINDS, TurnExpectation
 from evaltui.documents.edits import EditError
-from evaltui.files.config_references import ScoredSets
+from evaltui.project.config_references import ScoredSets
 from tests.changed_values import changed, changed_case, changed_set
 
 IMAGE = {"inline_data": {"data": "__4_Pg==", "mime_type": "image/png"}}

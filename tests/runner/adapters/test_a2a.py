@@ -8,8 +8,8 @@ import urllib.request
 import pytest
 from environments import IN_CI
 
-from evaltui.files.configs import ConfigInUse
-from evaltui.files.run_settings import RunSettings
+from evaltui.project.configs import ConfigInUse
+from evaltui.project.run_settings import RunSettings
 
 pytest.importorskip("google.adk")
 # The README's environment has it.
@@ -27,7 +27,7 @@ from evaltui.cli import main
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.events import CALLS
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
 from evaltui.runner.child.adapters.remote.a2a import A2AAdapter
 from evaltui.runner.child.adapters.remote.requests import RemoteError

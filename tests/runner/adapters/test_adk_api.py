@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.files.configs import ConfigInUse
+from evaltui.project.configs import ConfigInUse
 
 pytest.importorskip("google.adk")
 pytest.importorskip("fastapi")
@@ -22,7 +22,7 @@ from evaltui import EvalConfig, Status, load_eval_set
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import full_text, tool_calls
-from evaltui.files.agent_address import AgentAddress
+from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec, recording
 from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter

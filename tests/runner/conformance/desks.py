@@ -22,8 +22,8 @@ from environments import environment_python
 from evaltui import CaseResult, EvalConfig, evaluate
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Event, Json
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import Interpreter
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.interpreters import Interpreter
 from evaltui.runner.errors import RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings

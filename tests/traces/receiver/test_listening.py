@@ -19,8 +19,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from evaltui.commands.listen import _SessionOutput
 from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import OWN
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.interpreters import OWN
 from evaltui.runner.plan import CaseStarted
 from evaltui.runs import sessions
 from evaltui.runs.history import open_run

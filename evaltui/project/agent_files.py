@@ -1,0 +1,328 @@
+"""The files of an agent, and which of them have changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from stat import S_ISREG
+from typing import Generic, TypeVar
+
+from evaltui.core.model.case_id import fingerprint
+from evaltui.documents.own_folder import OWN_FOLDER
+from evaltui.project.eval_sets import set_kind
+from evaltui.project.folders import (
+    CONFIG_NAME,
+    ENV_NAME,
+    NEVER_ENTERED,
+    RECORDINGS,
+    SET_SUFFIXES,
+    agent_folder,
+    env_file,
+    is_json,
+    is_run_folder,
+    project_root,
+)
+from evaltui.project.modules import ImportedFiles
+
+# What is larger is told by its size and time.
+_LARGE = 1_000_000
+# The same of fingerprints that logs hold: size and time differ from machine to machine.
+_LARGE_IN_LOGS = 64_000_000
+# Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
+# written again and look the same.
+_JUST_NOW = 100_000_000
+# How a file that evaltui wrote begins, also where it lies among the files of an agent.
+_WRITTEN_BY_EVALTUI = re.compile(
+    b"|".join(
+        (
+            # Of a run, a matrix, a comparison, and traces.
+            rb'\{\s*"version": 1,\s*"(?:status|matrix)": "[^\n]*",\s*"agent": "[^\n]*",\s*"started": ',
+            rb'\{\s*"version": 1,\s*"base": \{\s*"id": "[^\n]*",\s*"cases": \d+,\s*"passing": ',
+            rb'\{\s*"version": 1,\s*"files": \[\s*\{\s*"path": "[^\n]*",\s*"formats": ',
+            # Of an estimate, durations, and a run that was exported.
+            rb'\{\s*"version": 1,\s*"estimate": \{\s*"cases": \d+,\s*"runs": \d+,\s*"unknown_cases": ',
+            rb'\{\n  "[^\n]*\.(?:evalset|test)\.json": \{\n    "[^\n]*": \d+\.\d+,?\n',
+            rb'\{"resourceSpans": \[\n\{"resource": [^\n]*?, "scopeSpans": \[\{"scope": \{"name": "evaltui"',
+            rb'<\?xml[^>]*>\s*<testsuites .{0,3000}?<property name="eval_set" ',
+            rb"(?:matrix,variant,changes,)?eval_set_id,eval_id,(?:metric_name|status)",
+            rb"<!-- evaltui-",
+            rb'<!doctype html>.{0,3500}?<meta name="generator" content="evaltui">',
+            # The file of a run.
+            rb"SQLite format 3\0.{52}eval",
+        )
+    ),
+    re.DOTALL,
+)
+_HEAD = 4096
+
+_Stamp = tuple[int, int, int, int]
+_Name = TypeVar("_Name", bound=Hashable)
+
+
+class FileReader(Generic[_Name]):
+    """Reads the same files repeatedly; unchanged files are read once."""
+
+    def __init__(self, large: int = _LARGE) -> None:
+        self._large = large
+        self._cache: dict[_Name, tuple[_Stamp | None, str]] = {}
+
+    def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
+        """Digests of the files by name, equal for equal content.
+
+        Files that cannot be read, that are not regular, and that evaltui wrote are left out.
+        """
+        seen: dict[_Name, tuple[_Stamp | None, str]] = {}
+        for name, path in files:
+            try:
+                stat = path.stat()
+                if not S_ISREG(stat.st_mode):
+                    continue
+                stamp = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+                stamp_before, content = self._cache.get(name, (None, ""))
+                if stamp_before != stamp:
+                    content = _digest(path, stamp, self._large)
+            except OSError:
+                # It is being replaced, or nobody may read it.
+                continue
+            settled = time.time_ns() - max(stamp[:2]) > _JUST_NOW
+            seen[name] = stamp if settled else None, content
+        self._cache |= seen
+        return {name: content for name, (_, content) in seen.items() if content}
+
+
+def _digest(path: Path, stamp: _Stamp, large: int) -> str:
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+        if _WRITTEN_BY_EVALTUI.match(head):
+            return ""
+        return f"{stamp}" if stamp[2] > large else hashlib.sha256(head + file.read()).hexdigest()
+
+
+# What each file holds, by its path in the agent's folder; "" where there was none when it was opened.
+Contents = Mapping[str, str]
+# What no file holds.
+UNKNOWN = "?"
+
+# What only the user writes. Other files an agent may change itself while it works.
+_CODE = {".py", ".yaml", ".yml"}
+# What hardly an agent writes itself; of other texts, as counters and memories, the name has to say so.
+_PROMPTS = {".md", ".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
+_PROMPT_NAMES = ("prompt", "instruction", "system")
+# What tools keep for themselves, in an agent's folder or in its project.
+_OF_TOOLS = NEVER_ENTERED | {OWN_FOLDER, ".adk", ".git", ".hg", ".svn", ".idea", ".vscode", ".tox", ".nox"}
+_OF_TOOLS |= {".cache", ".ipynb_checkpoints", ".DS_Store", ".names.json", "4913"}
+_CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
+_NOT_OF_AGENTS = (*SET_SUFFIXES, CONFIG_NAME, ".evalset_result.json", "eval_config.yaml", "eval_config.yml")
+# Compiled modules, drafts of editors and of evaltui, and what a database has beside its file.
+_PASSING = re.compile(r".*(?:\.py[co]|~|\.sw[opx]|\.begun|-journal|-wal|-shm)|\.#.*|#.*#|\..*\.(?:tmp|lock)")
+# A single file may lie in a folder that holds everything its user has.
+_MOST_FILES = 5_000
+_MOST_FOLDERS = 2_000
+
+
+class AgentFiles:
+    """All files in the folder of an agent, the modules of its project that it imports, and its `.env`; not
+    what has fingerprints of its own, or is made from it: eval sets, configs, recordings, reports, caches.
+
+    Of a very large folder only the first files are known, modules before others. `only_env` is for an agent
+    behind a network: of its home, only `.env` has a say in what it does.
+    Files of more than `large` bytes are told by size and time.
+    """
+
+    def __init__(self, agent_dir: Path, *, only_env: bool = False, large: int = _LARGE) -> None:
+        self.imported: list[Path] = []
+        """The modules outside of the agent's folder, as last collected."""
+        self._folder = agent_folder(agent_dir)
+        self._real_folder = self._folder.resolve()
+        self._only_env = only_env
+        self._reader: FileReader[str] = FileReader(large)
+        self._imported_files = ImportedFiles(agent_dir)
+
+    def paths(self) -> list[Path]:
+        """The present files, those in the agent's folder first."""
+        if self._only_env:
+            return [self._folder / ENV_NAME]
+        inside = list(islice(_files(self._folder), _MOST_FILES))
+        self.imported = self._imported_files.outside(path for path in inside if path.suffix == ".py")
+        env = env_file(self._folder)
+        is_above = env is not None and not env.is_relative_to(self._real_folder)
+        return [*inside, *self.imported, *([env] if env is not None and is_above else [])]
+
+    def contents(self, also: Iterable[Path] = ()) -> Contents:
+        """The present content of the files, equal to an earlier one where nothing has changed.
+
+        `also` are further files, in other folders.
+        """
+        files = {self.name(path): path for path in (*self.paths(), *also)}
+        return self.read(files)
+
+    def read(self, files: Mapping[str, Path]) -> Contents:
+        """The content of some files, by their names."""
+        return self._reader.read(files.items())
+
+    def name(self, path: Path) -> str:
+        """The file as seen from the agent's folder."""
+        inside = path.is_relative_to(self._folder)
+        return (
+            path.relative_to(self._folder).as_posix() if inside else os.path.relpath(path, self._real_folder)
+        )
+
+
+def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
+    """The files that are new, gone or different, sorted."""
+    return tuple(
+        sorted(name for name in before.keys() | now.keys() if before.get(name, "") != now.get(name, ""))
+    )
+
+
+def different_files(first: Contents, other: Contents) -> tuple[str, ...]:
+    """The files that are different in two runs: of those outside of the agent's folder, each has only its
+    `.env` and what it opened."""
+
+    def is_known(name: str) -> bool:
+        is_whole = not name.startswith("../") or Path(name).name == ENV_NAME
+        return is_whole or (name in first and name in other)
+
+    return tuple(filter(is_known, changed_files(first, other)))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    paths = [here / name for here, names in _walked(folder) for name in sorted(names) if may_count(name)]
+    yield from filter(_counts, sorted(paths, key=lambda path: path.suffix != ".py"))
+
+
+def _counts(path: Path) -> bool:
+    # It reads JSON as documents; no host that is started waits for that to be imported.
+    from evaltui.project.configs import is_config
+
+    is_recording = path.suffix in (".json", ".jsonl") and RECORDINGS in path.parts[-3:-1]
+    is_log = path.suffix == ".log"
+    # Opening a pipe waits until another program writes to it.
+    is_other = is_recording or is_log or not path.is_file()
+    return not (is_other or is_config(path) or (is_json(path) and set_kind(path) is not None))
+
+
+def folders_of(folder: Path) -> Iterator[Path]:
+    """A folder and those below it in which files of an agent are looked for."""
+    return (here for here, _ in _walked(folder))
+
+
+def _walked(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    seen = {os.path.realpath(folder)}
+    for place, folders, names in islice(os.walk(folder, followlinks=True), _MOST_FOLDERS):
+        here, entered = Path(place), []
+        for name in sorted(folders):
+            path, real = here / name, os.path.realpath(here / name)
+            is_of_tools = name in _OF_TOOLS or _is_cache(path)
+            if real not in seen and not is_of_tools and not is_run_folder(path):
+                seen.add(real)
+                entered.append(name)
+        folders[:] = entered
+        yield here, names
+
+
+def _is_cache(folder: Path) -> bool:
+    # Of a folder that may not be entered, `Path.exists` would raise.
+    return any(os.path.exists(folder / mark) for mark in _CACHE_MARKS)  # noqa: PTH110
+
+
+def may_count(name: str) -> bool:
+    """Whether a file of this name may be one of an agent's, going by the name alone."""
+    is_passing = name in _OF_TOOLS or _PASSING.fullmatch(name) is not None
+    return not (is_passing or name.lower().endswith(_NOT_OF_AGENTS))
+
+
+def is_read_only(name: str, before: Contents, read: Collection[str], written: Collection[str]) -> bool:
+    """Whether only somebody else than the agent changes a file during a run, which began with the files
+    `before`, and of which its processes opened some for reading and some for writing."""
+    if is_source(name) or Path(name).name == ENV_NAME:
+        return True
+    return name in before and name not in written and (is_prompt(name) or name in read)
+
+
+def is_source(name: str) -> bool:
+    """Whether only the user writes a file of this name."""
+    return Path(name).suffix in _CODE
+
+
+def is_prompt(name: str) -> bool:
+    """Whether a file of this name is probably a prompt, which an agent seldom writes itself."""
+    path = Path(name)
+    return path.suffix in _PROMPTS or any(word in path.stem.lower() for word in _PROMPT_NAMES)
+
+
+def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
+    """The opened files that an agent's behaviour may depend on, by their names as seen from its folder.
+
+    These are files in its project, and modules anywhere."""
+    folder = agent_folder(agent_dir).resolve()
+    parent = folder if folder.parent == Path.home() else folder.parent
+    root = project_root(folder) or parent
+    files: dict[str, Path] = {}
+    for path in opened:
+        place = path if path.is_relative_to(root) else path.resolve()
+        is_inside = place.is_relative_to(root)
+        parts = place.relative_to(root).parts if is_inside else ()
+        is_of_project = is_inside and _OF_TOOLS.isdisjoint(parts)
+        if may_count(place.name) and (is_of_project or (not is_inside and place.suffix == ".py")):
+            files[Path(os.path.relpath(place, folder)).as_posix()] = place
+    return files
+
+
+def was_written_since(path: Path, moment: float) -> bool:
+    """Whether a file was written after a moment, in seconds since the epoch, or is gone."""
+    try:
+        return path.stat().st_mtime > moment
+    except OSError:
+        return True
+
+
+def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
+    """The files that an agent is made of and its `.env`, each with a fingerprint of what it holds.
+
+    `also` are names of further files, as seen from its folder.
+    """
+    folder = agent_folder(agent_dir)
+    contents = AgentFiles(agent_dir, large=_LARGE_IN_LOGS).contents(folder / name for name in also)
+    return {name: _print_of(folder / name, content) for name, content in contents.items()}
+
+
+class FilesNow:
+    """The present files of an agent, to compare with those of its runs."""
+
+    def __init__(self, agent_dir: Path) -> None:
+        self._agent_dir = agent_dir
+        self._prints = files_of(agent_dir)
+
+    def changed_since(self, before: Contents) -> tuple[str, ...]:
+        """The files that are different from those of a run, also of those that only the run has opened."""
+        others = prints_of(self._agent_dir, before.keys() - self._prints.keys())
+        return changed_files(before, {**self._prints, **others})
+
+
+def prints_of(agent_dir: Path, names: Iterable[str]) -> dict[str, str]:
+    """Fingerprints of files by their names, as from `files_of`; unreadable files are left out."""
+    folder = agent_folder(agent_dir)
+    contents = FileReader[str](_LARGE_IN_LOGS).read((name, folder / name) for name in names)
+    return {name: _print_of(folder / name, content) for name, content in contents.items()}
+
+
+def _print_of(path: Path, content: str) -> str:
+    if not path.name.startswith(ENV_NAME):
+        return fingerprint(content)
+    try:
+        return _slow_print(path.read_bytes())
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=16)
+def _slow_print(data: bytes) -> str:
+    """A fingerprint for logs, slow enough that even short secrets cannot be guessed from it."""
+    return hashlib.scrypt(data, salt=b"evaltui .env", n=1 << 14, r=8, p=1, dklen=6).hex()

@@ -1,0 +1,196 @@
+"""References of a config's `evaltui` block that name nothing in the eval sets it scores, and idle rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.model.arg_rule import ANY_INDEX, ArgPath, parse_arg_path
+from evaltui.core.model.case_id import expected_calls
+from evaltui.core.model.config import EvaltuiBlock
+from evaltui.core.model.json_values import dicts, list_at, value_at
+from evaltui.core.model.problems import (
+    DANGLING_REFERENCE,
+    Finding,
+    JsonPath,
+    LintRule,
+    Problem,
+    problems_of,
+)
+from evaltui.core.model.regexes import is_slow
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.editing.references import BLOCK, BLOCK_LISTS, RULES, Entry
+from evaltui.documents.json_text import locate, parse, text_or_problem
+from evaltui.project.configs import config_file
+from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.folders import json_files, json_files_below
+from evaltui.project.workspace import is_set
+from evaltui.text.figures import counted
+from evaltui.text.values import did_you_mean
+
+HIDDEN_RULE = LintRule("hidden-rule", "A rule never applies", blocks=False)
+SLOW_REGEX = LintRule("slow-regex", "A regular expression can be very slow", blocks=False)
+
+CallsByTool = Mapping[str, Sequence[Any]]
+"""The arguments of the expected calls of each tool."""
+
+
+@dataclass(frozen=True)
+class ScoredSets:
+    """The sets that a config scores, by id, with their cases by id."""
+
+    turns: Mapping[str, Mapping[str, int | None]]
+    """The number of turns of each case; None where a user is simulated."""
+    calls: Mapping[str, Mapping[str, CallsByTool]]
+    is_complete: bool = True
+    """False where a set cannot be read: it may have what seems to be missing."""
+
+    def in_scope(self, rule: Entry) -> list[CallsByTool]:
+        """The calls of the cases in the scope of a rule; none where a set cannot be read."""
+        return [
+            calls
+            for set_id, cases in (self.calls if self.is_complete else {}).items()
+            if rule.get("set") in (None, set_id)
+            for eval_id, calls in cases.items()
+            if rule.get("case") in (None, eval_id)
+        ]
+
+
+def reference_problems(
+    config: Path, block: EvaltuiBlock, read: Mapping[Path, tuple[str, Sequence[StoredCase]]]
+) -> list[Problem]:
+    """Problems of the references of a config's block, and of its rules.
+
+    `read` are sets that were read already, by file: their ids and cases.
+    """
+    if not (block.turns or block.rules or block.tags or block.tools):
+        return []
+    text = text_or_problem(config)
+    if isinstance(text, Problem):
+        return []
+    cases, is_complete = dict(read.values()), True
+    for file in _neighbours(config):
+        if file not in read:
+            other = read_eval_set_file(file, "", config.parent)
+            cases[other.eval_set_id], is_complete = other.cases, is_complete and other.format is not None
+    sets = ScoredSets(
+        {name: {case.eval_id: case.outline.turns for case in of_set} for name, of_set in cases.items()},
+        {
+            name: {case.eval_id: expected_calls(case.data()) for case in of_set}
+            for name, of_set in cases.items()
+            if is_complete and (block.rules or block.tools)
+        },
+        is_complete,
+    )
+    return locate(problems_of("references", parse(text), sets), text, str(config))
+
+
+def _neighbours(config: Path) -> list[Path]:
+    """The sets beside a config, and those below that it scores."""
+    below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
+    beside = set(json_files(config.parent))
+    return [file for file in sorted(below | beside) if is_set(file)]
+
+
+@DANGLING_REFERENCE.checks("references")
+def _missing(config: Any, sets: ScoredSets) -> Iterator[Finding]:
+    """Marks, rules and tags that name a set, case or turn that is not there."""
+    for name in BLOCK_LISTS:
+        for index, entry in dicts(list_at(config, (*BLOCK, name))):
+            yield from _missing_names(entry, (*BLOCK, name, index), sets)
+
+
+def _missing_names(entry: Entry, path: JsonPath, sets: ScoredSets) -> Iterator[Finding]:
+    set_id, case, turn = entry.get("set"), entry.get("case"), entry.get("turn")
+    if isinstance(set_id, str) and set_id not in sets.turns:
+        if sets.is_complete:
+            yield (
+                (*path, "set"),
+                f"no eval set {set_id!r} beside this config{did_you_mean(set_id, sets.turns)}",
+            )
+        return
+    if not isinstance(case, str):
+        return
+    every = {eval_id: count for own in sets.turns.values() for eval_id, count in own.items()}
+    cases = sets.turns[set_id] if isinstance(set_id, str) else every
+    if case not in cases:
+        where = set_id if isinstance(set_id, str) else "the eval sets beside this config"
+        yield (*path, "case"), f"no case {case!r} in {where}{did_you_mean(case, cases)}"
+    elif isinstance(turn, int) and (count := cases[case]) is not None and turn >= count:
+        yield (*path, "turn"), f"no turn {turn}: {case} has {counted(count, 'turn')}, counted from 0"
+
+
+@HIDDEN_RULE.checks("references")
+def _hidden_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
+    """Rules whose argument and scope a later one has."""
+    hidden_by: dict[tuple[Any, ...], int] = {}
+    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
+        scope = tuple(rule.get(key) for key in ("tool", "arg", "set", "case"))
+        is_valid = all(isinstance(name, str | None) for name in scope)
+        if is_valid and hidden_by.setdefault(scope, index) != index:
+            yield (*RULES, index), f"never applies: rules[{hidden_by[scope]}] covers the same argument"
+
+
+@DANGLING_REFERENCE.checks("references")
+def _idle_rules(config: Any, sets: ScoredSets) -> Iterator[Finding]:
+    """Rules of tools that no case in their scope expects a call of."""
+    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
+        tool, in_scope = rule.get("tool"), sets.in_scope(rule)
+        tools = {name for calls in in_scope for name in calls}
+        if isinstance(tool, str) and in_scope and tool not in tools:
+            yield (*RULES, index, "tool"), f"no expected call of {tool!r}{did_you_mean(tool, tools)}"
+
+
+@DANGLING_REFERENCE.checks("references")
+def _idle_arguments(config: Any, sets: ScoredSets) -> Iterator[Finding]:
+    """Rules of arguments that no expected call of their tool has.
+
+    An argument that is ignored may be one that only the agent gives: of those only likely mistakes.
+    """
+    for index, rule in dicts(list_at(config, RULES)):
+        tool, path = rule.get("tool"), rule.get("arg")
+        if not isinstance(tool, str) or not isinstance(path, str):
+            continue
+        of_tool = [args for calls in sets.in_scope(rule) for args in calls.get(tool, ())]
+        steps = parse_arg_path(path)
+        if not of_tool or any(_has(args, steps) for args in of_tool):
+            continue
+        names = {name for args in of_tool if isinstance(args, dict) for name in args}
+        hint = did_you_mean(str(steps[0]), names - {steps[0]})
+        if hint or rule.get("match") != "ignore":
+            yield (*RULES, index, "arg"), f"no expected call of {tool} has {path!r}{hint}"
+
+
+@DANGLING_REFERENCE.checks("references")
+def _idle_tools(config: Any, sets: ScoredSets) -> Iterator[Finding]:
+    """Modes of tools that no case expects a call of."""
+    tools = {name for calls in sets.in_scope({}) for name in calls}
+    modes = value_at(config, (*BLOCK, "tools"))
+    for tool in modes if isinstance(modes, dict) and tools else ():
+        if tool not in tools:
+            yield (*BLOCK, "tools", tool), f"no expected call of {tool!r}{did_you_mean(tool, tools)}"
+
+
+@SLOW_REGEX.checks("references")
+def _slow_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
+    """Rules whose regex takes very long on texts that it does not match."""
+    for index, rule in dicts(list_at(config, RULES)):
+        match = rule.get("match")
+        if isinstance(match, dict) and isinstance(regex := match.get("regex"), str) and is_slow(regex):
+            yield (*RULES, index, "match", "regex"), "can be very slow; avoid nested repeats"
+
+
+def _has(value: Any, steps: ArgPath) -> bool:
+    """Whether there is something at a path in arguments."""
+    if not steps:
+        return True
+    first, rest = steps[0], steps[1:]
+    if first is ANY_INDEX:
+        return isinstance(value, list) and any(_has(item, rest) for item in value)
+    if isinstance(value, dict):
+        return first in value and _has(value[first], rest)
+    return (
+        isinstance(value, list) and isinstance(first, int) and first < len(value) and _has(value[first], rest)
+    )

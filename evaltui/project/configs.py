@@ -1,0 +1,308 @@
+"""The config of an eval set: its file, chosen by names and content, and its model."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.model.datasets import from_eval_config
+from evaltui.core.model.file_kinds import is_eval_config
+from evaltui.core.model.problems import (
+    EvalSetError,
+    Finding,
+    LintRule,
+    Problem,
+    errors_in,
+    problems_of,
+)
+from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, text_or_problem
+from evaltui.project.eval_sets import data_of, read_data, set_kind
+from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
+from evaltui.project.run_settings import ConfigChoice
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+
+UNCLEAR_CONFIG = LintRule("unclear-config", "Several configs could apply", blocks=True)
+UNUSED_CONFIG = LintRule("unused-config", "A config does not apply", blocks=False)
+
+# Words in the names of configs that people pass to `adk eval --config_file_path`.
+_WORDS = ("config", "criteri")
+_LARGEST = 1_000_000
+# `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
+_LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
+EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
+
+
+def config_file(set_path: Path, explicit: Path | None = None) -> Path:
+    """The file that scores a set, or would if there were one.
+
+    That is the explicit one, else the `test_config.json` beside the set, else the only other file with
+    `criteria` in the nearest folder that has any, from beside the set up to the root of its project. Where
+    nothing or more than one is found, the `test_config.json` that could be made beside it. For a dataset of
+    agents-cli it is the nearest `eval_config.yaml` instead of a file with `criteria`.
+    """
+    beside = set_path.parent / CONFIG_NAME
+    if explicit is not None:
+        return explicit
+    if os.path.lexists(beside):
+        return beside
+    candidates = configs_near(set_path)
+    return candidates[0] if len(candidates) == 1 else beside
+
+
+def config_files(set_paths: Iterable[Path], explicit: Path | None = None) -> dict[Path, Path]:
+    """The config file of each set; the sets of a folder share it."""
+    by_folder: dict[tuple[Path, bool], Path] = {}
+    configs: dict[Path, Path] = {}
+    for path in set_paths:
+        group = (path.parent, set_kind(path) == "dataset")
+        if group not in by_folder:
+            by_folder[group] = config_file(path, explicit)
+        configs[path] = by_folder[group]
+    return configs
+
+
+def configs_near(set_path: Path) -> list[Path]:
+    """The files with `criteria` that could be passed as `--config`, of the nearest folder that has any; of a
+    dataset the config of agents-cli."""
+    if set_kind(set_path) == "dataset":
+        paths = (folder / name for folder in _folders_of(set_path) for name in EVAL_CONFIG_NAMES)
+        return list(islice(filter(is_eval_config_file, paths), 1))
+    return next((configs for folder in _folders_of(set_path) if (configs := _configs_in(folder))), [])
+
+
+def is_eval_config_file(path: Path) -> bool:
+    """Whether a file is a config of agents-cli by its content, or, with a mistake in it, by its name."""
+    data = read_data(path)
+    if isinstance(data, Problem):
+        return path.name in EVAL_CONFIG_NAMES and os.path.lexists(path)
+    return is_eval_config(data)
+
+
+def config_above(set_path: Path) -> Path | None:
+    """The nearest `test_config.json` above a set: as in ADK, it is for the sets beside it."""
+    above = (folder / CONFIG_NAME for folder in _folders_of(set_path) if folder != set_path.parent)
+    return next((path for path in above if path.is_file()), None)
+
+
+def is_config(path: Path) -> bool:
+    """Whether a file is a config by its name and what is in it; of the usual name, whatever is in it."""
+    if path.name == CONFIG_NAME:
+        return True
+    if not is_json(path) or not _is_named_so(path.name):
+        return False
+    try:
+        stat = path.stat()
+    except OSError:
+        # Who reads it says why it cannot be: it may have been meant to apply.
+        return os.path.lexists(path)
+    return stat.st_size <= _LARGEST and _has_criteria(path, stat.st_mtime_ns, stat.st_size)
+
+
+def _folders_of(set_path: Path) -> Iterator[Path]:
+    """From beside a set up to the root of its project; without one, only out of folders of tests."""
+    folder = set_path.parent
+    root = project_root(folder)
+    yield folder
+    while root in folder.absolute().parents if root is not None else is_of_tests(folder):
+        folder = parent_of(folder)
+        yield folder
+
+
+def _configs_in(folder: Path) -> list[Path]:
+    try:
+        modified = folder.stat().st_mtime_ns
+    except OSError:
+        return []
+    return [path for path in _candidates(folder, modified) if is_config(path)]
+
+
+def _is_named_so(name: str) -> bool:
+    return name != CONFIG_NAME and any(word in name.lower() for word in _WORDS)
+
+
+@lru_cache(maxsize=1_000)
+def _candidates(folder: Path, modified: int) -> tuple[Path, ...]:
+    """The files of a folder that are named like configs. `modified` is when the folder was, so that many sets
+    in it cost one look."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if is_json(path))
+    except OSError:
+        return ()
+    return tuple(folder / name for name in names if _is_named_so(name))
+
+
+@lru_cache(maxsize=1_000)
+def _has_criteria(path: Path, modified: int, size: int) -> bool:
+    try:
+        text = read_text(path)
+    except OSError:
+        return True
+    if not isinstance(text, str) or '"criteria"' not in text:
+        return False
+    data = parse(text)
+    # A mistake in its JSON makes it no other file: it was meant to apply.
+    return isinstance(data, Problem) or (
+        isinstance(data, dict) and "criteria" in data and not data.keys() & {"eval_cases", "evalCases"}
+    )
+
+
+class UnreadableConfig(dict[str, Any]):
+    """A placeholder for a config that cannot be read: each access raises the reason."""
+
+    def __init__(self, error: EvalSetError) -> None:
+        super().__init__()
+        self._error = error
+
+    def _refuse(self, *_: object) -> Any:
+        raise self._error
+
+    get = __contains__ = __getitem__ = __iter__ = _refuse
+
+
+@dataclass(frozen=True)
+class ConfigInUse:
+    """A config, and where it came from."""
+
+    path: Path | None
+    """The file; None for ADK's defaults, and for a config from Python code."""
+    config: EvalConfig
+    problems: tuple[Problem, ...] = ()
+    """Its warnings."""
+    passed_over: Path | None = None
+    """A config near the set that is not used; None where there is none."""
+    is_given: bool = False
+    """Whether it comes from Python code."""
+
+    @property
+    def defaulted(self) -> bool:
+        """Whether ADK's defaults apply."""
+        return self.path is None and not self.is_given
+
+
+def find_config(
+    set_path: Path,
+    explicit: Path | None = None,
+    edited: str | None = None,
+    choice: ConfigChoice = "nearest",
+) -> ConfigInUse:
+    """The explicit config if there is one, else the one that `config_file` finds, else ADK's defaults.
+
+    `edited` is the text of that file while it is being edited, whatever is on disk. Raises EvalSetError
+    for a file that is not a config, for an explicit one that does not exist, and where several could be
+    meant: a config that was meant to apply is never replaced by the defaults.
+    """
+    from evaltui.core.model.config import EvalConfig
+
+    beside = set_path.parent / CONFIG_NAME
+    # A link to no file is not read as a config, nor passed over.
+    is_there = os.path.lexists(beside)
+    if explicit is None and (choice == "defaults" or (choice == "beside" and not is_there)):
+        unread = [beside] if is_there else configs_near(set_path)
+        problems = [_not_read_by_adk(set_path, path) for path in unread]
+        not_used = unread[0] if unread else config_above(set_path)
+        return ConfigInUse(None, EvalConfig.default(), tuple(problems), not_used)
+    path = config_file(set_path, explicit)
+    if explicit is None and edited is None and not os.path.lexists(path):
+        problems = choice_problems(set_path)
+        if errors := errors_in(problems):
+            raise EvalSetError(errors)
+        default = EvalConfig.default()
+        if set_kind(set_path) == "dataset":
+            # Most datasets state one of the two, or none.
+            default.evaltui.optional = list(default.criteria)
+        return ConfigInUse(None, default, tuple(problems), config_above(set_path))
+    config, problems = read_config(path) if edited is None else config_of(path, edited.removeprefix("\ufeff"))
+    if config is None:
+        raise EvalSetError(errors_in(problems))
+    return ConfigInUse(path, config, tuple(problems))
+
+
+def scores_outputs(set_path: Path) -> bool:
+    """Whether the config of a set scores outputs as responses; False where the config is unreadable."""
+    try:
+        return find_config(set_path).config.evaltui.outputs == "score"
+    except EvalSetError:
+        return False
+
+
+def find_config_for_test_file(test_file: str | Path) -> EvalConfig:
+    """The config that scores a file of eval cases, ADK's defaults without one. Raises EvalSetError."""
+    return find_config(Path(test_file)).config
+
+
+def choice_problems(set_path: Path) -> list[Problem]:
+    """Problems with the choice of a set's config: it is unclear, or a config is passed over."""
+    return problems_of("choice of config", set_path)
+
+
+@UNCLEAR_CONFIG.checks("choice of config")
+def _several_configs(set_path: Path) -> Iterator[Finding]:
+    configs = configs_near(set_path)
+    if len(configs) > 1 and not os.path.lexists(set_path.parent / CONFIG_NAME):
+        names = " and ".join(config.name for config in configs)
+        message = (
+            f"several configs for {set_path.name}: {names}. Choose one with --config, "
+            f"or create {CONFIG_NAME} beside the set"
+        )
+        yield (), message, str(configs[0].parent)
+
+
+@UNUSED_CONFIG.checks("choice of config")
+def _unused_configs(set_path: Path) -> Iterator[Finding]:
+    """A config above that is for the sets beside it, and files beside the set that are named like configs."""
+    if os.path.lexists(config_file(set_path)) or len(configs_near(set_path)) > 1:
+        return
+    if (above := config_above(set_path)) is not None:
+        message = (
+            f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; "
+            f"--config {above} uses it for all, a {CONFIG_NAME} beside the set for that one"
+        )
+        yield (), message, str(above)
+    is_dataset = set_kind(set_path) == "dataset"
+    try:
+        names = sorted(path.name for path in set_path.parent.iterdir())
+    except OSError:
+        return
+    for name in names:
+        is_agents_cli = name in EVAL_CONFIG_NAMES and not is_dataset
+        if _LIKE_CONFIG.fullmatch(name) or (is_agents_cli and not is_json(Path(name))):
+            message = f"not read for {set_path.name}: its config is called {CONFIG_NAME} and is JSON"
+            yield (), message, str(set_path.parent / name)
+
+
+def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
+    message = (
+        f"with --adk-verdicts not read for {set_path.name}, as in adk eval: ADK's defaults score the set; "
+        f"--config {path} uses this file"
+    )
+    return UNUSED_CONFIG.at((), message, str(path))
+
+
+def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
+    """The config of a file, None where there are errors, and all its problems; never raises."""
+    text = text_or_problem(path)
+    return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
+
+
+def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
+    """The config in the text of a file, and its problems; None where it has errors."""
+    from evaltui.core.metrics.config_validation import validate_config
+
+    data = data_of(path, text)
+    if isinstance(data, Problem):
+        return None, [replace(data, file=str(path))]
+    if is_eval_config(data):
+        data, problems = from_eval_config(data)
+        config = None if data is None else validate_config(data)[0]
+        return config, [replace(problem, file=str(path)) for problem in problems]
+    config, problems = validate_config(data)
+    twice = duplicate_keys(text)
+    return None if twice else config, locate([*twice, *problems], text, str(path))

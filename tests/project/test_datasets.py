@@ -1,0 +1,207 @@
+"""Google's EvaluationDataset, read as an eval set."""
+
+import json
+
+import pytest
+from tests.project.layouts import write
+
+from evaltui.core.model.base_model import dump
+from evaltui.project.configs import find_config
+from evaltui.project.eval_sets import changes, load_eval_set, read_eval_set
+
+
+def content(text, role="user"):
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def event(author, text=None, **more):
+    said = {} if text is None else {"content": content(text, "user" if author == "user" else "model")}
+    return {"author": author, **said, **more}
+
+
+def call(name, **args):
+    return {"parts": [{"function_call": {"name": name, "args": args}}]}
+
+
+def turns(*events):
+    return {"agent_data": {"turns": [{"turn_index": 0, "events": list(events)}]}}
+
+
+HI, HELLO = content("Hi"), content("Hello!", "model")
+PROMPT = {"prompt": HI}
+ASKED, ANSWERED = {"user_content": HI}, {"user_content": HI, "final_response": HELLO}
+FIND = {"author": "desk", "content": call("find", what="lamp")}
+RUN = turns(event("user", "Hi"), FIND, event("desk", "Hello!"))
+RUBRIC = {"content": {"property": {"description": "Is kind."}}, "rubric_id": "kind"}
+
+
+def read(tmp_path, *cases, camel=False):
+    key = "evalCases" if camel else "eval_cases"
+    return write(tmp_path / "basic-dataset.json", json.dumps({key: list(cases)}))
+
+
+def converted(tmp_path, case):
+    loaded = load_eval_set(read(tmp_path, {"eval_case_id": "a", **case}))
+    assert (loaded.eval_set_id, loaded.eval_cases[0].eval_id) == ("basic-dataset", "a")
+    data = dump(loaded.eval_cases[0])
+    assert not loaded.eval_cases[0].checks_unspecified
+    return {key: value for key, value in data.items() if key not in ("eval_id", "evaltui")}
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (PROMPT, {"conversation": [ASKED]}),
+        ({"prompt": "Hi"}, {"conversation": [{"user_content": {"parts": [{"text": "Hi"}]}}]}),
+        ({**PROMPT, "reference": {"response": HELLO}}, {"conversation": [ANSWERED]}),
+        ({**PROMPT, "responses": [{"response": HELLO}]}, {"conversation": [ASKED]}),
+        (
+            {**PROMPT, "reference_trajectory": [call("find", what="lamp")]},
+            {
+                "conversation": [
+                    {
+                        **ASKED,
+                        "intermediate_data": {"tool_uses": [{"name": "find", "args": {"what": "lamp"}}]},
+                    }
+                ]
+            },
+        ),
+        ({**PROMPT, "referenceTrajectory": []}, {"conversation": [{**ASKED, "intermediate_data": {}}]}),
+        (RUN, {"conversation": [{**ANSWERED, "intermediate_data": {"invocation_events": [FIND]}}]}),
+        # What an agent did with the case is not expected of it.
+        (RUN | {"responses": [{"response": HELLO}]}, {"conversation": [ASKED]}),
+        (RUN | PROMPT, {"conversation": [ASKED]}),
+        (turns(event("desk", "Hello!")) | PROMPT, {"conversation": [ASKED]}),
+        (
+            turns(event("user", "Hi"), event("desk", "Hello!"), event("user", "Hi")),
+            {"conversation": [ANSWERED, ASKED]},
+        ),
+        (
+            {
+                **PROMPT,
+                "conversationHistory": [{"content": HI}, {"content": HELLO, "author": "desk"}],
+                "reference": {"response": HELLO},
+            },
+            {"conversation": [ANSWERED, ANSWERED]},
+        ),
+        (
+            turns(event("desk", state_delta={"a": 1}), event("user", "Hi", stateDelta={"b": 2})),
+            {
+                "conversation": [ASKED],
+                "session_input": {"app_name": "", "user_id": "", "state": {"a": 1, "b": 2}},
+            },
+        ),
+        (
+            {**PROMPT, "session_inputs": {"app_name": "desk", "user_id": "u", "state": {"a": "1"}}},
+            {
+                "conversation": [ASKED],
+                "session_input": {"app_name": "desk", "user_id": "u", "state": {"a": "1"}},
+            },
+        ),
+        (
+            {"user_scenario": {"starting_prompt": "Hi", "conversation_plan": "Ask.", "test_case_title": "t"}},
+            {"conversation_scenario": {"starting_prompt": "Hi", "conversation_plan": "Ask."}},
+        ),
+        (
+            {
+                **PROMPT,
+                "rubric_groups": {"TOOL_USE_QUALITY": {"rubrics": [RUBRIC]}, "g": {"rubrics": [RUBRIC]}},
+            },
+            {
+                "conversation": [ASKED],
+                "rubrics": [
+                    {
+                        "rubric_id": "kind",
+                        "rubric_content": {"text_property": "Is kind."},
+                        "type": "TOOL_USE_QUALITY",
+                    },
+                    {"rubric_id": "g.kind", "rubric_content": {"text_property": "Is kind."}},
+                ],
+            },
+        ),
+    ],
+)
+def test_a_case_expects_what_its_dataset_states(tmp_path, case, expected):
+    assert converted(tmp_path, case) == expected
+
+
+def test_cases_without_an_id_are_numbered(tmp_path):
+    path = read(tmp_path, PROMPT, {"evalCaseId": "case_3", **PROMPT}, PROMPT, camel=True)
+    assert [case.eval_id for case in load_eval_set(path).eval_cases] == ["case_1", "case_3", "case_4"]
+
+
+def test_what_cannot_be_converted_is_said_with_its_place(tmp_path):
+    path = read(
+        tmp_path,
+        {"eval_case_id": "a", "prompt": None},
+        {"eval_case_id": "b", "prompt": "Hi", "reference": 5, "reference_trajectory": [{"parts": []}]},
+        turns(event("desk", "Welcome"), event("user", "Hi"), event("user", state_delta={"a": 1})),
+    )
+    loaded = read_eval_set(path)
+    assert loaded.eval_set is None
+    assert [str(problem).partition(": ")[2] for problem in loaded.problems] == [
+        "eval_cases[0]: no message of the user: prompt, agent_data.turns and user_scenario are missing",
+        "eval_cases[1].reference: must be an object, is the number 5",
+        "eval_cases[1].reference_trajectory[0]: must be a content with a function_call",
+        "eval_cases[2].agent_data.turns[0].events[0]: before the first message of the user; left out",
+        "eval_cases[2].agent_data.turns[0].events[2]: "
+        "state changes between turns have no place in an eval set; left out",
+    ]
+
+
+def test_what_an_eval_set_has_no_place_for_is_known(tmp_path):
+    path = read(tmp_path, {**PROMPT, "context": "c", "responses": []})
+    assert [one.message for one in changes(path)] == [
+        'an eval set has no place for it; left out: "c"',
+        "actual, not expected; left out: []",
+    ]
+
+
+CONFIG = """
+metrics_to_run: [safety, final_response_match_v2, hallucination, mine, general_quality]
+custom_metrics:
+  - name: mine
+    custom_function_file: mine.py
+"""
+
+
+def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tmp_path):
+    path = read(tmp_path / "datasets", PROMPT)
+    eval_set = write(tmp_path / "datasets" / "x.json", '{"eval_set_id": "x", "eval_cases": []}')
+    write(tmp_path / "pyproject.toml")
+    assert find_config(path).config.evaltui.optional == ["tool_trajectory_avg_score", "response_match_score"]
+    yaml = write(tmp_path / "eval_config.yaml", CONFIG)
+    used = find_config(path)
+    assert used.path == yaml
+    assert used.config.criteria == {"safety_v1": 1.0, "final_response_match_v2": 1.0}
+    reasons = {metric.metric_name: metric.not_evaluated for metric in used.config.metrics()[2:]}
+    assert list(reasons) == ["hallucination", "mine", "general_quality"]
+    assert "no threshold" in reasons["hallucination"]
+    assert "hallucinations_v1" in reasons["hallucination"]
+    assert "custom_function_file" in reasons["mine"]
+    assert "not of evaltui" in reasons["general_quality"]
+    # It is not for eval sets of ADK, and a config of evaltui beside the dataset replaces it.
+    assert find_config(eval_set).defaulted
+    own = write(tmp_path / "datasets" / "test_config.json", '{"criteria": {"response_match_score": 0.5}}')
+    assert find_config(path).path == own
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("metrics_to_run: [a", "eval_config.yaml:1: not valid YAML"),
+        ("metrics_to_run: a", "metrics_to_run: must be a list, is the string"),
+        ("metrics_to_run: [1]", "metrics_to_run[0]: must be a string, is the number 1"),
+    ],
+)
+def test_a_broken_config_of_agents_cli_is_never_replaced_by_defaults(tmp_path, text, message):
+    write(tmp_path / "eval_config.yaml", text)
+    with pytest.raises(ValueError, match=message.replace("[", r"\[")):
+        find_config(read(tmp_path, PROMPT))
+
+
+def test_a_user_of_a_history_has_a_name(tmp_path):
+    history = [{"author": "Ada", "content": HI}, {"author": "desk", "content": HELLO}]
+    case = {"conversation_history": history, "prompt": content("And now?")}
+    turns_of_case = converted(tmp_path, case)["conversation"]
+    assert turns_of_case == [ANSWERED, {"user_content": content("And now?")}]
