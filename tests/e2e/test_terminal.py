@@ -104,7 +104,7 @@ def test_from_a_failure_to_its_cause(house):
     house.press("n", "n")
     house.wait_for("2/2")
     house.press("enter")
-    house.wait_for('"name": "notify_user"')
+    house.wait_for("Nothing more to show")
     house.press("t")
     house.wait_for("tool  notify_user")
     house.resize(160, 45)
