@@ -6,10 +6,10 @@ import io
 import json
 
 import pytest
-from tests.project.layouts import AGENT, eval_set, nested_agents, uv_package, write
 
 from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
+from tests.project.layouts import AGENT, eval_set, nested_agents, uv_package, write
 from tests.stored_runs import interrupt
 
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.project.layouts import PYPROJECT, write
 
 from tests.commands.command_line import call
+from tests.project.layouts import PYPROJECT, write
 
 AGENT = """
 from evaltui import events

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.project.layouts import AGENT, write
 
 from evaltui.core.model.problems import EvalSetError
 from evaltui.runs.evaluation import evaluate_sync
 from tests.commands.command_line import call
+from tests.project.layouts import AGENT, write
 
 pytest_plugins = "pytester"
 

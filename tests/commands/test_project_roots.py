@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.project.layouts import adk_sample, starter_pack, uv_package, write
 
 from evaltui.runner.parent.starting import StartedHost
 from tests.commands.command_line import call
+from tests.project.layouts import adk_sample, starter_pack, uv_package, write
 
 
 @pytest.fixture

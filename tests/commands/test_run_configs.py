@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.project.layouts import AGENT, criteria, eval_set, starter_pack, uv_package, write
 
 from evaltui.project.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
@@ -14,6 +13,7 @@ from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.rows import MetricRow
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
+from tests.project.layouts import AGENT, criteria, eval_set, starter_pack, uv_package, write
 
 
 def test_criteria_above_the_sets_decide_and_every_report_names_them(tmp_path, monkeypatch, capsys):

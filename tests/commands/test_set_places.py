@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.project.layouts import AGENT, eval_set, write
 
 from evaltui.core.model.problems import Severity
 from evaltui.project.lint import lint
 from evaltui.project.workspace import open_workspace
 from tests.commands.command_line import call
+from tests.project.layouts import AGENT, eval_set, write
 
 pytest_plugins = "pytester"
 

@@ -11,10 +11,10 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from tests.project.layouts import write
 
 from evaltui.project import bundles
 from evaltui.project.bundles import Bundle, bundle_of
+from tests.project.layouts import write
 
 
 @pytest.fixture

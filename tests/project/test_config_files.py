@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.project.layouts import adk_sample, criteria, eval_set, starter_pack, uv_package, write
 
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.problems import EvalSetError, Severity
@@ -11,6 +10,7 @@ from evaltui.project.agent_files import AgentFiles
 from evaltui.project.configs import config_file, find_config
 from evaltui.project.lint import lint
 from evaltui.project.workspace import open_workspace, set_files
+from tests.project.layouts import adk_sample, criteria, eval_set, starter_pack, uv_package, write
 
 
 def only_set(folder):

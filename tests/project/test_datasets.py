@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.project.layouts import write
 
 from evaltui.core.model.base_model import dump
 from evaltui.project.configs import find_config
 from evaltui.project.eval_sets import changes, load_eval_set, read_eval_set
+from tests.project.layouts import write
 
 
 def content(text, role="user"):

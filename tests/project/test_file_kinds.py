@@ -4,12 +4,12 @@ import json
 import sqlite3
 
 import pytest
-from tests.project.layouts import AGENT, eval_set, write
 
 from evaltui.project.eval_sets import read_eval_set, set_kind
 from evaltui.project.lint import lint
 from evaltui.project.workspace import is_set_for_pytest, open_workspace, set_files
 from tests.eval_data import make_case
+from tests.project.layouts import AGENT, eval_set, write
 
 DATASET = json.dumps({"eval_cases": [{"eval_case_id": "a", "prompt": {"parts": [{"text": "hi"}]}}]})
 CAMEL = '{"evalCases": [], "evalSetId": "camel"}'

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.project.layouts import AGENT, PYPROJECT, nested_agents, write
 
 from evaltui.project.modules import ModuleNotThereError, find_module
+from tests.project.layouts import AGENT, PYPROJECT, nested_agents, write
 
 
 @pytest.fixture(scope="module")

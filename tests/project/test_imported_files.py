@@ -6,10 +6,10 @@ import os
 import textwrap
 
 import pytest
-from tests.project.layouts import PYPROJECT, nested_agents, write
 
 from evaltui.project.agent_files import AgentFiles, changed_files, files_of
 from evaltui.project.modules import ImportedFiles
+from tests.project.layouts import PYPROJECT, nested_agents, write
 
 
 def outside(agent):

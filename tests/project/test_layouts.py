@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.project.layouts import AGENT, PYPROJECT, adk_sample, eval_set, starter_pack, uv_package, write
 
 from evaltui.project.agents import agents_in, agents_named
 from evaltui.project.workspace import open_workspace
+from tests.project.layouts import AGENT, PYPROJECT, adk_sample, eval_set, starter_pack, uv_package, write
 
 
 @pytest.mark.parametrize(

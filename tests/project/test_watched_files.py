@@ -8,9 +8,9 @@ import shutil
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.project.layouts import nested_agents
 
 from evaltui.project.watching import WatchedFiles
+from tests.project.layouts import nested_agents
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.project.layouts import eval_set, write
 
 PROBE = """

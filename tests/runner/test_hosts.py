@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -379,6 +380,33 @@ async def test_broken_agent_code_shows_the_users_own_frame(write_agent, kind):
     assert error is not None
     assert (error.type, error.where) == (kind, where)
     assert sum(isinstance(update, AgentBroken) for update in told) == 1
+
+
+LATE_ERROR = """
+    import time
+    from pathlib import Path
+
+    here = Path(__file__).parent
+    (here / "imported").touch()
+    while not (here / "cancelled").exists():
+        time.sleep(0.01)
+    raise ValueError("broken")
+"""
+
+
+async def test_a_broken_agent_that_nobody_waits_for_is_not_written_to_the_terminal(write_agent):
+    unhandled = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+    folder = write_agent(LATE_ERROR)
+    started = start_host(HostSettings(AgentAddress(folder), 20.0))
+    await until((folder / "imported").exists)
+    started.loading.cancel()
+    (folder / "cancelled").touch()
+    await until(started.host.loaded.done)
+    await started.end()
+    del started
+    gc.collect()
+    assert unhandled == []
 
 
 async def test_an_import_that_hangs_ends_by_the_time_out_of_a_case(write_agent, monkeypatch):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.project.layouts import AGENT, PYPROJECT, nested_agents, write
 
 _LOAD = """\

@@ -3,7 +3,6 @@
 import pytest
 from pilots import screen_lines, screen_text, until
 from stored_matrix import write_variant
-from tests.project.layouts import eval_set, write
 from textual.screen import Screen
 
 from evaltui.core.model.variants import Change
@@ -11,6 +10,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.matrix.screen import MatrixScreen
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
+from tests.project.layouts import eval_set, write
 
 AGENT = """
     from evaltui.events import text

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
-from tests.project.layouts import uv_package, write
 
 from evaltui.project.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.state import Opening
 from evaltui.workbench.workbench import Workbench
+from tests.project.layouts import uv_package, write
 
 
 @pytest.mark.parametrize("several", [False, True])

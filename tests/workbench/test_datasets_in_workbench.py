@@ -2,12 +2,11 @@
 
 import json
 
-from tests.project.layouts import AGENT, write
-
 from evaltui.workbench.cases import chosen_cases, set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
+from tests.project.layouts import AGENT, write
 
 CASE = {"eval_case_id": "a", "prompt": {"role": "user", "parts": [{"text": "hi"}]}}
 

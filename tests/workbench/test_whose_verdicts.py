@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.project.layouts import eval_set, write
 
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runs.store import RunStore
@@ -17,6 +16,7 @@ from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.cases.failing import mark_failing
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
+from tests.project.layouts import eval_set, write
 from tests.stored_runs import interrupt
 
 Answer = TypeVar("Answer")

@@ -320,11 +320,15 @@ class Host:
         self._lost = self._fatal or self._cause_of_death(is_cut_off=is_cut_off)
         self.preloaded.set()
         if not self.loaded.done():
-            self.loaded.set_exception(AgentBrokenError(self._lost))
-            self.loaded.exception()
+            self._fail_to_load(self._lost)
         for request in self._requests.values():
             if not request.answer.done():
                 request.answer.set_exception(HostLostError(self._lost))
+
+    def _fail_to_load(self, error: ErrorInfo) -> None:
+        self.loaded.set_exception(AgentBrokenError(error))
+        # A host may be closed before anybody waits for it: asyncio would write the error to the terminal.
+        self.loaded.exception()
 
     def _cause_of_death(self, *, is_cut_off: bool) -> ErrorInfo:
         """Why the process is gone; one that `is_cut_off` went on without being heard."""
@@ -373,7 +377,7 @@ class Host:
                 read, written = (frozenset(map(Path, message.get(use, ()))) for use in ("read", "written"))
                 self.opened |= FilesOpened(read, written)
             case {"op": "broken", "error": error} if not self.loaded.done():
-                self.loaded.set_exception(AgentBrokenError(ErrorInfo.from_json(error)))
+                self._fail_to_load(ErrorInfo.from_json(error))
             case {"op": "preloaded"}:
                 self.preloaded.set()
             case {"op": "brought_in", "steps": steps}:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from commands.command_line import call
 from runner.cluster.clusters import cluster_here
+
 from tests.project.layouts import write
 
 AGENT = """
