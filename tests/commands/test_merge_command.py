@@ -142,7 +142,7 @@ def test_a_case_passes_under_no_expectation_that_was_replaced(
     into = ("-o", tmp_path / "merged.sqlite") if command == "merge" else (agent,)
     assert call(command, *into, before, after) == 2
     refusal = f"evaltui {command}: {after.name} is not of the same plan as {before.name}: "
-    assert capsys.readouterr().err == f"{refusal}{says}\n"
+    assert capsys.readouterr().err == f"{refusal}{says}\nevaltui {command}: see `evaltui help ci`\n"
 
 
 def test_a_set_in_another_spelling_is_of_the_same_plan(agent, tmp_path, capsys):

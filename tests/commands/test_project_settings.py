@@ -140,7 +140,8 @@ def test_wrong_settings_end_every_command_before_it_begins(words, repository, ca
     assert call(*words) == 2
     captured = capsys.readouterr()
     problem = 'pyproject.toml:2: tool.evaltui.parallel is "four". Give a whole number above 0'
-    assert captured.err == f"evaltui {words[0]}: {problem}\n"
+    page = f"evaltui {words[0]}: see `evaltui help command-line`"
+    assert captured.err == f"evaltui {words[0]}: {problem}\n{page}\n"
     assert captured.out == ""
     assert sorted(repository.rglob("*")) == sorted([*before, repository / "pyproject.toml"])
 

@@ -88,11 +88,11 @@ def test_what_does_not_fit_is_one_sentence(tree, changes, why):
     assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("framework", ["openai-agents", "pydantic-ai", "langgraph", "other"])
+@pytest.mark.parametrize("framework", ["openai-agents", "pydantic-ai", "langgraph", ""])
 def test_agents_of_others_take_other_code_and_environments_only(framework):
     with pytest.raises(VariantError) as refused:
         change(object(), framework, config__temperature=0)
-    what = "a function" if framework == "other" else f"an agent of {framework}"
+    what = f"an agent of {framework}" if framework else "a function"
     assert f"config.temperature cannot be changed in {what}, only env, git and agent can" in str(
         refused.value
     )
