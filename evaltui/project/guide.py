@@ -34,10 +34,11 @@ TOPICS = tuple(name for names in GROUPS.values() for name in names)
 """Names of the pages, in reading order."""
 
 # With its line where it has one of its own.
-_COMMENT = re.compile(r"^<!--.*?-->\n|<!--.*?-->", re.DOTALL | re.MULTILINE)
+# Not inside code, as `<!-- evaltui-report -->`, nor behind the key `[`.
+_COMMENT = re.compile(r"^<!--.*?-->\n|<!--(?:(?!-->).)*-->(?!`)", re.DOTALL | re.MULTILINE)
 _PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>\s*")
-_PAGE_LINK = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md(?:#[\w-]*)?\)")
-_REPOSITORY_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
+_PAGE_LINK = re.compile(r"(?<!`)\[([^\]]+)\]\(([\w-]+)\.md(?:#[\w-]*)?\)")
+_REPOSITORY_LINK = re.compile(r"(?<!`)\[([^\]]+)\]\((?!https?:)[^)]*\)")
 _HEADING = re.compile(r"#{1,6} +(.+)")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
