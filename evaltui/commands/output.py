@@ -211,14 +211,11 @@ def _require(format: str) -> None:
 
 
 def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: str = "run") -> bool:
-    """Writes each report to its target; returns whether all are written, and names failures on stderr.
-
-    Returns whether all are written; of others the reason is told.
-    """
+    """Writes each report to its target; returns whether all are written, and names failures on stderr."""
     all_written = write_rendered(lambda target: _render(report, target), targets, command)
-    untold = report.notes if all(target.format != "console" for target in targets) else ()
-    for note in untold:
-        write_stderr(f"evaltui {command}: {note}")
+    if all(target.format != "console" for target in targets):
+        for note in report.notes:
+            write_stderr(f"evaltui {command}: {note}")
     return all_written
 
 

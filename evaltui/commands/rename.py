@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.commands.lint import diff_lines
 from evaltui.commands.output import UsageError, complain, write_stderr
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import NameKind, Renaming, new_name_problem
+from evaltui.documents.line_changes import diff_lines
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
 from evaltui.documents.whole_text import read_any_text
 from evaltui.project.folders import RECORDING_SUFFIX

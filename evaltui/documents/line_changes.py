@@ -1,10 +1,12 @@
-"""The lines of a file that a change removes and adds."""
+"""The lines of a file that a change removes and adds, and both texts as a unified diff."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from evaltui.documents.case_file import CaseFile
@@ -13,6 +15,7 @@ from evaltui.documents.nodes import Node, parse_nodes
 
 # Beyond this many pairs of items, finding those that are equal takes longer than reading all of them.
 _MOST_COMPARISONS = 1_000_000
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True)
@@ -136,3 +139,46 @@ def _lines(text: str, stretch: tuple[int, int]) -> list[str]:
     lines = text[slice(*stretch)].split("\n")
     # A text after the last line break is a line, an empty one is none.
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text with their line feeds; no other character ends a line."""
+    return _LINE.findall(text)
+
+
+def diff_lines(name: str, before: str, after: str, context: int = 3) -> list[str]:
+    """A unified diff of two texts of a file."""
+    old, new = lines_of(before), lines_of(after)
+    if len(old) == len(new):
+        # Most changes are inside lines; difflib takes minutes for thousands of them.
+        lines = _diff_of_pairs(name, old, new, context)
+    else:
+        lines = unified_diff(old, new, name, name, n=context)
+    return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+
+
+def _diff_of_pairs(name: str, old: Sequence[str], new: Sequence[str], context: int) -> Iterator[str]:
+    """A unified diff of texts with as many lines, of which those at the same place belong together."""
+    changed = [number for number, (before, after) in enumerate(zip(old, new, strict=True)) if before != after]
+    if changed:
+        yield from (f"--- {name}\n", f"+++ {name}\n")
+    for hunk in _groups(changed, 2 * context + 1):
+        start, end = max(0, hunk[0] - context), min(len(old), hunk[-1] + context + 1)
+        place = f"{start + 1},{end - start}" if end - start > 1 else str(start + 1)
+        yield f"@@ -{place} +{place} @@\n"
+        for is_changed, numbers in groupby(range(start, end), {*hunk}.__contains__):
+            lines = list(numbers)
+            yield from (f"-{old[number]}" for number in lines if is_changed)
+            yield from (f"{'+' if is_changed else ' '}{new[number]}" for number in lines)
+
+
+def _groups(numbers: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Ascending numbers in groups: neighbours in a group are at most `most` apart."""
+    group: list[int] = []
+    for number in numbers:
+        if group and number - group[-1] > most:
+            yield group
+            group = []
+        group.append(number)
+    if group:
+        yield group

@@ -83,9 +83,9 @@ def search(words: str) -> list[Match]:
     word counts more than a frequent one, a word in a heading more than one in a text.
     """
     telling = (word for word in _WORD.findall(words.casefold()) if word not in _STOP)
-    terms = [*dict.fromkeys(_Term(_ENDS.sub("", word)) for word in telling)]
+    terms = [*dict.fromkeys(_ENDS.sub("", word) for word in telling)]
     index = _index()
-    hits = {term: [[term.is_in(part) for part in entry.parts] for entry in index] for term in terms}
+    hits = {term: [[_has(part, term) for part in entry.parts] for entry in index] for term in terms}
     # 1 for a word of every section, more for a rarer one.
     weights = {term: 1 + log(len(index) / max(1, sum(map(any, hits[term])))) for term in terms}
     scores = [
@@ -97,15 +97,10 @@ def search(words: str) -> list[Match]:
     return [Match(index[number].section, _passage(index[number].section, weights)) for _, number in ranked]
 
 
-@dataclass(frozen=True)
-class _Term:
-    """A word of a query in any of its forms: `renaming` is in `rename`."""
-
-    stem: str
-
-    def is_in(self, text: str) -> bool:
-        """True if a word of the text, in lower case, begins with the stem. Letters are looked for first."""
-        return self.stem in text and bool(_beginning_with(self.stem).search(text))
+def _has(text: str, stem: str) -> bool:
+    """Whether a word of the text, in lower case, begins with the stem: `rename` with `renam`."""
+    # Looking for the letters first spares most of the regexes.
+    return stem in text and bool(_beginning_with(stem).search(text))
 
 
 @cache
@@ -113,10 +108,10 @@ def _beginning_with(stem: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_]){re.escape(stem)}")
 
 
-_Weights = Mapping[_Term, float]
+_Weights = Mapping[str, float]
 
 
-def _score(entry: _Indexed, weights: _Weights, hits: Mapping[_Term, list[bool]]) -> float:
+def _score(entry: _Indexed, weights: _Weights, hits: Mapping[str, list[bool]]) -> float:
     """0 for a section without any of the words; `hits` says which of its parts have a word."""
     in_text = sum(weights[term] for term in weights if any(hits[term]))
     heading = _weight(entry.heading, weights)
@@ -134,7 +129,7 @@ def _score(entry: _Indexed, weights: _Weights, hits: Mapping[_Term, list[bool]])
 def _weight(text: str, weights: _Weights) -> float:
     """The sum of the weights of the words in a text."""
     text = text.casefold()
-    return sum(weight for term, weight in weights.items() if term.is_in(text))
+    return sum(weight for term, weight in weights.items() if _has(text, term))
 
 
 def _passage(section: Section, weights: _Weights) -> str:

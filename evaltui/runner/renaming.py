@@ -18,6 +18,7 @@ from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.json_paths import cases_path
 from evaltui.documents.editing.renaming import names_of, rename_in_config, rename_in_set
+from evaltui.documents.line_changes import lines_of
 from evaltui.documents.nodes import BOM
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.documents.whole_text import TextLines
@@ -26,7 +27,6 @@ from evaltui.project.lint import files_to_lint, is_config_by_content
 from evaltui.runner.recordings import parse_recordings, recordings_of
 from evaltui.text.figures import counted
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _MODEL_CALL = re.compile(r'"kind"\s*:\s*"model"')
 
 
@@ -137,7 +137,7 @@ def _renamed_recording(path: Path, document: CaseFile, renaming: Renaming) -> Re
     """Renames in what was answered, and notes the name under which it was asked."""
     recordings = parse_recordings(path, document.text)
     bom = BOM if document.text.startswith(BOM) else ""
-    lines = _LINE.findall(document.text.removeprefix(bom))
+    lines = lines_of(document.text.removeprefix(bom))
     places = 0
     for number, line in enumerate(lines):
         if line.strip() and renaming.is_in(line):

@@ -300,11 +300,7 @@ def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
     names = {item.get("name") for item in items if isinstance(item, dict)} if isinstance(items, list) else ()
     for place in _each(_declaration)(items, path):
         beside = {name for name in names if isinstance(name, str)} - {place.name}
-        yield place if place.others or place.kind == "argument" else _beside(place, beside)
-
-
-def _beside(place: NamePlace, others: Collection[str]) -> NamePlace:
-    return NamePlace(place.kind, place.name, place.path, place.put, place.tool, others)
+        yield place if place.others or place.kind == "argument" else replace(place, others=beside)
 
 
 def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
