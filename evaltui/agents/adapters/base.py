@@ -9,7 +9,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,7 +19,6 @@ from typing import Any, Protocol
 from ...core.conversation.waiting import CONFIRMATION, CallPlace, NotWaitingError, WaitingCalls
 from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
 from ...core.model.problems import JsonPath, format_path
-from ..call_recorder import current_call_recorder
 from ..errors import message_of
 
 DEFAULT_APP_NAME = "evaltui"
@@ -148,6 +147,15 @@ class Reporter:
         self._sink = sink
         self._sees_calls = sees_calls
         self.turn: int | None = None
+        self.seconds: dict[str, float] = {}
+        """The duration of each call by its id, until its result is reported."""
+        self.stubbed: dict[str, str] = {}
+        """Where the results of stubbed calls are from, by their ids: `recording` or `case`."""
+        self.sent: dict[str, Sequence[Json]] = {}
+        """The contents of the last model request by agent: a request repeats the whole history, its event
+        does not."""
+        self.cancelled: list[asyncio.CancelledError] = []
+        """The errors of the calls that were running when the current turn was cancelled."""
 
     def event(
         self,
@@ -185,23 +193,25 @@ class Reporter:
         )
         return event_id
 
-    def step(self, step: Step, seconds: MutableMapping[str, float] | None = None) -> None:
+    def step(self, step: Step) -> None:
         """Reports a step of the framework; inside a running tool call it is marked as nested.
 
-        The results of calls get their duration, which is removed from `seconds`, and whether they were
-        stubbed.
+        The results of calls get their duration, and whether they were stubbed.
         """
-        recorder = current_call_recorder.get()
         for event in split(step):
-            is_result = event.kind == "tool_result"
+            data, duration = event.data, None
+            if event.kind == "tool_result":
+                duration = self.seconds.pop(event.parent, None)
+                if source := self.stubbed.get(event.parent):
+                    data = data | {"stubbed": source}
             self.event(
                 event.kind,
                 event.content,
                 agent=event.agent,
-                data=event.data | (recorder.stub_mark(event.parent) if recorder and is_result else {}),
+                data=data,
                 usage=event.usage,
                 branch=event.branch,
-                duration=seconds.pop(event.parent, None) if seconds and is_result else None,
+                duration=duration,
                 id=event.id,
                 parent=event.parent,
             )
@@ -234,12 +244,6 @@ current_reporter: ContextVar[Reporter | None] = ContextVar("evaltui_recorder", d
 nested_in: ContextVar[str | None] = ContextVar("evaltui_nested_in", default=None)
 
 
-# The errors of the calls that were running when the current turn was cancelled.
-cancelled_calls: ContextVar[list[asyncio.CancelledError] | None] = ContextVar(
-    "evaltui_cancelled", default=None
-)
-
-
 @contextmanager
 def recording(reporter: Reporter) -> Iterator[None]:
     """Sends all reports of this task and its children to `reporter`.
@@ -247,18 +251,17 @@ def recording(reporter: Reporter) -> Iterator[None]:
     A cancellation, such as a time-out, is chained to the call that was running: frameworks make calls in
     tasks of their own, which the traceback of a turn does not show.
     """
-    inside: list[asyncio.CancelledError] = []
-    tokens = current_reporter.set(reporter), cancelled_calls.set(inside), nested_in.set(None)
+    reporter.cancelled.clear()
+    tokens = current_reporter.set(reporter), nested_in.set(None)
     try:
         yield
     except asyncio.CancelledError as error:
-        if inside and inside[0] is not error:
-            raise error from inside[0]
+        if reporter.cancelled and reporter.cancelled[0] is not error:
+            raise error from reporter.cancelled[0]
         raise
     finally:
         current_reporter.reset(tokens[0])
-        cancelled_calls.reset(tokens[1])
-        nested_in.reset(tokens[2])
+        nested_in.reset(tokens[1])
 
 
 def step_numbers(past: Sequence[Step]) -> Iterator[int]:
@@ -269,12 +272,11 @@ def step_numbers(past: Sequence[Step]) -> Iterator[int]:
 class Steps:
     """Reports the steps of one conversation, each with the changes of state since the step before.
 
-    `state` returns a copy of the current state. `seconds` is the duration of calls by their ids.
+    `state` returns a copy of the current state.
     """
 
     def __init__(self, reporter: Reporter, past: Sequence[Step], state: Callable[[], Json]) -> None:
         self.reporter = reporter
-        self.seconds: dict[str, float] = {}
         self._numbers = step_numbers(past)
         self._current_state = state
         self._reported = state()
@@ -291,7 +293,7 @@ class Steps:
         }
         step_id = f"step-{next(self._numbers)}"
         step = Step(author=agent, content=content, id=step_id, timestamp=time.time(), **changes | more)
-        self.reporter.step(step, self.seconds)
+        self.reporter.step(step)
 
     def report_late_changes(self, agent: str) -> None:
         """Reports changes of state after the last step, such as of an instruction that is a function."""

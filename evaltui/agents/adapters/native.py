@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -296,25 +296,14 @@ class NativeSession:
             lambda: args,
             call.id,
             partial(self._agent.tools[name].call, args, self._context),
-            ToolForm(tool_state=_ContextState(self._context)),
-            self._steps.seconds,
+            ToolForm(state=self.state_now, apply=self._apply),
         )
         return response
 
-
-class _ContextState:
-    """The state of a session, which tools change."""
-
-    def __init__(self, context: ToolContext) -> None:
-        self._state = context.state
-
-    def state(self) -> Json:
-        return copy_state(self._state)
-
-    def apply(self, changed: Json, removed: Iterable[str]) -> None:
-        self._state.update(changed)
+    def _apply(self, changed: Json, removed: Sequence[str]) -> None:
+        self._context.state.update(changed)
         for key in removed:
-            self._state.pop(key, None)
+            self._context.state.pop(key, None)
 
 
 def _model_content(parts: Sequence[Part]) -> Json | None:

@@ -36,8 +36,8 @@ from ..base import (
     source_places,
     state_after,
 )
-from ..calls import result_of
 from ..deps import Deps
+from ..values import result_of
 from .calls import current_calls, watch_calls
 from .messages import message_of, messages_of
 from .turn import MESSAGES, ReportedSoFar, Turn, state_json

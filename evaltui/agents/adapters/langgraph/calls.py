@@ -8,7 +8,6 @@ Completion models (`BaseLLM`) and models that are called without LangChain are n
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -33,12 +32,10 @@ from ..calls import (
     ToolForm,
     ask_model,
     call_tool,
-    declaration,
-    response_of,
-    result_of,
     running_request,
     wrap_methods,
 )
+from ..values import declaration, response_of, result_of
 from .messages import (
     content_of_message,
     content_of_response,
@@ -58,8 +55,6 @@ class Calls:
 
     on_result: Callable[[Any], None]
     """Called with the message of each tool as soon as it returns."""
-    seconds: dict[str, float]
-    """The duration of each call by its id, until its result is reported."""
     inside: dict[str, str] = field(default_factory=dict)
     """The id of the running call by its place in the graph (`checkpoint_ns`)."""
     transfers: dict[str, str] = field(default_factory=dict)
@@ -287,17 +282,26 @@ async def _call_tool(
             tool.name,
             functools.partial(_args, tool, tool_input),
             call_id or "",
-            make,
+            functools.partial(_interruptible, make),
             ToolForm(_outcome, functools.partial(_recorded, tool.name, call_id)),
-            calls.seconds,
         )
     except _NotReplayableError:
         result = await make()
+    if isinstance(result, GraphInterrupt):
+        raise result
     if isinstance(result, Command) and isinstance(result.goto, str) and result.goto and call_id:
         calls.transfers[call_id] = result.goto
     if isinstance(result, ToolMessage):
         calls.on_result(result)
     return result
+
+
+async def _interruptible(make: Callable[[], Awaitable[Any]]) -> Any:
+    """The result of a call, or the interrupt that it raises: a request to a person is no error."""
+    try:
+        return await make()
+    except GraphInterrupt as request:
+        return request
 
 
 def _args(tool: Any, tool_input: Any) -> Json:
@@ -313,12 +317,10 @@ def _args(tool: Any, tool_input: Any) -> Json:
     return plain
 
 
-def _outcome(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
-    if isinstance(error, GraphInterrupt):
-        request = error.args[0][-1].value if error.args and error.args[0] else None
+def _outcome(result: Any) -> ToolOutcome:
+    if isinstance(result, GraphInterrupt):
+        request = result.args[0][-1].value if result.args and result.args[0] else None
         return ToolOutcome(actions={"interrupt": to_jsonable_python(request, fallback=str)})
-    if error is not None:
-        return ToolOutcome(error=error)
     if isinstance(result, Command):
         return ToolOutcome(actions={"command": True})
     if not isinstance(result, ToolMessage):
@@ -345,8 +347,3 @@ def _recorded(name: str, call_id: str | None, recorded: ToolCall) -> Any:
     return ToolMessage(
         **{"content": content_of_response(recorded.result), **actions}, name=name, tool_call_id=call_id
     )
-
-
-def dumped(value: Any) -> str:
-    """The request of a graph to a person, as a text."""
-    return value if isinstance(value, str) else json.dumps(to_jsonable_python(value, fallback=str))

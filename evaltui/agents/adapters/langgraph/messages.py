@@ -12,7 +12,8 @@ from pydantic import TypeAdapter
 from ....core.conversation.waiting import REQUESTS
 from ....core.model.events import Json, Step
 from ..base import call_of, content_of, paired_parts
-from ..calls import Described, response_of, result_of, usage_of
+from ..calls import Described
+from ..values import response_of, result_of, usage_of
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(AnyMessage)
 

@@ -10,8 +10,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 from ....core.model.events import Json
 from ..base import Steps, nested_in
-from ..calls import output_fields
-from ..deps import jsonable
+from ..values import jsonable, output_fields
 from .calls import Calls, agent_of
 from .messages import content_of_message, usage_of_message
 
@@ -42,7 +41,7 @@ class Turn:
     `steps` report the state in `reported`."""
 
     def __init__(self, steps: Steps, name: str, before: Json, reported: ReportedSoFar) -> None:
-        self.calls = Calls(self._on_result, steps.seconds)
+        self.calls = Calls(self._on_result)
         self._steps = steps
         self._structured = before.get(_STRUCTURED)
         self._reported = reported

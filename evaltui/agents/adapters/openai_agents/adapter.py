@@ -30,8 +30,8 @@ from ..base import (
     source_places,
     state_after,
 )
-from ..calls import output_fields
 from ..deps import Deps
+from ..values import output_fields
 from .items import arguments_of, input_message, past_items, with_results
 from .models import RecordedProvider, model_name, watch_models
 from .runs import ConversationLog, RunWatch, agent_in, current_log, report_error, watch_runs, watch_tool

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ....core.model.events import Json, Step
 from ..base import call_of
-from ..calls import response_of
+from ..values import response_of
 
 # Fields with the result in a call that OpenAI's service executes itself.
 _RESULT_FIELDS = ("output", "outputs", "result", "results", "error", "status")

@@ -27,11 +27,10 @@ from ..calls import (
     ModelCall,
     ResponseFormat,
     ask_model,
-    declaration,
     is_same_request,
-    usage_of,
     wrap_methods,
 )
+from ..values import declaration, usage_of
 from .items import arguments_of, call_id_of, contents_of, groups_of, item_json, tool_of
 
 _OUTPUT: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)

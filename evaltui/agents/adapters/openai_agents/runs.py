@@ -22,8 +22,9 @@ from ....core.recordings.entry import ToolCall
 from ...call_recorder import ToolOutcome
 from ...errors import describe_error
 from ..base import Reporter, Steps, call_of, current_reporter, nested_in
-from ..calls import ToolForm, call_tool, response_of, result_of
+from ..calls import ToolForm, call_tool
 from ..deps import Deps
+from ..values import response_of, result_of
 from .items import Group, arguments_of, groups_of, is_output, is_plain, item_json, result_part
 from .models import current_run, output_of, tokens_of
 
@@ -288,22 +289,14 @@ async def _call(
         ToolForm(
             functools.partial(_outcome, context, tool),
             functools.partial(_read, log, event_id),
-            log.context,
+            log.context.state,
+            log.context.apply,
             is_recorded=tool is None or agent_in(tool) is None,
         ),
-        log.steps.seconds,
     )
 
 
-def _outcome(
-    context: ToolContext[Any],
-    tool: FunctionTool | None,
-    *,
-    result: Any = None,
-    error: Exception | None = None,
-) -> ToolOutcome:
-    if error is not None:
-        return ToolOutcome(error=error)
+def _outcome(context: ToolContext[Any], tool: FunctionTool | None, result: Any) -> ToolOutcome:
     shown = _shown(context, result) if tool is None or tool.output_json_schema is None else {}
     return ToolOutcome(response_of(result), actions=shown)
 

@@ -31,8 +31,8 @@ from ..base import (
     source_places,
     state_after,
 )
-from ..calls import output_fields, result_of
 from ..deps import Deps
+from ..values import output_fields, result_of
 from .messages import messages_of, prompt_of
 from .runs import Turn, current_run, current_turn, watch_agents
 

@@ -26,7 +26,8 @@ from pydantic_core import to_jsonable_python
 from ....core.conversation.waiting import REQUESTS
 from ....core.model.events import Json, Step
 from ..base import call_of, content_of
-from ..calls import Described, response_of, result_of, usage_of
+from ..calls import Described
+from ..values import response_of, result_of, usage_of
 
 _URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
 # Fields that differ in each run and are not sent to models.
