@@ -9,12 +9,13 @@ import random
 import re
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from ...core.conversation.waiting import CONFIRMATION, CallPlace, NotWaitingError, WaitingCalls
 from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
@@ -301,37 +302,37 @@ class Steps:
             self.report(agent, None)
 
 
-class AgentSession(Protocol):
+class AgentSession(ABC):
     """A conversation with an agent, with its own state."""
 
+    @abstractmethod
     async def send(self, content: Json) -> None:
         """Sends a user message (a genai Content as JSON) and runs the turn to its end.
 
         All events are reported to the reporter, but the user's message, which the host reports. Raises any
         error of the agent.
         """
-        ...
 
+    @abstractmethod
     async def state(self) -> Json | None:
         """The current session state; None where it is unknown."""
-        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:  # noqa: B027
+        """Ends the session, where that is needed."""
 
 
-class AgentAdapter(Protocol):
+class AgentAdapter(ABC):
     """An imported agent that can run conversations."""
 
-    @property
-    def input(self) -> AgentInput:
-        """The input that the agent accepts; the host refuses other input."""
-        ...
+    input = AgentInput()
+    """The input that the agent accepts; the host refuses other input."""
 
+    @abstractmethod
     async def open(self) -> AgentInfo:
         """Opens connections that live as long as the host. Called once, in the task that will also call
         `close`."""
-        ...
 
+    @abstractmethod
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
@@ -341,9 +342,9 @@ class AgentAdapter(Protocol):
         The steps are not run again. Their changes of state are applied to `spec.state`, and new ids in the
         session differ from theirs.
         """
-        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:  # noqa: B027
+        """Closes what `open` has opened."""
 
 
 async def close_quietly(name: str, close: Callable[[], Awaitable[object]]) -> None:

@@ -30,8 +30,8 @@ from ..native.scripted import ScriptedModel
 from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
+    AgentAdapter,
     AgentInfo,
-    AgentInput,
     AgentSession,
     Reporter,
     SessionSpec,
@@ -55,10 +55,8 @@ if TYPE_CHECKING:
 MAX_MODEL_CALLS = 50
 
 
-class NativeAdapter:
+class NativeAdapter(AgentAdapter):
     """The adapter for agents of the class `evaltui.Agent`."""
-
-    input = AgentInput()
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -112,7 +110,7 @@ class _Call:
     function_call: FunctionCall
 
 
-class NativeSession:
+class NativeSession(AgentSession):
     """One conversation: its contents and its state."""
 
     def __init__(
@@ -150,8 +148,6 @@ class NativeSession:
 
     async def state(self) -> Json:
         return self.state_now()
-
-    async def close(self) -> None: ...
 
     async def _turn(self, content: Json) -> None:
         message = Content.model_validate_json(json.dumps({"role": "user"} | content))

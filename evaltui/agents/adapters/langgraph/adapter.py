@@ -24,6 +24,7 @@ from ...call_recorder import current_call_recorder
 from ..base import (
     DEFAULT_USER_ID,
     TEXTS_AND_FILES,
+    AgentAdapter,
     AgentInfo,
     AgentInput,
     AgentLoadError,
@@ -43,7 +44,7 @@ from .messages import message_of, messages_of
 from .turn import MESSAGES, ReportedSoFar, Turn, state_json
 
 
-class LangGraphAdapter:
+class LangGraphAdapter(AgentAdapter):
     """The adapter for graphs whose state has the key `messages`. Raises AgentLoadError for others."""
 
     input = AgentInput("a LangGraph graph", session=("user_id", "session_id"), parts=TEXTS_AND_FILES)
@@ -76,8 +77,6 @@ class LangGraphAdapter:
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
         return LangGraphSession(self._graph, spec, reporter, past)
-
-    async def close(self) -> None: ...
 
 
 def _tools(graph: Any) -> Iterator[tuple[str, Any]]:
@@ -130,7 +129,7 @@ def _input_keys(graph: Any) -> Collection[str]:
     return keys
 
 
-class LangGraphSession:
+class LangGraphSession(AgentSession):
     """One conversation: a thread of the graph, with a checkpointer of its own."""
 
     def __init__(self, graph: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
@@ -219,8 +218,6 @@ class LangGraphSession:
 
     async def state(self) -> Json:
         return self._other_state | state_json(await self._values())
-
-    async def close(self) -> None: ...
 
 
 _DEFAULT_HINT = "Tool execution requires approval"

@@ -18,6 +18,7 @@ from ....core.model.events import Json, Step
 from ...errors import message_of
 from ..base import (
     TEXTS_AND_FILES,
+    AgentAdapter,
     AgentInfo,
     AgentInput,
     AgentLoadError,
@@ -37,7 +38,7 @@ from .models import RecordedProvider, model_name, watch_models
 from .runs import ConversationLog, RunWatch, agent_in, current_log, report_error, watch_runs, watch_tool
 
 
-class OpenAIAgentsAdapter:
+class OpenAIAgentsAdapter(AgentAdapter):
     """The adapter for an `agents.Agent`; `agent_name` starts with the agent of that name below it.
 
     Raises AgentLoadError where there is no such agent.
@@ -143,7 +144,7 @@ class _TraceExportOff:
             vars(default_exporter()).pop("export", None)
 
 
-class OpenAIAgentsSession:
+class OpenAIAgentsSession(AgentSession):
     """One conversation: its history, the agent of the next turn, and the calls that wait."""
 
     def __init__(
@@ -190,8 +191,6 @@ class OpenAIAgentsSession:
 
     async def state(self) -> Json:
         return self._context.state()
-
-    async def close(self) -> None: ...
 
     @contextmanager
     def _logged(self) -> Iterator[None]:

@@ -22,7 +22,17 @@ from google.protobuf.json_format import Error, MessageToDict, ParseDict, ParseEr
 from google.protobuf.message import Message
 
 from ....core.model.events import Json, Step
-from ..base import TEXTS_AND_FILES, AgentInfo, AgentInput, AgentLoadError, Reporter, SessionSpec, step_numbers
+from ..base import (
+    TEXTS_AND_FILES,
+    AgentAdapter,
+    AgentInfo,
+    AgentInput,
+    AgentLoadError,
+    AgentSession,
+    Reporter,
+    SessionSpec,
+    step_numbers,
+)
 from .a2a_steps import FAILED, Received, TurnSteps, a2a_part
 from .requests import (
     UNRECORDED,
@@ -55,7 +65,7 @@ class TaskFailedError(RemoteError):
     """The agent gave up or refused a task; the message is its own."""
 
 
-class A2AAdapter:
+class A2AAdapter(AgentAdapter):
     """The adapter for the agent whose card is at `url`, or below it. It sends no request before `open`."""
 
     input = AgentInput("an A2A agent", state=False, session=(), parts=TEXTS_AND_FILES)
@@ -211,7 +221,7 @@ class _Agent:
         return remote
 
 
-class A2ASession:
+class A2ASession(AgentSession):
     """A conversation: the context id from the server, and the task that waits for the next message.
 
     `position` is where it continues, {} for a new one.
@@ -288,8 +298,6 @@ class A2ASession:
 
     async def state(self) -> None:
         """Returns None, for unknown: A2A has no session state."""
-
-    async def close(self) -> None: ...
 
 
 def _may_be_received(error: RemoteError) -> bool:

@@ -21,9 +21,11 @@ from ....text.values import did_you_mean
 from ..adk.past import past_events
 from ..base import (
     DEFAULT_USER_ID,
+    AgentAdapter,
     AgentInfo,
     AgentInput,
     AgentLoadError,
+    AgentSession,
     Reporter,
     SessionSpec,
     ToolInfo,
@@ -47,7 +49,7 @@ _DELETING_LAST = 3.0
 _MOST_APPS = 8
 
 
-class AdkApiAdapter:
+class AdkApiAdapter(AgentAdapter):
     """The adapter for an app of an api_server at `http://host:port/app`; the server may have a path of its
     own.
 
@@ -188,7 +190,7 @@ def _require_plain(past: Sequence[Step]) -> None:
         )
 
 
-class AdkApiSession:
+class AdkApiSession(AgentSession):
     """A session of the server; deleted at its end."""
 
     def __init__(
