@@ -10,14 +10,14 @@ import re
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from ...core.conversation.waiting import CONFIRMATION, CallPlace, NotWaitingError, WaitingCalls
+from ...core.conversation.waiting import CONFIRMATION, REQUESTS, CallPlace, NotWaitingError, WaitingCalls
 from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
 from ...core.model.problems import JsonPath, format_path
 from ..errors import message_of
@@ -454,27 +454,36 @@ def contents_for_model(past: Sequence[Step]) -> list[Json]:
     return contents
 
 
-def _call_ids(past: Sequence[Step], kind: str) -> set[tuple[int | None, str | None]]:
-    return {(step.turn, part[kind].get("id")) for step in past for part in step.parts if kind in part}
-
-
-def paired_parts(past: Sequence[Step]) -> Iterator[tuple[Step, list[Json]]]:
-    """Each step with its parts, without calls that have no result and results that have no call: models
-    refuse them, and expected turns may have such."""
-    paired_ids = _call_ids(past, "function_call") & _call_ids(past, "function_response")
+def paired_parts(past: Sequence[Step], waiting: Collection[str] = ()) -> Iterator[tuple[Step, list[Json]]]:
+    """Each step with its parts, without calls that have no result, unless their ids are in `waiting`, and
+    results that have no call: models refuse them, and expected turns may have such."""
+    calls, results = (
+        {(step.turn, part[kind].get("id")) for step in past for part in step.parts if kind in part}
+        for kind in ("function_call", "function_response")
+    )
     for step in past:
-        yield (
-            step,
-            [
+        parts = []
+        for part in step.parts:
+            place = step.turn, call_of(part).get("id")
+            if not call_of(part) or (place in calls and (place in results or place[1] in waiting)):
+                parts.append(part)
+        yield step, parts
+
+
+def history(
+    past: Sequence[Step], waiting: Collection[str] = ()
+) -> Iterator[tuple[str, list[Json], list[Json]]]:
+    """The role, the results and the other parts of each content of `past`, to continue from: without
+    thoughts, requests to a person, and calls and results without the other, see `paired_parts`."""
+    for step, parts in paired_parts(past, waiting):
+        if content := content_of(step):
+            shown = [
                 part
-                for part in step.parts
-                if not _is_call(part) or (step.turn, call_of(part).get("id")) in paired_ids
-            ],
-        )
-
-
-def _is_call(part: Json) -> bool:
-    return "function_call" in part or "function_response" in part
+                for part in parts
+                if not part.get("thought") and call_of(part).get("name") not in REQUESTS
+            ]
+            results = [part["function_response"] for part in shown if "function_response" in part]
+            yield content["role"], results, [part for part in shown if "function_response" not in part]
 
 
 def _without_made_id(part: Json) -> Json:

@@ -92,29 +92,18 @@ class AdkApiAdapter(AgentAdapter):
             try:
                 apps = await _apps(server)
             except HttpStatusError as error:
-                await server.close()
                 if error.status != 404:
                     raise
-            except BaseException:
-                await server.close()
-                raise
             else:
                 if last in apps:
                     return server, last
-                await server.close()
                 hint = did_you_mean(last, apps) or f". Apps: {some_of(apps, _MOST_APPS)}"
                 raise AgentLoadError(f"{above} has no app {last}{hint}")
         server = Server(self._url, self._headers)
-        try:
-            apps = await _apps(server)
-            if len(apps) != 1:
-                addresses = some_of([f"{self._url}/{app}" for app in apps], _MOST_APPS) or "none"
-                raise AgentLoadError(
-                    f"{self._url} has {len(apps)} apps. Use one of these addresses: {addresses}"
-                )
-        except BaseException:
-            await server.close()
-            raise
+        apps = await _apps(server)
+        if len(apps) != 1:
+            addresses = some_of([f"{self._url}/{app}" for app in apps], _MOST_APPS) or "none"
+            raise AgentLoadError(f"{self._url} has {len(apps)} apps. Use one of these addresses: {addresses}")
         return server, apps[0]
 
     async def _app_info(self, server: Server) -> Json:
