@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from ..core.conversation.waiting import CallPlace, WaitingCalls
+from ..core.conversation.waiting import CallPlace, NotWaitingError, WaitingCalls
 from ..core.model.events import Event, Json, Step
 from ..text.figures import counted, show_size
 from .adapters.base import (
@@ -20,7 +20,6 @@ from .adapters.base import (
     AgentSession,
     Reporter,
     SessionSpec,
-    addressed,
     recording,
 )
 from .call_recorder import (
@@ -100,7 +99,12 @@ class Conversation:
     async def send(self, places: Mapping[str, CallPlace], turn: int, content: Json) -> None:
         """Runs a turn, counted from 0; `places` are those of the calls that its responses name."""
         if self._waiting is not None:
-            content = addressed(content, turn, self._waiting, places, self.reporter)
+            try:
+                content = self._waiting.resolved(content, turn, places)
+            except NotWaitingError:
+                self.reporter.turn = turn
+                self.reporter.event("user", content, data={"timestamp": time.time()})
+                raise
         await run_turn(self.session, self._agent_input, self.reporter, turn, content)
 
 

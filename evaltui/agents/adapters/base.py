@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from ...core.conversation.waiting import CONFIRMATION, REQUESTS, CallPlace, NotWaitingError, WaitingCalls
+from ...core.conversation.waiting import CONFIRMATION, REQUESTS
 from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
 from ...core.model.problems import JsonPath, format_path
 from ..errors import message_of
@@ -216,27 +216,6 @@ class Reporter:
                 id=event.id,
                 parent=event.parent,
             )
-
-
-def addressed(
-    content: Json,
-    turn: int,
-    waiting: WaitingCalls | None,
-    places: Mapping[str, CallPlace],
-    reporter: Reporter,
-) -> Json:
-    """The message of a turn (from 0), its responses addressed to the waiting calls.
-
-    Without `waiting` the message is not changed. Raises NotWaitingError, after the message is reported.
-    """
-    if waiting is None:
-        return content
-    try:
-        return waiting.resolved(content, turn, places)
-    except NotWaitingError:
-        reporter.turn = turn
-        reporter.event("user", content, data={"timestamp": time.time()})
-        raise
 
 
 # The reporter of the conversation that the current task works for, for wrapped models and tools.
