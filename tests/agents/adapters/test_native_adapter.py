@@ -60,12 +60,6 @@ def double(n: int) -> int:
     return 2 * n
 
 
-DOUBLE = (
-    Rule(user=r"double (\d+)", call=lambda s: ("double", {"n": int(s[1])})),
-    Rule(after_tool="double", reply=lambda s: f"It is {s.results[-1]['result']}."),
-)
-
-
 async def test_state_that_json_cannot_hold_is_named():
     def spoil(context: ToolContext):
         context.state["seen"] = {"rooms": {"a"}}
