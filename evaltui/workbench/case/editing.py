@@ -147,9 +147,10 @@ class Editing:
             edit = f"   {key_of('edit_json')}  Edit JSON" if eval_set.is_text else ""
             return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}{edit}"
         if eval_set.format == "dataset":
-            name = eval_set.path.name
-            convert = f"convert it with `evaltui migrate {name} NEW.evalset.json`"
-            return f"{name} is {FORMATS['dataset']}, read-only; {convert}"
+            if eval_set.document is not None:
+                return None
+            edit = f"   {key_of('edit_json')}  Edit JSON"
+            return f"{eval_set.path.name} is {FORMATS['dataset']} with errors: {eval_set.problems[0]}{edit}"
         if eval_set.format != "eval set":
             return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None
@@ -161,7 +162,7 @@ class Editing:
         eval_set = self.sets.by_path(path)
         if eval_set is None:
             return "Nothing selected"
-        if eval_set.format == "dataset" or not eval_set.is_text:
+        if not eval_set.is_text:
             return self.refuses_to_edit(path)
         is_cut = eval_set.document is not None and eval_set.document.key is not None
         return "No case selected" if is_cut else None
