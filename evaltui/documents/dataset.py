@@ -58,10 +58,10 @@ class DatasetDocument:
         ids = case_ids([chunk.case.data() for chunk in source.chunks])
         chunks = []
         for (lead, case), eval_id in zip(source.chunks, ids, strict=True):
-            known = shared.get(case.text)
-            if not isinstance(known, DatasetCase) or known.eval_id != eval_id:
-                known = DatasetCase(case.text, eval_id)
-            chunks.append(Chunk(lead, known))
+            own = shared.get(case.text)
+            if not isinstance(own, DatasetCase) or own.eval_id != eval_id:
+                own = DatasetCase(case.text, eval_id)
+            chunks.append(Chunk(lead, own))
         self.head, self.tail = source.head, source.tail
         self.key: str | None = CASES
         self.chunks: tuple[Chunk, ...] = tuple(chunks)
@@ -111,8 +111,8 @@ class DatasetDocument:
         return isinstance(other, DatasetDocument) and self.source.has_text_of(other.source)
 
     def with_chunks(self, chunks: Iterable[Chunk]) -> DatasetDocument:
-        own = (Chunk(chunk.lead, StoredCase(chunk.case.text)) for chunk in chunks)
-        return DatasetDocument(self.source.with_chunks(own), self)
+        chunks_as_json = (Chunk(chunk.lead, StoredCase(chunk.case.text)) for chunk in chunks)
+        return DatasetDocument(self.source.with_chunks(chunks_as_json), self)
 
     def edited(self, edits: Iterable[Edit]) -> DatasetDocument:
         document = self

@@ -34,7 +34,7 @@ _LIMITS: tuple[tuple[str, str], ...] = (
     ("user_persona", "a persona of the simulated user"),
     ("final_session_state", "the state after the last turn"),
     ("session_id", "the id of a session"),
-    ("calls", "that a turn before the last calls no tool: without calls it is not checked"),
+    ("calls", "a turn before the last that calls no tool: without calls it is not checked"),
     ("responses", "responses of tools in a turn whose calls stand in reference_trajectory"),
     ("between", "texts before the response of a turn whose calls stand in reference_trajectory"),
     ("turn_rubrics", "rubrics of a single turn"),
@@ -51,20 +51,20 @@ def dataset_case(case: Json, eval_case: Json) -> Json:
     Raises EditError for what an EvaluationDataset cannot hold.
     """
     before = from_dataset_case(case, "")[0] if case else {}
-    had, wanted = _meaning(before), _meaning(eval_case)
+    before_edit, after_edit = _meaning(before), _meaning(eval_case)
     written = copy.deepcopy(case)
-    if had["eval_id"] != wanted["eval_id"]:
-        _put(written, "eval_case_id", wanted["eval_id"])
-    if had["scenario"] != wanted["scenario"]:
-        _write_scenario(written, wanted["scenario"])
-    if had["session"] != wanted["session"]:
-        _write_session(written, wanted["session"])
-    if had["rubrics"] != wanted["rubrics"]:
-        _write_rubrics(written, wanted["rubrics"])
-    if had["conversation"] != wanted["conversation"]:
-        _Conversation(case, written).write(wanted["conversation"])
-    read, problems = from_dataset_case(written, str(wanted["eval_id"]))
-    for path, expected, actual in side_by_side(wanted, _meaning(read)):
+    if before_edit["eval_id"] != after_edit["eval_id"]:
+        _put(written, "eval_case_id", after_edit["eval_id"])
+    if before_edit["scenario"] != after_edit["scenario"]:
+        _write_scenario(written, after_edit["scenario"])
+    if before_edit["session"] != after_edit["session"]:
+        _write_session(written, after_edit["session"])
+    if before_edit["rubrics"] != after_edit["rubrics"]:
+        _write_rubrics(written, after_edit["rubrics"])
+    if before_edit["conversation"] != after_edit["conversation"]:
+        _Conversation(case, written).write(after_edit["conversation"])
+    read, problems = from_dataset_case(written, str(after_edit["eval_id"]))
+    for path, expected, actual in side_by_side(after_edit, _meaning(read)):
         if expected is ABSENT or actual is ABSENT or expected != actual:
             raise EditError(_refusal(path, case))
     if problems:
@@ -81,7 +81,7 @@ def _refusal(path: JsonPath, case: Json) -> str:
 
 
 def _meaning(case: Json) -> Json:
-    """What an eval case says, in whichever shape it says it; equal for cases that say the same."""
+    """The content of an eval case in one shape: equal for cases with the same expectations."""
     get = _getter(case)
     scenario, session = get("conversation_scenario"), get("session_input") or {}
     own = case.get(OWN_KEY)
@@ -217,18 +217,18 @@ def _seeds(case: Json) -> Iterator[JsonPath]:
 
 def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
     places = rubric_places(case)
-    wanted = {rubric["rubric_id"]: rubric for rubric in rubrics}
+    by_id = {rubric["rubric_id"]: rubric for rubric in rubrics}
     key = spelt("rubric_groups", case)
     for rubric_id, path in reversed(places.items()):
         holder = value_at(case, path[:-1])
-        if (rubric := wanted.pop(rubric_id, None)) is None:
+        if (rubric := by_id.pop(rubric_id, None)) is None:
             del holder[path[-1]]
             continue
         content = _holder(holder[path[-1]], "content")
         _holder(content, "property")["description"] = rubric["text"]
         if rubric["type"] and rubric["type"] != path[1]:
             holder[path[-1]]["type"] = rubric["type"]
-    for rubric_id, rubric in wanted.items():
+    for rubric_id, rubric in by_id.items():
         groups = _holder(case, key)
         kind = rubric["type"]
         name = next((name for name in (kind, *groups) if name in groups), _NEW_GROUP)

@@ -77,7 +77,7 @@ async def test_a_case_is_edited_undone_and_saved_in_its_own_words(opened):
 async def test_cases_are_renamed_moved_and_removed(opened):
     workbench, path = opened
     do = workbench.editing.do
-    assert do("rename", path, lambda one: one.rename_case(1, "leave")), workbench.messages.notice
+    assert do("rename", path, lambda one: one.rename_case(1, "leave"))
     assert do("move", path, lambda one: one.move_cases([(1, 0)]))
     assert do("remove", path, lambda one: one.delete_cases([1]))
     assert await workbench.editing.save_all()
@@ -103,6 +103,16 @@ async def test_what_a_dataset_cannot_hold_is_refused_with_a_reason(opened):
     assert not workbench.editing.do("state", path, lambda one: one.case(0).final_state.put("lamp", "on"))
     assert "cannot hold the state after the last turn" in workbench.messages.notice.text
     assert workbench.editing.document(path).text == TEXT
+
+
+async def test_the_config_of_agents_cli_is_not_edited(opened):
+    workbench, path = opened
+    config = path.parent / "eval_config.yaml"
+    before = config.read_text()
+    skip = lambda one: one.case(0).turn(0).set_expectation("unchecked")  # noqa: E731
+    assert not workbench.editing.do("skip", path, skip)
+    assert "eval_config.yaml is a config of agents-cli, read-only" in workbench.messages.notice.text
+    assert config.read_text() == before
 
 
 async def test_a_dataset_with_errors_says_so(opened):

@@ -14,7 +14,7 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.open_file import unusable
 from evaltui.documents.values import edits_of
 from evaltui.documents.whole_text import WholeText
-from evaltui.project.configs import UnreadableConfig
+from evaltui.project.configs import UnreadableConfig, refuses_to_edit_config
 from evaltui.project.folders import is_recording
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
@@ -102,7 +102,7 @@ class Editing:
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now; None without a config."""
         path = self.sets.config_path(set_path)
-        return self.data(path) if self.is_there(path) else None
+        return self.data(path) if self.is_there(path) and not refuses_to_edit_config(path) else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
         """The config data; an unreadable config raises EvalSetError only when a value is read."""
@@ -200,10 +200,13 @@ class Editing:
 
     def _edits(self, path: Path, build: EditBuilder) -> dict[Path, list[Edit]]:
 
-        eval_set = self.copied(path)
+        eval_set, config = self.copied(path), self.sets.config_path(path)
         build(eval_set)
-        copies = {path: eval_set.data, self.sets.config_path(path): eval_set.config}
-        return {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
+        copies = {path: eval_set.data, config: eval_set.config}
+        edits = {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
+        if config in edits and (reason := refuses_to_edit_config(config)):
+            raise EditError(reason)
+        return edits
 
     def copied(self, path: Path) -> SetEditor:
         """A copy of a set and its config, a new one where there is none. Raises OSError, EvalSetError."""
