@@ -116,7 +116,7 @@ async def test_each_case_is_decided_and_the_file_saved(talk):
         await pilot.press("left")
         await until(pilot, lambda: app.screen.rows.current == 1)
         await pilot.press("right")
-        assert app.screen.rows.cases == {"one": "mine", "two": "theirs"}
+        assert app.screen.rows.choices.cases == {"one": "mine", "two": "theirs"}
         await pilot.press("enter")
         await until(pilot, is_closed(app))
         assert answers(talk) == ["mine 0", "theirs 1", "new outside"]
@@ -152,7 +152,7 @@ async def test_versions_by_mouse(talk):
         lines = screen_lines(app)
         one = next(number for number, line in enumerate(lines) if "case one" in line)
         await pilot.click(offset=(lines[one].index(" theirs "), one))
-        await until(pilot, lambda: app.screen.rows.cases == {"one": "theirs"})
+        await until(pilot, lambda: app.screen.rows.choices.cases == {"one": "theirs"})
         lines = screen_lines(app)
         two = next(number for number, line in enumerate(lines) if "case two" in line)
         await pilot.click(offset=(lines[two].index(" mine "), two))

@@ -106,7 +106,7 @@ class ChatMessage(Vertical):
     def entry(self) -> Widget:
         """The input widget: the field of the message, or the first one of the form."""
         shown = self._form is not None and self._form.display and self._form.is_mounted
-        return self._form.first if self._form is not None and shown else self.field
+        return self._form.fields()[0] if self._form is not None and shown else self.field
 
     def compose(self) -> ComposeResult:
         yield self._rule

@@ -57,7 +57,7 @@ _MEANINGS = {
 }
 
 
-class SaveCaseScreen(FormScreen):
+class SaveCaseScreen(FormScreen[bool]):
     """Adds the case to its set, unsaved; returns whether it has."""
 
     box = "#save-case"

@@ -7,13 +7,18 @@ from textual.app import ComposeResult
 from evaltui.core.model.renaming import Renaming
 from evaltui.project.folders import is_recording
 from evaltui.text.figures import counted
-from evaltui.text.keys import key_of
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.dialogs.file_versions import write_file_change
-from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, dialog_name, moves
-from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.workbench.actions import Scope
+from evaltui.tui.dialogs.prompt import (
+    CANCEL,
+    Dialog,
+    DialogKeys,
+    DialogPage,
+    FormScreen,
+    Hint,
+    dialog_name,
+)
+from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.case.renaming import RenameProposal, propose_renaming, rename_everywhere
 from evaltui.workbench.workbench import Workbench
 
@@ -22,12 +27,11 @@ _HINTS = (Hint("confirm", "rename"), CANCEL)
 _OTHER_ROWS = 3
 
 
-class RenameScreen(DialogScreen[bool], inherit_bindings=False):
-    """Shows every place of a name, returns whether it was renamed; nothing changes before `enter`."""
+class RenameScreen(FormScreen[bool]):
+    """Shows every place of a name, returns True once it was renamed; nothing changes before `enter`."""
 
     box = "#rename"
-    BINDINGS = bindings(Scope.FORM)
-    AUTO_FOCUS = "RenameLines"
+    AUTO_FOCUS = "DialogPage"
 
     def __init__(self, workbench: Workbench, renaming: Renaming) -> None:
         super().__init__()
@@ -37,16 +41,19 @@ class RenameScreen(DialogScreen[bool], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         about = f"{self._renaming.full_name} → {self._renaming.new}"
-        with Dialog(dialog_name("rename_everywhere"), [(visible(about), "muted")], id="rename"):
-            yield RenameLines(self._write_proposal, indent=0)
+        name = dialog_name("rename_everywhere")
+        with Dialog(name, [(visible(about), "muted")], id="rename", can_be_undone=True):
+            yield DialogPage(self._write_proposal, lambda: _OTHER_ROWS)
             yield DialogKeys(lambda: _HINTS)
 
     def on_mount(self) -> None:
-        self.query_one(Dialog).below([(f" {key_of('undo')}", "bold accent"), (" undoes it later ", "")])
         self._propose()
 
     def on_resize(self) -> None:
-        self.query_one(RenameLines).write_page()
+        self.query_one(DialogPage).write_page()
+
+    def fields(self) -> list[DialogPage]:
+        return [self.query_one(DialogPage)]
 
     def _propose(self) -> None:
         self._proposal = None
@@ -55,7 +62,7 @@ class RenameScreen(DialogScreen[bool], inherit_bindings=False):
     async def _work_out(self) -> None:
         self._proposal = await propose_renaming(self._workbench.editing, self._renaming)
         if self.is_here:
-            self.query_one(RenameLines).show(self._write_proposal)
+            self.query_one(DialogPage).show(self._write_proposal)
 
     def _write_proposal(self, page: Page) -> None:
         proposal = self._proposal
@@ -77,14 +84,6 @@ class RenameScreen(DialogScreen[bool], inherit_bindings=False):
             page.blank()
             page.text([(f"{visible(path.name)} has the name and cannot be edited", "")], [("! ", "warning")])
 
-    def action_close(self) -> None:
-        self.dismiss(False)
-
-    def action_step_item(self, step: int) -> None:
-        """There is one choice only."""
-
-    action_step_field = action_step_item
-
     def action_confirm(self) -> None:
         if self._proposal is None or self._proposal.problem:
             return
@@ -92,13 +91,3 @@ class RenameScreen(DialogScreen[bool], inherit_bindings=False):
             self.dismiss(True)
         else:
             self._propose()
-
-
-class RenameLines(PageLines, inherit_bindings=False):
-    """The places, as high as there is room for."""
-
-    BINDINGS = moves()
-
-    def write_page(self) -> None:
-        super().write_page()
-        self.styles.height = min(self.line_count, self.screen.query_one(Dialog).room(_OTHER_ROWS))

@@ -51,7 +51,7 @@ from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.state import READ_ONLY, Opening
 
 
-class StarterScreen(FormScreen):
+class StarterScreen(FormScreen[bool]):
     """Creates the starter and returns whether it did; no file is written before `enter`."""
 
     box = "#starter"
