@@ -12,7 +12,7 @@ from evaltui.traces.writing.turn import Held, spans_of_turns
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, QuestionNote
-from evaltui.tui.sessions.import_traces import ConversationScreen
+from evaltui.tui.sessions import ConversationScreen
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

@@ -13,7 +13,7 @@ pytest.importorskip("opentelemetry.proto")
 from evaltui.traces.receiver import sessions
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
-from evaltui.tui.sessions.screen import SessionsScreen
+from evaltui.tui.sessions import SessionsScreen
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.traces.receiver.senders import JSON, session

@@ -223,7 +223,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, MatrixScreen(self.workbench), self._show_target)
 
     def action_sessions(self) -> None:
-        from evaltui.tui.sessions.screen import SessionsScreen
+        from evaltui.tui.sessions import SessionsScreen
 
         def show(target: RunTarget | None) -> None:
             if target is None:
@@ -390,7 +390,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_import_traces(self) -> None:
         """Asks for a file of traces, then for its conversations, then for the turns of a single one."""
-        from evaltui.tui.sessions.import_traces import ask_for_traces, choose_conversations
+        from evaltui.tui.sessions import ask_for_traces, choose_conversations
 
         def read(path: str) -> None:
             choosing = choose_conversations(self, self.workbench, path, self._save_imported)
