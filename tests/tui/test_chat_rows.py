@@ -9,7 +9,7 @@ from textual._xterm_parser import XTermParser
 
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.text.lines import cells, draw
-from evaltui.tui.chat.draft import MessageDraft
+from evaltui.tui.chat.message import MessageDraft
 from evaltui.tui.chat.page import ONE_LINE, full_line, who_width, write_row
 from evaltui.tui.exchange import Attached
 from evaltui.tui.textual_private import know_alt_enter

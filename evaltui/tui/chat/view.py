@@ -307,8 +307,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         waiting = self._chat.waiting()
         tokens = sum(chat_row.tokens or 0 for chat_row in self._rows.rows)
         turn = transcript.turns[row.turn]
-        spent = self._workbench.chat_spending.of(transcript)
-        totals = ChatTotals(tokens, spent)
+        totals = ChatTotals(tokens, self._chat.spending())
         write = partial(
             write_inspected, row=row, turn=turn, transcript=transcript, waiting=waiting, totals=totals
         )
