@@ -24,10 +24,9 @@ from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.chat.save_case import SaveCaseScreen
-from evaltui.tui.dialogs.finding import has_words
+from evaltui.tui.dialogs.finding import PreviewScreen, has_words
 from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
 from evaltui.tui.dialogs.prompt import Hint, PromptScreen, QuestionInput, dialog_name
-from evaltui.tui.dialogs.second_pages import PreviewScreen
 from evaltui.tui.runs.screen import RunTarget
 from evaltui.tui.trace.page import Columns, span_line
 from evaltui.tui.widgets.lines import CursorLines

@@ -7,10 +7,8 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 
 from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen
-from evaltui.tui.dialogs.keys_page import keys_here, matching_rows
-from evaltui.tui.dialogs.palette import PaletteScreen
-from evaltui.tui.dialogs.second_pages import PickRunScreen, ThemeScreen
+from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, keys_here, matching_rows
+from evaltui.tui.dialogs.palette import PaletteScreen, PickRunScreen, ThemeScreen
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.actions import BY_ID, Scope

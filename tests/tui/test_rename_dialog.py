@@ -7,8 +7,8 @@ from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from pilots import screen_text, until
 
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.dialogs.accept import RenameScreen
 from evaltui.tui.dialogs.prompt import PromptScreen
-from evaltui.tui.dialogs.rename import RenameScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

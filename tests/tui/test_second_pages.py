@@ -9,7 +9,7 @@ from stored_runs import FOREIGN
 
 from evaltui.project.settings import remember_agent
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.dialogs.second_pages import AgentScreen, PickRunScreen
+from evaltui.tui.dialogs.palette import AgentScreen, PickRunScreen
 from evaltui.tui.widgets.writer import PageLines
 from evaltui.workbench.workbench import Workbench
 

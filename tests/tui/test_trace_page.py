@@ -13,8 +13,7 @@ from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.trace.spans import SpanTree, request_of
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.text.lines import draw
-from evaltui.tui.chat.inspector import ChatTotals, write_inspected
-from evaltui.tui.chat.page import write_row
+from evaltui.tui.chat.page import ChatTotals, write_inspected, write_row
 from evaltui.tui.trace.page import Columns, axis_line, cut_text, span_line, write_time_spent
 from evaltui.tui.trace.span import write_expected, write_head, write_request
 from evaltui.tui.widgets.writer import Page

@@ -66,8 +66,8 @@ def test_what_is_proposed(chatted):
         (3, "bye", "scored"),
     ]
     hi, look, _ = choices.turns
-    assert (hi.has_calls, hi.has_results, hi.has_intermediate, hi.has_answer) == (False, False, False, True)
-    assert (look.has_calls, look.has_results, look.has_intermediate, look.has_answer) == (True,) * 4
+    assert hi.has == {"answer"}
+    assert look.has == set(saving.PARTS)
     assert saving.problem(chatted.editing, choices) is None
 
 
@@ -105,7 +105,7 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
 async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted, until):
     choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns
-    turns = (replace(hi, mode="context"), replace(look, calls=False), replace(bye, answer=False))
+    turns = (replace(hi, mode="context"), look.toggled("calls"), bye.toggled("answer"))
     choices = replace(choices, turns=turns, eval_id="marked", final_state=True)
     assert saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, choices)
     path = chatted.navigation.file

@@ -15,14 +15,16 @@ from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.chat.inspector import ChatTotals, write_inspected, write_session
 from evaltui.tui.chat.message import ChatMessage
 from evaltui.tui.chat.page import (
     ONE_LINE,
+    ChatTotals,
     full_line,
     who_width,
     write_empty_chat,
+    write_inspected,
     write_row,
+    write_session,
 )
 from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.tui.inspector import Inspected, Inspector, InspectorTab, Room

@@ -124,7 +124,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, PaletteScreen(palette), lambda choose: choose())
 
     def _choose_theme(self) -> None:
-        from evaltui.tui.dialogs.second_pages import ThemeScreen
+        from evaltui.tui.dialogs.palette import ThemeScreen
 
         ask(self, ThemeScreen(self.app.theme), self._use_theme)
 
@@ -137,7 +137,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self.workbench.say(f"Cannot remember the theme: {error}")
 
     def _choose_run(self) -> None:
-        from evaltui.tui.dialogs.second_pages import PickRunScreen
+        from evaltui.tui.dialogs.palette import PickRunScreen
         from evaltui.tui.runs.screen import RunTarget
 
         def show(run: tuple[Path, str]) -> None:
@@ -149,7 +149,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, PickRunScreen(self.workbench), show)
 
     def _choose_agent(self) -> None:
-        from evaltui.tui.dialogs.second_pages import AgentScreen
+        from evaltui.tui.dialogs.palette import AgentScreen
 
         async def leave_for(path: Path) -> None:
             self.next_agent = path
