@@ -133,18 +133,6 @@ async def test_one_side_of_all(talk, key, kept):
         assert answers(talk) == [f"{kept} 0", f"{kept} 1", "three"]
 
 
-async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await clashing(app, pilot, talk)
-        await pilot.press("left", "escape")
-        await until(pilot, is_closed(app))
-        assert answers(talk) == ["theirs 0", "theirs 1", "three"]
-        assert app.workbench.editing.dirty_cases(talk) == {"one", "two"}
-        assert not await app.workbench.editing.save_all()
-        await until(pilot, lambda: "2 of 2 conflicts undecided" in screen_text(app))
-
-
 async def test_versions_by_mouse(talk):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
@@ -226,65 +214,43 @@ async def test_a_file_that_was_deleted_outside_comes_back_only_when_that_is_chos
 # Leaving with unsaved changes
 
 
-async def leaving(app, pilot, talk):
+async def quitting(app, pilot, talk):
     await started(app, pilot)
     edit(app.workbench, talk, 1, "changed")
-    results = []
-    app.push_screen(UnsavedScreen(app.workbench), results.append)
+    await pilot.press("q")
     await until(pilot, lambda: isinstance(app.screen, UnsavedScreen) and "esc cancel" in screen_text(app))
-    return results
 
 
 @pytest.mark.parametrize(
-    ("keys", "choice"),
-    [
-        (["enter"], "save"),
-        (["ctrl+s"], "save"),
-        (["s"], "save"),
-        (["d"], "discard"),
-        (["escape"], None),
-        (["q"], None),
-    ],
+    ("answer", "saves"),
+    [("enter", True), ("s", True), ("save and quit", True), ("d", False), ("discard", False)],
 )
-async def test_leaving_is_answered_by_key(talk, keys, choice):
+async def test_quitting_asks_and_does_what_is_answered_by_key_or_mouse(talk, answer, saves):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
-        results = await leaving(app, pilot, talk)
-        await pilot.press(*keys)
-        await until(pilot, lambda: results)
-        assert results == [choice]
+        await quitting(app, pilot, talk)
+        row = next((row for row, line in enumerate(screen_lines(app)) if f" {answer}" in line), 0)
+        if len(answer) > 5:
+            await pilot.click(offset=(screen_lines(app)[row].index(answer), row))
+        else:
+            await pilot.press(answer)
+        await until(pilot, lambda: app.return_code is not None)
+    assert answers(talk) == ["one", "changed" if saves else "two", "three"]
+    assert recoverable(talk.parent) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "choice"), [("save and quit", "save"), ("discard", "discard"), ("cancel", None)]
-)
-async def test_leaving_is_answered_by_mouse(talk, text, choice):
+@pytest.mark.parametrize("answer", ["q", "cancel"])
+async def test_quitting_can_be_cancelled(talk, answer):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
-        results = await leaving(app, pilot, talk)
-        lines = screen_lines(app)
-        row = next(number for number, line in enumerate(lines) if text in line)
-        await pilot.click(offset=(lines[row].index(text), row))
-        await until(pilot, lambda: results)
-        assert results == [choice]
-
-
-async def test_quitting_asks_and_discards_only_when_told(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        edit(app.workbench, talk, 1, "changed")
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("escape")
+        await quitting(app, pilot, talk)
+        row = next(row for row, line in enumerate(screen_lines(app)) if "esc cancel" in line)
+        if answer == "cancel":
+            await pilot.click(offset=(screen_lines(app)[row].index(answer), row))
+        else:
+            await pilot.press(answer)
         await until(pilot, lambda: not isinstance(app.screen, UnsavedScreen))
         assert app.workbench.editing.unsaved() == [talk]
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("d")
-        await until(pilot, lambda: app.return_code is not None)
-    assert answers(talk) == ["one", "two", "three"]
-    assert recoverable(talk.parent) == []
 
 
 async def test_quitting_waits_for_what_is_being_saved(talk):
@@ -296,18 +262,6 @@ async def test_quitting_waits_for_what_is_being_saved(talk):
         await until(pilot, lambda: app.return_code is not None)
     assert answers(talk) == ["one", "changed", "three"]
     assert recoverable(talk.parent) == []
-
-
-async def test_quitting_saves_what_is_to_be_saved(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        edit(app.workbench, talk, 1, "changed")
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: app.return_code is not None)
-    assert answers(talk) == ["one", "changed", "three"]
 
 
 # After a crash
@@ -326,28 +280,6 @@ async def crashed(folder, path, *cases):
 async def recovering(app, pilot):
     await started(app, pilot)
     await until(pilot, lambda: "enter apply" in screen_text(app))
-
-
-async def test_edits_of_a_crashed_session_are_recovered(parrot, talk):
-    await crashed(parrot, talk, 0, 2)
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await recovering(app, pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
-        assert app.workbench.editing.dirty_cases(talk) == {"one", "three"}
-        assert answers(talk) == ["one", "two", "three"]
-        assert app.workbench.messages.notice.text == "Unsaved changes: 1 recovered"
-
-
-async def test_later_means_they_are_offered_again(parrot, talk):
-    await crashed(parrot, talk, 0)
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await recovering(app, pilot)
-        await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
-        assert len(recoverable(parrot)) == 1
 
 
 async def test_of_two_files_one_is_discarded_and_one_recovered(parrot, talk):

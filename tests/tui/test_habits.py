@@ -12,7 +12,7 @@ from evaltui.tui.dialogs.palette import PaletteScreen, PickRunScreen, ThemeScree
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.state import Opening, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE, TALL = (80, 24), (160, 45), (160, 60)
@@ -282,16 +282,6 @@ async def test_without_colours_nothing_is_lost(parrot, monkeypatch):
             for segment in strip.apply_filter(app._filters[0], app.screen.background_colors[1]):
                 color = segment.style.color if segment.style else None
                 assert color is None or color.triplet is None or len(set(color.triplet)) == 1
-
-
-async def test_of_several_agents_one_is_chosen(tmp_path):
-    app = ChooserApp(Path("agents"), ["calculator", "[/x]", "travel"])
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: "▌ calculator" in screen_text(app))
-        await pilot.press("down")
-        await until(pilot, lambda: "▌ [/x]" in screen_text(app))
-        await pilot.press("enter")
-    assert app.return_value == Opening(Path("agents/[/x]"))
 
 
 async def test_the_chooser_can_be_left():

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from pilots import screen_text, turn, until, write_cases
 from textual import events
 
@@ -38,8 +37,7 @@ def conversation(name, *messages):
     return {"service.name": "shop"}, spans_of_turns(held, found, ())
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
+async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path):
     folder = write_agent(AGENT, name="shop")
     (folder / ".env").write_text("SHOP_API_KEY=sk-very-secret-value\n")
     write_cases(folder, "shop", {"one": [turn("here", "x")]})
@@ -48,7 +46,7 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
     document = otlp_json([conversation("s1", "lamp"), conversation("s2", "rug", "desk")], "1")
     trace.write_text(json.dumps(document))
     app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
 
         async def paste(path):
@@ -103,23 +101,21 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
         await until(pilot, lambda: (folder / "shop.evalset.json").read_text() == before)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_a_path_is_completed_and_several_conversations_are_imported_at_once(
-    write_agent, tmp_path, size
-):
+async def test_a_path_is_completed_and_several_conversations_are_imported_at_once(write_agent, tmp_path):
     folder = write_agent(AGENT, name="shop")
     write_cases(folder, "shop", {"one": [turn("here", "x")]})
     found = [conversation("s1", "lamp"), conversation("s2", "rug"), conversation("s3", "desk")]
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded" / "sessions.json").write_text(json.dumps(otlp_json(found, "1")))
     app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("I")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen) and app.focused is not None)
         app.focused.value = f"{tmp_path}/rec"
-        await until(pilot, lambda: "/recorded/" in screen_text(app) or size[0] < 90)
-        await pilot.press("tab", "tab", "enter")
+        await pilot.press("tab")
+        await until(pilot, lambda: app.focused.value.endswith("/recorded/"))
+        await pilot.press("tab", "enter")
         await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "desk" in screen_text(app))
         await pilot.press("space", "down")
         await until(pilot, lambda: 'what "desk"' in screen_text(app))

@@ -40,11 +40,10 @@ def texts(folder):
     return {path.name: path.read_text() for path in [*folder.glob("*.json"), *folder.glob("recordings/*")]}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_a_tool_is_renamed_in_all_files_after_a_preview(folder, size):
+async def test_a_tool_is_renamed_in_all_files_after_a_preview(folder):
     before = texts(folder)
     app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)
         app.workbench.navigation.select(Selection("orders.evalset.json", "a"))
         await pilot.press("2")

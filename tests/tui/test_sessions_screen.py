@@ -31,13 +31,12 @@ async def send(pilot: Pilot, document):
     await until(pilot, lambda: len(workbench.received.sessions) > known)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkeypatch, size):
+async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkeypatch):
     monkeypatch.setattr(sessions, "QUIET", -1.0)
     folder = write_agent(AGENT, name="greeter")
     write_cases(folder, "greetings", {"hi": [turn("hi", "hello")]})
     app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         workbench = app.workbench
         await until(pilot, lambda: workbench.sets.listed)
         workbench.received.start(0)

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from evaltui.core.model.events import CALLS, Event
-from evaltui.core.model.outcome import Call, CallDiff, TurnResult
+from evaltui.core.model.outcome import Call, CallDiff, ErrorInfo, TurnResult
 from evaltui.core.model.spending import ModelSpending, Spending
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.trace.spans import SpanTree, request_of
@@ -210,6 +210,10 @@ def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():
     }
     assert "  tokens      1,640" in lines
     assert "  cost        $0.0042 + 1 unpriced call" in lines
+    error = ErrorInfo("ValueError", "not today", "ValueError: not today\n  in root_agent", kind=None)
+    row = Row("error", 1, "home", error=error)
+    lines = written(write_inspected, row, turns[1], transcript, [], ChatTotals(0))
+    assert "in root_agent" in "\n".join(lines)
 
 
 def test_the_inspector_of_a_chat_is_drawn_again_after_it_went_back():
