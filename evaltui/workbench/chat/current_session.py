@@ -15,7 +15,7 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.project.agent_files import AgentFiles, Contents, changed_files, used_files
-from evaltui.project.watching import Changed, WatchedFiles
+from evaltui.project.watching import Changed
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.starting import HostSettings
 from evaltui.workbench.agent.agent_state import AgentState
@@ -90,9 +90,7 @@ class CurrentSession:
 
         # Where the system cannot watch the folders, the next turn tells of new code.
         with suppress(OSError):
-            is_remote = bool(self._agent.address.url)
-            files = WatchedFiles(self._agent.dir, only_env=is_remote)
-            await files.follow(on_change, self.check_code)
+            await self._agent.watched_files().follow(on_change, self.check_code)
 
     # The session
 

@@ -18,14 +18,14 @@ from evaltui.project.packages import MissingExtraError
 from evaltui.runs.listening import Address, listening
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import Pattern, ScoredSession, expected_patterns
-from evaltui.text.figures import counted
 from evaltui.traces.drafting import unusable
 from evaltui.traces.missing import not_expected
 from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
-from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.chat import imported
+from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.messages import Messages, SessionsReceived
 from evaltui.workbench.state import READ_ONLY
 
@@ -177,16 +177,4 @@ def transcript_of(session: ScoredSession) -> Transcript:
     """The conversation as a chat transcript. Raises ValueError where there is none."""
     if session.conversation is None:
         raise ValueError(session.problem)
-    turns = [
-        ChatTurn(
-            turn.events[0].content or {"role": "user", "parts": []},
-            "recorded",
-            TurnStage.DONE if turn.error is None else TurnStage.FAILED,
-            list(turn.events),
-            error=turn.error,
-            spent=turn.seconds,
-        )
-        for turn in session.conversation.turns
-    ]
-    title = f"session {session.id}, {counted(len(turns), 'turn')}"
-    return Transcript(title, SessionStart(), turns=turns)
+    return imported.transcript_of(session.conversation)[0]
