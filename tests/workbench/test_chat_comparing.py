@@ -101,8 +101,8 @@ def test_where_a_case_cannot_be_continued():
 def test_a_simulated_user_has_said_nothing_before_a_run():
     scenario = {"starting_prompt": "hi", "conversation_plan": "talk"}
     found = origin(KEY, EvalCase.model_validate({"eval_id": "late", "conversation_scenario": scenario}))
-    assert found.transcript(0, "case").proposal == user("hi")
-    assert [turn.text for turn in found.to_be_sent(1).turns] == ["hi"]
+    assert found.conversation(0, "case").proposal == user("hi")
+    assert [turn.text for turn in found.conversation(1, None).turns] == ["hi"]
     assert found.refuses(1, None) is None
     assert found.refuses(1, "case") == ("late has a simulated user, so no expected turns")
     with pytest.raises(ValueError, match="late has no result"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -24,7 +24,7 @@ from evaltui.project.interpreters import OWN, InterpreterError, find_interpreter
 from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import recent_agents
 from evaltui.project.workspace import open_workspace
-from evaltui.runs.listing import RunRow, newest_run
+from evaltui.runs.listing import newest_run
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import UNKNOWN, counted, show_moment, show_number, some_of
@@ -78,27 +78,47 @@ class Setting(NamedTuple):
     choose: Callable[[], object]
 
 
-class Palette:
-    """Finds actions, cases, sets and settings.
+class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
+    """The palette dialog; returns the chosen action.
 
-    Actions are those of `scope` and the global ones, run on `screen`; `reveal` selects a case or a set.
+    Actions are those of `scope` and the global ones, run on `below`, the screen under it; `reveal` selects a
+    case or a set.
     """
+
+    box = "#palette"
+    title_text = "Palette"
+    placeholder = "type an action, a case, a set or a question"
+    clicks_to_choose = 1
+    take_word = "run"
 
     def __init__(
         self,
         workbench: Workbench,
-        screen: ActionScreen[None],
+        below: ActionScreen[None],
         scope: Scope,
         reveal: Callable[[Selection], None],
         settings: Sequence[Setting],
     ) -> None:
+        super().__init__()
         self._workbench = workbench
-        self._screen = screen
+        self._below = below
         self._scope = scope
         self._reveal = reveal
         self._settings = settings
 
-    def entries(self, query: str) -> list[Entry]:
+    def match_line(self, match: Entry, width: int) -> Line:
+        return both_ends([(" ", ""), *match.title], [(match.right, "bold accent"), (" ", "")], width)
+
+    def section_of(self, match: Entry) -> str:
+        return match.section
+
+    def about(self, match: Entry) -> str:
+        return match.about
+
+    def result_of(self, match: Entry) -> Callable[[], object]:
+        return match.choose
+
+    def find(self, query: str) -> list[Entry]:
         """The matches of a query, by section, the section with the best match first.
 
         An empty query lists the usable actions.
@@ -130,8 +150,8 @@ class Palette:
 
     def _action(self, section: str, action: Action, score: float, *, typed: bool) -> Iterator[Entry]:
         key = key_of(action.id)
-        do = partial(self._screen.run_action, action.id)
-        if reason := self._screen.refusal(action.id):
+        do = partial(self._below.run_action, action.id)
+        if reason := self._below.refusal(action.id):
             if typed:
                 yield Entry(
                     0.1,
@@ -173,11 +193,11 @@ class Palette:
     def _pages(self, query: str) -> Iterator[Entry]:
         """Sections of the guide, below actions and cases with the words in their names."""
         for match in search(query)[:_MAX_PAGES]:
-            show = partial(self._show, match.section)
+            show = partial(self._show_page, match.section)
             yield Entry(_IN_GUIDE, _GUIDE, [(match.section.label, "")], "", match.first_line, show)
 
-    def _show(self, section: Section) -> None:
-        self._screen.app.push_screen(GuidePage(section.topic, section.line))
+    def _show_page(self, section: Section) -> None:
+        self._below.app.push_screen(GuidePage(section.topic, section.line))
 
 
 def _score(query: str, title: str, about: str) -> float:
@@ -193,35 +213,6 @@ def _score(query: str, title: str, about: str) -> float:
     return Matcher(query).match(title)
 
 
-class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
-    """The palette dialog; returns the chosen action."""
-
-    box = "#palette"
-    title_text = "Palette"
-    placeholder = "type an action, a case, a set or a question"
-    clicks_to_choose = 1
-    take_word = "run"
-
-    def __init__(self, palette: Palette) -> None:
-        super().__init__()
-        self._palette = palette
-
-    def find(self, query: str) -> list[Entry]:
-        return self._palette.entries(query)
-
-    def match_line(self, match: Entry, width: int) -> Line:
-        return both_ends([(" ", ""), *match.title], [(match.right, "bold accent"), (" ", "")], width)
-
-    def section_of(self, match: Entry) -> str:
-        return match.section
-
-    def about(self, match: Entry) -> str:
-        return match.about
-
-    def result_of(self, match: Entry) -> Callable[[], object]:
-        return match.choose
-
-
 class SetPreview(NamedTuple):
     """An eval set before validation."""
 
@@ -231,114 +222,66 @@ class SetPreview(NamedTuple):
     """Why its file is unreadable; "" where it is readable."""
 
 
-@dataclass(frozen=True)
-class AgentPreview:
-    """The preview of an agent; None for parts that are not read yet."""
-
-    facts: AgentFacts | None = None
-    sets: tuple[SetPreview, ...] | None = None
-    python: str | None = None
-    """The Python, such as `Python 3.12 (.venv)`; its path where no file has its version."""
-    python_problem: str = ""
-    """Why no Python was found for it; "" where one was."""
-    last_run: RunRow | None = None
-    """None also for no run."""
-    is_complete: bool = False
-
-
-async def read_preview(agent_dir: Path) -> AsyncIterator[AgentPreview]:
-    """Previews of an agent, each with more details; the agent is not imported."""
-    preview = AgentPreview()
-    for read in (_with_source, _with_sets, _with_python, _with_last_run):
-        preview = await asyncio.to_thread(read, preview, agent_dir)
-        yield preview
-
-
-def _with_source(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
+def _agent_line(agent_dir: Path) -> Line:
     facts = agent_facts(agent_dir) if agent_dir.exists() else AgentFacts(problem="No such file or folder")
-    return replace(preview, facts=facts)
+    if facts.problem:
+        return [(f"! {visible(facts.problem)}", "error")]
+    return [(visible(" · ".join(filter(None, (facts.framework, facts.model))) or UNKNOWN), "")]
 
 
-def _with_sets(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
-    sets = (
+def _python_line(agent_dir: Path) -> Line:
+    try:
+        interpreter = find_interpreter(agent_dir)
+    except (InterpreterError, SettingsError) as error:
+        return [(f"! {visible(str(error))}", "error")]
+    # An agent that is not open has its Python not started.
+    version = sys.version_info[:2] if interpreter == OWN else noted_version(interpreter.path)
+    shown = f"Python {'.'.join(map(str, version))}" if version else str(interpreter.path)
+    return [(visible(f"{shown} ({interpreter.reason or 'of evaltui'})"), "")]
+
+
+def _last_run_line(agent_dir: Path) -> Line:
+    try:
+        store = RunStore.of(agent_dir, run_settings(agent_dir))
+        row = newest_run(store, RunKind.of(AgentAddress(agent_dir)))
+    except SettingsError:
+        row = None
+    if row is None:
+        return [("No runs yet", "muted")]
+    if row.problem:
+        return [(f"! {visible(row.problem)}", "error")]
+    when = show_moment(row.started, datetime.now(UTC))
+    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts(row.totals.counts)]
+
+
+def _sets(agent_dir: Path) -> list[SetPreview]:
+    return [
         SetPreview(
             eval_set.eval_set_id,
             len(eval_set.cases),
             "" if eval_set.format else "; ".join(problem.message for problem in eval_set.problems[:1]),
         )
         for eval_set in open_workspace(agent_dir).sets
-    )
-    return replace(preview, sets=tuple(sets))
+    ]
 
 
-def _with_python(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
-    try:
-        interpreter = find_interpreter(agent_dir)
-    except (InterpreterError, SettingsError) as error:
-        return replace(preview, python_problem=str(error))
-    # An agent that is not open has its Python not started.
-    version = sys.version_info[:2] if interpreter == OWN else noted_version(interpreter.path)
-    shown = f"Python {'.'.join(map(str, version))}" if version else str(interpreter.path)
-    return replace(preview, python=f"{shown} ({interpreter.reason or 'of evaltui'})")
-
-
-def _with_last_run(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
-    try:
-        store = RunStore.of(agent_dir, run_settings(agent_dir))
-    except SettingsError:
-        return replace(preview, is_complete=True)
-    return replace(preview, last_run=newest_run(store, RunKind.of(AgentAddress(agent_dir))), is_complete=True)
-
-
+# What is read of an agent without importing it, by label; the sets after the first one.
+_READERS = {"agent": _agent_line, "python": _python_line, "last run": _last_run_line}
 # Fewer are named on one line.
 _LEAST_SETS = 3
 _READING: Line = [("Reading…", "faint")]
 
 
-def write_agent(page: Page, path: Path, preview: AgentPreview, now: datetime, height: int) -> None:
-    """Writes an agent in a number of lines: its folder, framework, model and Python, its last result, its
-    sets."""
-    page.row((visible(path.name), "bold"))
-    page.labelled("folder", [(visible(short_path(path.parent if path.is_file() else path)), "")])
-    page.labelled("agent", _agent(preview))
-    page.labelled("python", _python(preview))
-    page.labelled("last run", _last_run(preview.last_run, now) if preview.is_complete else _READING)
-    if preview.sets is None:
-        page.labelled("eval sets", _READING)
-    elif not preview.sets:
-        page.labelled("eval sets", [("No eval sets", "muted")])
-    else:
-        _write_sets(page, preview.sets, height)
+@dataclass
+class AgentPreview:
+    """What is read of an agent so far."""
+
+    lines: dict[str, Line] = field(default_factory=dict)
+    sets: list[SetPreview] | None = None
+    """None while they are not read."""
 
 
-def _agent(preview: AgentPreview) -> Line:
-    facts = preview.facts
-    if facts is None:
-        return _READING
-    if facts.problem:
-        return [(f"! {visible(facts.problem)}", "error")]
-    return [(visible(" · ".join(filter(None, (facts.framework, facts.model))) or UNKNOWN), "")]
-
-
-def _python(preview: AgentPreview) -> Line:
-    if preview.python_problem:
-        return [(f"! {visible(preview.python_problem)}", "error")]
-    return _READING if preview.python is None else [(visible(preview.python), "")]
-
-
-def _last_run(row: RunRow | None, now: datetime) -> Line:
-    if row is None:
-        return [("No runs yet", "muted")]
-    if row.problem:
-        return [(f"! {visible(row.problem)}", "error")]
-    return [
-        (visible(row.title), ""),
-        (f"  {show_moment(row.started, now)}  ", "muted"),
-        *counts(row.totals.counts),
-    ]
-
-
-def _write_sets(page: Page, sets: tuple[SetPreview, ...], height: int) -> None:
+def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
     count = f"{counted(len(sets), 'eval set')}, {counted(sum(eval_set.cases for eval_set in sets), 'case')}"
     # A heading and an empty line stand above them.
     if height - len(page.lines) - 2 < min(len(sets), _LEAST_SETS):
@@ -415,12 +358,23 @@ class AgentScreen(PreviewScreen[Path, Path]):
     def write_preview(self, page: Page, match: Path, height: int) -> None:
         if match not in self._previews:
             self._previews[match] = AgentPreview()
-            self.run_worker(self._read(match))
-        write_agent(page, match, self._previews[match], datetime.now(UTC), height)
+            self.run_worker(self._read(match, self._previews[match]))
+        preview = self._previews[match]
+        page.row((visible(match.name), "bold"))
+        folder = match.parent if match.is_file() else match
+        page.labelled("folder", [(visible(short_path(folder)), "")])
+        for label in _READERS:
+            page.labelled(label, preview.lines.get(label, _READING))
+        if preview.sets:
+            _write_sets(page, preview.sets, height)
+        else:
+            page.labelled("eval sets", _READING if preview.sets is None else [("No eval sets", "muted")])
 
-    async def _read(self, path: Path) -> None:
-        async for preview in read_preview(path):
-            self._previews[path] = preview
+    async def _read(self, path: Path, preview: AgentPreview) -> None:
+        for label, read in _READERS.items():
+            preview.lines[label] = await asyncio.to_thread(read, path)
+            if preview.sets is None:
+                preview.sets = await asyncio.to_thread(_sets, path)
             if self.is_here:
                 self.draw_about()
 

@@ -107,7 +107,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         )
 
     def action_palette(self) -> None:
-        from evaltui.tui.dialogs.palette import Palette, PaletteScreen, Setting
+        from evaltui.tui.dialogs.palette import PaletteScreen, Setting
 
         navigation = self.workbench.navigation
         another = Setting(
@@ -120,8 +120,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             Setting("Open run…", "Show the results of an earlier run", self._choose_run),
             *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
         )
-        palette = Palette(self.workbench, self, self.scope, self.reveal, settings)
-        ask(self, PaletteScreen(palette), lambda choose: choose())
+        palette = PaletteScreen(self.workbench, self, self.scope, self.reveal, settings)
+        ask(self, palette, lambda choose: choose())
 
     def _choose_theme(self) -> None:
         from evaltui.tui.dialogs.palette import ThemeScreen
