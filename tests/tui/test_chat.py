@@ -3,10 +3,9 @@
 from contextlib import asynccontextmanager
 
 import pytest
-from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 from rich.cells import cell_len
 
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.begin import ChatFromScreen, NewChatScreen
 from evaltui.tui.chat.view import ChatView
 from evaltui.tui.dialogs.prompt import PromptScreen
@@ -15,7 +14,6 @@ from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.chat.conversation import TurnStage
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)
 DESK = """
@@ -62,8 +60,7 @@ async def opened(app, pilot):
 @asynccontextmanager
 async def chatting(folder, size=NARROW):
     """The app with the chat of an agent, and its pilot."""
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
+    async with workbench_on(folder, size) as (app, pilot):
         await opened(app, pilot)
         yield app, pilot
 
@@ -231,9 +228,7 @@ async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
 
 
 async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(desk, WIDE) as (app, pilot):
         await pilot.press("r")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.navigation.selection.eval_id == "polite"
@@ -255,9 +250,7 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
     ("way", "turns"), [("Start a new chat", []), ("Replay the whole case", [TurnStage.DONE] * 2)]
 )
 async def test_from_a_case_a_chat_can_begin_in_other_ways(desk, way, turns):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(desk, NARROW) as (app, pilot):
         await pilot.press("c")
         await until(pilot, lambda: "the end   after 2 turns" in screen_text(app))
         await pilot.press("left", "left")

@@ -2,17 +2,15 @@
 
 import json
 
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_text, turn, until, workbench_on, write_cases
 from textual import events
 
 from evaltui.core.model.events import Event, text, tool_call, tool_result
 from evaltui.traces.writing.otlp import otlp_json
 from evaltui.traces.writing.turn import Held, spans_of_turns
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, QuestionNote
 from evaltui.tui.sessions import ConversationScreen
-from evaltui.workbench.workbench import Workbench
 
 AGENT = """
     from evaltui.events import text
@@ -45,9 +43,7 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path):
     trace = tmp_path / "two sessions.json"
     document = otlp_json([conversation("s1", "lamp"), conversation("s2", "rug", "desk")], "1")
     trace.write_text(json.dumps(document))
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(folder, (80, 24)) as (app, pilot):
 
         async def paste(path):
             await pilot.press("I")
@@ -107,9 +103,7 @@ async def test_a_path_is_completed_and_several_conversations_are_imported_at_onc
     found = [conversation("s1", "lamp"), conversation("s2", "rug"), conversation("s3", "desk")]
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded" / "sessions.json").write_text(json.dumps(otlp_json(found, "1")))
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(folder, (160, 45)) as (app, pilot):
         await pilot.press("I")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen) and app.focused is not None)
         app.focused.value = f"{tmp_path}/rec"

@@ -3,12 +3,10 @@
 import json
 
 import pytest
-from pilots import screen_text, turn, until, until_ran, write_cases
+from pilots import screen_text, turn, until, until_ran, workbench_on, write_cases
 
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.widgets.fields import MessageField
-from evaltui.workbench.workbench import Workbench
 
 NARROW = (80, 24)
 DESK = """
@@ -56,8 +54,7 @@ async def saved(app, pilot, path):
 
 
 async def test_what_was_said_is_a_case_that_passes_at_once(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(desk, NARROW) as (app, pilot):
         await said(app, pilot, "look", "bye")
         assert " look_1 " not in screen_text(app)
         await pilot.press("enter")
@@ -71,8 +68,7 @@ async def test_what_was_said_is_a_case_that_passes_at_once(desk):
 
 
 async def test_turns_and_what_is_expected_of_them_are_chosen(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(desk, NARROW) as (app, pilot):
         await said(app, pilot, "one", "look", "three")
         # The first turn is context, of the second one the answer is not expected, the last one is left out.
         await pilot.press("tab", "tab", "space", "down", *["right"] * 4, "space", "down", *["left"] * 4)
@@ -93,8 +89,7 @@ async def test_turns_and_what_is_expected_of_them_are_chosen(desk):
 
 
 async def test_an_id_that_is_taken_is_refused_and_another_set_is_chosen(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(desk, NARROW) as (app, pilot):
         await said(app, pilot, "hi")
         await pilot.press(*"hello_there", "enter")
         await until(pilot, lambda: "! " in screen_text(app) and isinstance(app.screen, SaveCaseScreen))
@@ -109,8 +104,7 @@ async def test_an_id_that_is_taken_is_refused_and_another_set_is_chosen(desk):
 
 
 async def test_cells_are_changed_by_clicks(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(desk, NARROW) as (app, pilot):
         await said(app, pilot, "look")
         dialog = app.screen
         rows = dialog.query_one("#save-turns")

@@ -274,7 +274,7 @@ _READING: Line = [("Reading…", "faint")]
 
 @dataclass
 class AgentPreview:
-    """What is read of an agent so far."""
+    """The parts of an agent that are read so far."""
 
     lines: dict[str, Line] = field(default_factory=dict)
     sets: list[SetPreview] | None = None
