@@ -124,18 +124,6 @@ def test_a_long_text_is_cut_and_says_so():
 # The message
 
 
-def test_messages_sent_before_are_gone_through_and_back():
-    draft, sent = MessageDraft(), ["one", "two"]
-    assert draft.later(sent) is None
-    assert draft.earlier("being written", sent) == "two"
-    assert draft.earlier("two", sent) == "one"
-    assert draft.earlier("one", sent) is None
-    assert draft.later(sent) == "two"
-    assert draft.later(sent) == "being written"
-    assert draft.later(sent) is None
-    assert MessageDraft().earlier("x", []) is None
-
-
 def test_files_go_along_in_the_alphabet_of_genai():
     draft = MessageDraft()
     draft.attach(Attached("a.bin", "application/octet-stream", b"\xfb\xff"))
