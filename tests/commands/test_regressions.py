@@ -15,7 +15,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.matrices import newest_runs
-from evaltui.runs.run_file import Ending
+from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
@@ -166,6 +166,22 @@ def test_a_run_in_which_a_case_broke_without_evidence_is_not_the_last_baseline(a
     path, note = last_baseline(stored_run(store, store.latest()))
     assert path.stem == first
     assert f"Skipped: {second} (1 case broken since {first}, without evidence)" in note
+
+
+def test_a_run_that_begins_after_the_clock_went_back_is_the_last_one(agent, monkeypatch, capsys):
+    write_eval_set(agent, "lights", make_case("a", turn("a")))
+    run_without_processes(monkeypatch, says("wrong"))
+    assert call("run", agent) == 1
+    store = RunStore(agent)
+    ahead = store.latest()
+    ahead.rename(ahead.with_name(f"2999{ahead.name[4:]}"))
+    run_without_processes(monkeypatch, says("right"))
+    for number in (2, 3):
+        assert call("run", agent, "--keep-runs", 1) == 0
+        assert [RunFile(path).number for path in store.files()] == [number]
+    capsys.readouterr()
+    assert call("report", agent, "last", "--report", "json") == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "PASSED"
 
 
 def test_scored_traces_stand_for_no_run_of_the_agent(agent):
