@@ -276,9 +276,11 @@ def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
 
 
 def was_written_since(path: Path, moment: float) -> bool:
-    """Whether a file was written after a moment, in seconds since the epoch, or is gone."""
+    """Whether a file was written, or put there, after a moment, in seconds since the epoch, or is gone."""
     try:
-        return path.stat().st_mtime > moment
+        stat = path.stat()
+        # A file that is moved, copied or unpacked may keep an older time.
+        return max(stat.st_mtime, stat.st_ctime) > moment
     except OSError:
         return True
 
