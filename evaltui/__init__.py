@@ -7,6 +7,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from evaltui.agents.native.agent import Agent, ToolContext
+    from evaltui.agents.native.scripted import Rule, ScriptedModel
     from evaltui.core.compare.run_result import CasesFailedError, RunResult
     from evaltui.core.conversation.invocations import invocations_from_events
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
@@ -51,12 +53,10 @@ if TYPE_CHECKING:
     from evaltui.core.scoring import score_case
     from evaltui.project.configs import find_config_for_test_file
     from evaltui.project.eval_sets import load_eval_set
-    from evaltui.runner.child.native.agent import Agent, ToolContext
-    from evaltui.runner.child.native.scripted import Rule, ScriptedModel
     from evaltui.runs.evaluation import CaseResponses, evaluate, evaluate_sync, generate_responses
 
 _HOMES = {
-    "Agent": ".runner.child.native.agent",
+    "Agent": ".agents.native.agent",
     "AgentDetails": ".core.model.eval_set",
     "AppDetails": ".core.model.eval_set",
     "BaseCriterion": ".core.model.config",
@@ -91,12 +91,12 @@ _HOMES = {
     "RubricContent": ".core.model.eval_set",
     "RubricScore": ".core.model.eval_set",
     "RubricsBasedCriterion": ".core.model.criteria",
-    "Rule": ".runner.child.native.scripted",
+    "Rule": ".agents.native.scripted",
     "RunResult": ".core.compare.run_result",
-    "ScriptedModel": ".runner.child.native.scripted",
+    "ScriptedModel": ".agents.native.scripted",
     "SessionInput": ".core.model.eval_set",
     "Status": ".core.model.outcome",
-    "ToolContext": ".runner.child.native.agent",
+    "ToolContext": ".agents.native.agent",
     "ToolTrajectoryCriterion": ".core.model.criteria",
     "UserBehavior": ".core.model.eval_set",
     "UserPersona": ".core.model.eval_set",

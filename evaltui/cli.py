@@ -17,7 +17,7 @@ from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.options import WORKBENCH
 from evaltui.commands.parser import parser_of
 from evaltui.project.remote_address import is_url, url_hint
-from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
+from evaltui.runner.interrupts import INTERRUPTED, Interrupts
 from evaltui.text.figures import counted
 from evaltui.text.values import MAX_VALUE, cut
 

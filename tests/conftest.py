@@ -17,8 +17,8 @@ import platformdirs
 import pytest
 from forked_hosts import ForkedHosts, can_fork
 
-from evaltui.runner.parent import host as host_module
-from evaltui.runner.parent.starting import WarmHosts
+from evaltui.runner import host as host_module
+from evaltui.runner.starting import WarmHosts
 from evaltui.workbench.keymap import use_keys
 
 _KEYS = (

@@ -23,7 +23,6 @@ from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
 from evaltui.core.recordings.given import given_to_agent
 from evaltui.core.scoring import Expected, failed_repeat, score_repeat
-from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,
@@ -34,6 +33,7 @@ from evaltui.runner.plan import (
     RunPlan,
     SetPlan,
 )
+from evaltui.runner.starting import StartedHost
 from evaltui.runs.execution import ExecutedRun, LoggedRun, LogGrew, OnRunUpdate, Selected
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import SetSource

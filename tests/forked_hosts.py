@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from evaltui.runner import bootstrap
+from evaltui.agents import bootstrap
 
 TEMPLATE = Path(__file__).with_name("host_template.py")
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import psutil
 from forked_hosts import TEMPLATE
 
-from evaltui.runner import bootstrap
+from evaltui.agents import bootstrap
 
 _OF_MULTIPROCESSING = (
     "from multiprocessing.forkserver import main",

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from evaltui.runner import bootstrap
+from evaltui.agents import bootstrap
 
 _MODELS = (
     "AutomaticFunctionCallingConfig",
@@ -42,13 +42,13 @@ _MODELS = (
 )
 _LIBRARIES = (
     f"{bootstrap.NAME}.events",
-    f"{bootstrap.NAME}.runner.child.guard",
-    f"{bootstrap.NAME}.runner.child.host",
-    f"{bootstrap.NAME}.runner.child.model_client",
-    f"{bootstrap.NAME}.runner.child.adapters.function",
-    f"{bootstrap.NAME}.runner.child.adapters.native",
-    f"{bootstrap.NAME}.runner.child.native.gemini",
-    f"{bootstrap.NAME}.runner.child.adapters.custom_metric",
+    f"{bootstrap.NAME}.agents.guard",
+    f"{bootstrap.NAME}.agents.host",
+    f"{bootstrap.NAME}.agents.model_client",
+    f"{bootstrap.NAME}.agents.adapters.function",
+    f"{bootstrap.NAME}.agents.adapters.native",
+    f"{bootstrap.NAME}.agents.native.gemini",
+    f"{bootstrap.NAME}.agents.adapters.custom_metric",
     # What google-genai and ADK themselves import in the first turn; its models are completed then, too.
     "anyio._backends._asyncio",
     "google.auth.aio.credentials",
@@ -58,7 +58,7 @@ _LIBRARIES = (
 )
 # Where google-adk is not installed these are left out; hosts do without them, too.
 _LIBRARIES_OF_ADK = (
-    f"{bootstrap.NAME}.runner.child.adapters.adk.adapter",
+    f"{bootstrap.NAME}.agents.adapters.adk.adapter",
     "google.adk.agents.config_agent_utils",
     "google.adk.agents.llm_agent",
     "google.adk.agents._agent_router",
@@ -82,7 +82,7 @@ def serve(control: socket.socket, libraries: Sequence[str]) -> NoReturn:
     for name in [one for one in sys.modules if one.partition(".")[0] == bootstrap.PUBLIC_NAME]:
         del sys.modules[name]
     bootstrap.make_known()
-    preloading = importlib.import_module(f"{bootstrap.NAME}.runner.child.preloading")
+    preloading = importlib.import_module(f"{bootstrap.NAME}.agents.preloading")
     for library in libraries:
         with suppress(ImportError, KeyError):
             preloading.run_import_step(library)
@@ -138,7 +138,7 @@ def _become_guard(
         del os.environ[name]
     os.environ.update(environ)
     sys.argv = [bootstrap.__file__, str(channel)]
-    importlib.import_module(f"{bootstrap.NAME}.runner.child.guard").main()
+    importlib.import_module(f"{bootstrap.NAME}.agents.guard").main()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.commands.chat_lines import (
     ChatLines,
     host_settings,
@@ -27,10 +28,9 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.interrupts import Interrupts
-from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.interrupts import Interrupts
+from evaltui.runner.starting import HostSettings
 
 Result = TypeVar("Result")
 

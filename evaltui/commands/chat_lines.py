@@ -29,8 +29,8 @@ from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.secrets import Secrets
 from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text
 from evaltui.project.settings import secrets_of
-from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.starting import HostSettings
 from evaltui.text.figures import show_size
 from evaltui.text.lines import Line, cut
 from evaltui.text.values import (

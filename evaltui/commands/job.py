@@ -29,9 +29,9 @@ from evaltui.project.run_settings import ConfigChoice
 from evaltui.project.settings import secrets_of
 from evaltui.reports.matrix_report import changes_in, notes_in
 from evaltui.reports.stored import stored_report
-from evaltui.runner.parent.interrupts import INTERRUPTED
-from evaltui.runner.parent.starting import StartedHost
+from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.runner.plan import Noted
+from evaltui.runner.starting import StartedHost
 from evaltui.runs.baselines import LaterRun
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep

@@ -26,7 +26,7 @@ from evaltui.project.packages import MissingExtraError
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import open_workspace
 from evaltui.reports.sessions import end_lines, session_json, session_lines
-from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
+from evaltui.runner.interrupts import INTERRUPTED, run_interruptible
 from evaltui.runs.listening import Address, Listener, listening
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import Pattern, ScoredSession

@@ -20,8 +20,8 @@ from evaltui.project.interpreters import InterpreterError, find_interpreter
 from evaltui.project.run_settings import SettingsError
 from evaltui.project.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
-from evaltui.runner.parent.metric_checks import checked, facts_of
-from evaltui.runner.parent.python_check import check_python, python_lines
+from evaltui.runner.metric_checks import checked, facts_of
+from evaltui.runner.python_check import check_python, python_lines
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import did_you_mean, visible
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.commands.chat_lines import (
     ChatLines,
     host_settings,
@@ -38,9 +39,8 @@ from evaltui.documents.json_text import decode
 from evaltui.project.configs import scores_outputs
 from evaltui.project.folders import app_name
 from evaltui.project.settings import secrets_of
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.interrupts import run_interruptible
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.interrupts import run_interruptible
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
 

@@ -21,8 +21,8 @@ from evaltui.commands.variants import variants_of_options, with_variant
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import OFF, RunSettings
-from evaltui.runner.parent.interrupts import run_interruptible
-from evaltui.runner.parent.starting import HostSettings, spawn_host, start_host
+from evaltui.runner.interrupts import run_interruptible
+from evaltui.runner.starting import HostSettings, spawn_host, start_host
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job

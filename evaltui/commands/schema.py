@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from evaltui.agents.errors import AgentBrokenError
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     UsageError,
@@ -19,10 +20,9 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import InterpreterError, find_interpreter
 from evaltui.project.run_settings import SettingsError
 from evaltui.project.settings import secrets_of
-from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.host import IMPORT_TIMEOUT
-from evaltui.runner.parent.interrupts import run_interruptible
-from evaltui.runner.parent.starting import HostSettings, start_host
+from evaltui.runner.host import IMPORT_TIMEOUT
+from evaltui.runner.interrupts import run_interruptible
+from evaltui.runner.starting import HostSettings, start_host
 
 _WITH_TOOLS = ("evalset", "config")
 

@@ -21,7 +21,7 @@ from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import OWN_FOLDER
 from evaltui.project.agents import is_agent
 from evaltui.project.folders import agent_file, is_there, project_root
-from evaltui.runner.parent.interrupts import run_interruptible
+from evaltui.runner.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 
 if TYPE_CHECKING:

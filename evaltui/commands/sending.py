@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
+from evaltui.agents.exception_kinds import asked_wait
 from evaltui.commands.output import write_stderr
-from evaltui.runner.exception_kinds import asked_wait
 from evaltui.runs.export import ConversationTraces
 from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.values import cut, visible

@@ -12,7 +12,7 @@ from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
 from evaltui.commands.tls import load_tls, refusal_of
 from evaltui.project.packages import MissingExtraError, require_extra
-from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
+from evaltui.runner.interrupts import INTERRUPTED, run_interruptible
 from evaltui.serving.access import Access, new_secret, origin_of
 from evaltui.text.figures import counted
 from evaltui.text.values import visible

@@ -13,7 +13,7 @@ from evaltui.project.agent_address import AgentAddress, as_variant
 from evaltui.project.interpreters import InterpreterError
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.variants import VariantFileError, with_places
-from evaltui.runner.parent.starting import VariantError
+from evaltui.runner.starting import VariantError
 
 
 def variants_of_options(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:

@@ -16,7 +16,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.project.interpreters import look_for_interpreter
 from evaltui.reports.console import case_lines, counts
-from evaltui.runner.parent.interrupts import INTERRUPTED
+from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.text.figures import counted, plural, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines

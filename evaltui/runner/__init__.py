@@ -1,1 +1,1 @@
-"""Agents at work, in child processes."""
+"""Runs cases on agents in child processes."""

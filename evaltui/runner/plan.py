@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.cost.prices import Prices
 from evaltui.core.metrics.config_validation import outside_of_range
@@ -25,9 +26,8 @@ from evaltui.documents.saving import Fingerprint
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
 from evaltui.project.run_settings import OFF, RunSettings
-from evaltui.runner.parent.gate.gate import SharedByGates
-from evaltui.runner.protocol import FilesOpened
-from evaltui.runner.recordings import recordings_path
+from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.recording_files import recordings_path
 from evaltui.text.figures import counted, show_number
 
 

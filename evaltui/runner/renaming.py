@@ -24,7 +24,7 @@ from evaltui.documents.values import copy_of, edits_of
 from evaltui.documents.whole_text import TextLines
 from evaltui.project.folders import RECORDING_SUFFIX
 from evaltui.project.lint import files_to_lint, is_config_by_content
-from evaltui.runner.recordings import parse_recordings, recordings_of
+from evaltui.runner.recording_files import parse_recordings, recordings_of
 from evaltui.text.figures import counted
 
 _MODEL_CALL = re.compile(r'"kind"\s*:\s*"model"')

@@ -18,11 +18,11 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.project.eval_sets import InitialSession
 from evaltui.project.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, ConfigChoice, RunSettings
-from evaltui.runner.parent.execution import run_plan
-from evaltui.runner.parent.in_process import start_in_process
-from evaltui.runner.parent.metric_checks import checked
-from evaltui.runner.parent.recordings import open_recordings
+from evaltui.runner.execution import run_plan
+from evaltui.runner.in_process import start_in_process
+from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import Noted, OnUpdate, RunPlan, Update
+from evaltui.runner.run_recordings import open_recordings
 from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
     address_of,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId, fingerprint
 from evaltui.core.model.config import DEFAULT_CRITERIA
@@ -21,10 +22,7 @@ from evaltui.project.agent_address import AgentAddress, files_of_agent
 from evaltui.project.agent_files import is_source
 from evaltui.project.folders import agent_file, app_name, case_path
 from evaltui.project.settings import secrets_of
-from evaltui.runner.parent.execution import follow_plan
-from evaltui.runner.parent.recordings import RunRecordings, open_recordings
-from evaltui.runner.parent.starting import StartedHost, require_variant
-from evaltui.runner.parent.work import ExecutorError
+from evaltui.runner.execution import follow_plan
 from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,
@@ -39,7 +37,9 @@ from evaltui.runner.plan import (
     SpentWithoutResult,
     Update,
 )
-from evaltui.runner.protocol import FilesOpened
+from evaltui.runner.run_recordings import RunRecordings, open_recordings
+from evaltui.runner.starting import StartedHost, require_variant
+from evaltui.runner.work import ExecutorError
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.pruning import prune

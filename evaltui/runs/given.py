@@ -40,7 +40,7 @@ from contextlib import contextmanager
 from evaltui.core.model.variants import VariantTextError, variant_of_text
 from evaltui.project.agent_address import as_variant
 from evaltui.project.variants import VariantFileError, with_places
-from evaltui.runner.parent.starting import (
+from evaltui.runner.starting import (
     HostSettings,
     StartedHost,
     VariantError,

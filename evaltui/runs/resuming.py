@@ -20,7 +20,7 @@ from evaltui.project.agent_address import AgentAddress, files_of_agent
 from evaltui.project.agent_files import changed_files
 from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import SetPlan
-from evaltui.runner.recordings import Recordings, read_recordings, recordings_path
+from evaltui.runner.recording_files import Recordings, read_recordings, recordings_path
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import RunFile, is_being_written

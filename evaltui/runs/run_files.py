@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from evaltui.agents.protocol import FilesOpened
 from evaltui.project.agent_address import AgentAddress, files_of_agent
 from evaltui.project.agent_files import (
     UNKNOWN,
@@ -16,7 +17,6 @@ from evaltui.project.agent_files import (
     was_written_since,
 )
 from evaltui.project.folders import agent_folder
-from evaltui.runner.protocol import FilesOpened
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 

@@ -15,8 +15,8 @@ from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.settings import environment_of, secrets_of
-from evaltui.runner.parent.gate.gate import SharedByGates
-from evaltui.runner.parent.metric_checks import checked
+from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.resuming import Resumption, notes_on_kept
 from evaltui.runs.run_file import RunFile

@@ -25,8 +25,8 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.folders import case_path
 from evaltui.project.run_settings import ConfigChoice
-from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
+from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs.baselines import LaterRun, stored_run
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep

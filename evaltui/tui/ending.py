@@ -17,7 +17,7 @@ from textual.app import App, ReturnType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 
-from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
+from evaltui.runner.interrupts import INTERRUPTED, Interrupts
 from evaltui.tui.textual_private import driver_of, wrap_output
 from evaltui.tui.theme import ThemedApp
 from evaltui.workbench.case.editors import IN_BROWSER

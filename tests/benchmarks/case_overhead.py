@@ -13,14 +13,14 @@ from pathlib import Path
 
 import psutil
 
+from evaltui.agents.loading import import_agent
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
 from evaltui.project.eval_sets import load_eval_set
 from evaltui.project.run_settings import RunSettings
-from evaltui.runner.child.loading import import_agent
-from evaltui.runner.parent.execution import follow_plan
+from evaltui.runner.execution import follow_plan
 from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update
 from evaltui.runs.execution import LoggedRun
 from evaltui.runs.run_header import RunHeader

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
+from evaltui.agents.loading import import_agent, make_adapter
+from evaltui.agents.protocol import encode_event
 from evaltui.core.model.events import Event
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
-from evaltui.runner.child.loading import import_agent, make_adapter
-from evaltui.runner.protocol import encode_event
 
 TURNS = 300
 MESSAGE = {"role": "user", "parts": [{"text": "please say 1 to me"}]}

@@ -14,7 +14,7 @@ from gemini_server import GeminiServer, Hold, calls, fails, says
 from evaltui import CasesFailedError, evaluate, generate_responses
 from evaltui.core.model.budget import Amount, Budget, parse_budget
 from evaltui.core.model.outcome import Status
-from evaltui.runner.parent.execution import follow_plan
+from evaltui.runner.execution import follow_plan
 from evaltui.runner.plan import SpentWithoutResult, Update
 from evaltui.runs.evaluation import plan_for
 from evaltui.runs.run_file import RunFile

@@ -19,9 +19,9 @@ from gemini_server import GeminiServer, fails
 from google.genai.errors import APIError
 from numbered_cases import act, assert_same_run, logs_of, write_set
 
+from evaltui.agents.call_recorder import NotRecordedError
+from evaltui.agents.exception_kinds import kind_of
 from evaltui.core.model.errors import ErrorKind
-from evaltui.runner.call_recorder import NotRecordedError
-from evaltui.runner.exception_kinds import kind_of
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config

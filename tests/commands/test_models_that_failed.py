@@ -14,7 +14,7 @@ from eval_data import make_case, make_turn, write_eval_set, write_test_config
 
 NATIVE = """
     from evaltui import Agent
-    from evaltui.runner.child.native.models import ModelResponse
+    from evaltui.agents.native.models import ModelResponse
     from google.genai import types
 
     class Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.runner.parent.starting import StartedHost
+from evaltui.runner.starting import StartedHost
 from tests.commands.command_line import call
 from tests.project.layouts import adk_sample, starter_pack, uv_package, write
 

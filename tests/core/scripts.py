@@ -9,13 +9,13 @@ from typing import Any
 from google.genai import types
 from hypothesis import strategies as st
 
+from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
 from evaltui.core.conversation.drafting import TurnDraft, draft_case
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.validation import validate_case
 from evaltui.core.scoring import score_case
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 
 SECRET = "what nobody should hear"
 

@@ -27,8 +27,8 @@ from scripts import (
     specs,
 )
 
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import SessionSpec
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import SessionSpec
 
 EvalSet = pytest.importorskip("google.adk.evaluation.eval_set").EvalSet
 

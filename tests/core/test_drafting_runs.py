@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from scripts import SECRET, assert_passed, conversations, draft_and_run, specs
 
 from evaltui import Agent, ToolContext, events
+from evaltui.agents.adapters.function import FunctionAdapter
+from evaltui.agents.adapters.native import NativeAdapter
+from evaltui.agents.native.models import ModelResponse
 from evaltui.core.model.events import Event
-from evaltui.runner.child.adapters.function import FunctionAdapter
-from evaltui.runner.child.adapters.native import NativeAdapter
-from evaltui.runner.child.native.models import ModelResponse
 
 few = settings(max_examples=60, deadline=None)
 

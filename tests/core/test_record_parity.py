@@ -18,7 +18,7 @@ from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.model.events import Event, split
 
 AdkEvent = pytest.importorskip("google.adk.events.event").Event
-step_of = pytest.importorskip("evaltui.runner.child.adapters.adk.events").step_of
+step_of = pytest.importorskip("evaltui.agents.adapters.adk.events").step_of
 generator = pytest.importorskip("google.adk.evaluation.evaluation_generator").EvaluationGenerator
 
 pytestmark = pytest.mark.compat

@@ -6,13 +6,13 @@ import termios
 import pytest
 from terminal import Terminal
 
-from evaltui.runner.parent.interrupts import INTERRUPTED
+from evaltui.runner.interrupts import INTERRUPTED
 
 pytestmark = pytest.mark.e2e
 
 HANGS = """
 import time
-from evaltui.runner.parent import interrupts
+from evaltui.runner import interrupts
 from evaltui.tui.ending import EndingApp
 from textual.widgets import Static
 

@@ -17,7 +17,7 @@ from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.recovery import RecoveryFile, recoverable
 from evaltui.project.settings import remember_config
-from evaltui.runner.recordings import save_recordings
+from evaltui.runner.recording_files import save_recordings
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
 from evaltui.runs.run_file import Ending, RunFile

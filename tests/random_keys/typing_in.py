@@ -13,7 +13,7 @@ from outside import Files
 from playing import ACTIONS, PATIENCE, Round, RoundFailed, copied
 from terminal import Terminal
 
-from evaltui.runner.parent.interrupts import INTERRUPTED
+from evaltui.runner.interrupts import INTERRUPTED
 
 terminals.PATIENCE = PATIENCE
 

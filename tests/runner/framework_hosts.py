@@ -12,16 +12,16 @@ from typing import Any
 
 from environments import environment_python
 
+from evaltui.agents.call_recorder import CaseRecording
+from evaltui.agents.errors import RequestFailedError
+from evaltui.agents.protocol import decode_event
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.modes import Modes, RecordMode, ToolMode
 from evaltui.core.recordings.entry import entry_from_json
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import Interpreter
-from evaltui.runner.call_recorder import CaseRecording
-from evaltui.runner.errors import RequestFailedError
-from evaltui.runner.parent.starting import HostSettings, start_host
-from evaltui.runner.protocol import decode_event
+from evaltui.runner.starting import HostSettings, start_host
 
 SECONDS = 60.0
 

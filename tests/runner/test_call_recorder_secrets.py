@@ -8,10 +8,10 @@ from datetime import datetime
 
 import pytest
 
+from evaltui.agents.call_recorder import CallRecorder, CaseRecording, ToolOutcome
 from evaltui.core.model.modes import modes_of
 from evaltui.core.recordings.entry import JsonRequest, Shared, ToolCall, entry_from_json, fingerprints
 from evaltui.core.secrets import Secrets
-from evaltui.runner.call_recorder import CallRecorder, CaseRecording, ToolOutcome
 
 
 def says(text, role="user"):

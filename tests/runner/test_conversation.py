@@ -11,12 +11,12 @@ import psutil
 import pytest
 from waiting import until
 
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.starting import HostSettings
 
 
 class Talk:
@@ -106,7 +106,7 @@ NATIVE = """
     import os
     from evaltui import Agent, ToolContext
     from google.genai import types
-    from evaltui.runner.child.native.models import ModelResponse
+    from evaltui.agents.native.models import ModelResponse
 
     class Counting:
         name = "counting"

@@ -12,8 +12,8 @@ import pytest
 from evaltui import ConversationScenario, EvalConfig, Invocation, Status
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.parent.scoring import LocalScoring
-from evaltui.runner.parent.verdicts import score_custom
+from evaltui.runner.scoring import LocalScoring
+from evaltui.runner.verdicts import score_custom
 
 DOCUMENTED = sorted((Path(__file__).parents[3] / "shared" / "seeds").glob("002_*.txt"))
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from evaltui import EvalConfig, EvalSet, RunResult, Status, evaluate
+from evaltui.agents.protocol import DisturbedChannelError, SealedLines, encode
 from evaltui.runner.plan import Happened
-from evaltui.runner.protocol import DisturbedChannelError, SealedLines, encode
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 

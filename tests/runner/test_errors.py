@@ -8,7 +8,7 @@ import pytest
 from google.genai.errors import APIError
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
-from evaltui.runner.errors import describe_error
+from evaltui.agents.errors import describe_error
 
 EVIL = """
 import asyncio

@@ -8,8 +8,8 @@ from typing import TypedDict
 import pytest
 from pydantic import BaseModel
 
-from evaltui.runner.child.adapters.base import AgentLoadError
-from evaltui.runner.child.adapters.deps import Deps
+from evaltui.agents.adapters.base import AgentLoadError
+from evaltui.agents.adapters.deps import Deps
 
 
 class Order(BaseModel):

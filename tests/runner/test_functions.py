@@ -11,7 +11,7 @@ import pytest
 PRINT = """
     import sys
     from pathlib import Path
-    from evaltui.runner.child.functions import FunctionNotFoundError, find_function
+    from evaltui.agents.functions import FunctionNotFoundError, find_function
     try:
         print(find_function(sys.argv[1], sys.argv[2], Path(sys.argv[3]))())
     except FunctionNotFoundError as error:

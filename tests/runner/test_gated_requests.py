@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui import EvalConfig, EvalSet
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.model.budget import Budget
 from evaltui.core.model.limits import Limit
-from evaltui.runner.parent import execution
-from evaltui.runner.parent.gate.gate import Gate, SharedByGates
-from evaltui.runner.parent.gate.limiter import Call
-from evaltui.runner.parent.gate.requests import GatedRequest, answered
-from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner import execution
+from evaltui.runner.gate.gate import Gate, SharedByGates
+from evaltui.runner.gate.limiter import Call
+from evaltui.runner.gate.requests import GatedRequest, answered
 from evaltui.runner.plan import (
     RunPlan,
 )
-from evaltui.runner.protocol import FilesOpened
+from evaltui.runner.starting import HostSettings
 from evaltui.runs.evaluation import plan_for
 
 

@@ -12,7 +12,7 @@ def loaded(code):
 
 
 def test_an_agent_that_is_a_function_does_not_wait_for_models():
-    modules = loaded("import evaltui.runner.child.host, evaltui.runner.child.adapters.function")
+    modules = loaded("import evaltui.agents.host, evaltui.agents.adapters.function")
     assert not {"pydantic", "google.genai", "google.adk", "rouge_score"} & modules
 
 
@@ -20,8 +20,8 @@ def test_a_scripted_agent_with_tools_does_not_wait_for_google_genai():
     code = """
         import asyncio
         from evaltui import Agent, Rule, ScriptedModel
-        from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
-        from evaltui.runner.child.adapters.native import NativeAdapter
+        from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
+        from evaltui.agents.adapters.native import NativeAdapter
 
         def double(n: int) -> int:
             return 2 * n

@@ -18,14 +18,14 @@ from host_processes import descendants
 from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
+from evaltui.agents.errors import HostLostError
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
-from evaltui.runner.errors import HostLostError
-from evaltui.runner.parent import execution
-from evaltui.runner.parent.execution import run_plan
-from evaltui.runner.parent.host import import_limit
-from evaltui.runner.parent.starting import HostSettings, start_host
+from evaltui.runner import execution
+from evaltui.runner.execution import run_plan
+from evaltui.runner.host import import_limit
 from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
+from evaltui.runner.starting import HostSettings, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
@@ -410,7 +410,7 @@ async def test_a_broken_agent_that_nobody_waits_for_is_not_written_to_the_termin
 
 
 async def test_an_import_that_hangs_ends_by_the_time_out_of_a_case(write_agent, monkeypatch):
-    monkeypatch.setattr("evaltui.runner.parent.host.SHORTEST_IMPORT", 0.0)
+    monkeypatch.setattr("evaltui.runner.host.SHORTEST_IMPORT", 0.0)
     agent = write_agent("import time\ntime.sleep(1000)\n")
     result = await evaluate(agent, cases_saying("one"), TEXT_ONLY, timeout=1)
     error = result.cases[0].error
@@ -441,7 +441,7 @@ async def test_an_agent_that_replaces_functions_of_the_library_is_heard(write_ag
 
 
 async def test_a_host_that_never_answers_ends_by_the_time_out(write_agent, monkeypatch):
-    monkeypatch.setattr("evaltui.runner.parent.host._GRACE", 0.01)
+    monkeypatch.setattr("evaltui.runner.host._GRACE", 0.01)
     deaf = "asyncio.BaseEventLoop.call_soon_threadsafe = lambda *args, **kwargs: None"
     agent = AgentAddress(write_agent(REPLACES.format(replaced=deaf)))
     started = start_host(HostSettings(agent, 20.0))

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from evaltui.runner.parent import interrupts as module
-from evaltui.runner.parent.interrupts import Interrupts, run_interruptible
+from evaltui.runner import interrupts as module
+from evaltui.runner.interrupts import Interrupts, run_interruptible
 
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from evaltui.agents.errors import HostLostError, RequestFailedError
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.spending import Tokens
 from evaltui.project.settings import secrets_of
-from evaltui.runner.errors import HostLostError, RequestFailedError
-from evaltui.runner.parent.judges import CaseJudge, Judges
-from evaltui.runner.parent.recordings import SetRecordings
+from evaltui.runner.judges import CaseJudge, Judges
+from evaltui.runner.run_recordings import SetRecordings
 
 SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE", kind=None))
 NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key", kind=None))

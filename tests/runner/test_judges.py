@@ -235,7 +235,7 @@ async def test_what_was_recorded_is_replayed_in_order_and_nobody_is_asked(path, 
     monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL")
     started = []
     monkeypatch.setattr(
-        "evaltui.runner.parent.scoring.Host",
+        "evaltui.runner.scoring.Host",
         lambda *_, **__: started.append(1) or pytest.fail("a judge was asked"),
     )
     for mode in ("replay", "auto"):
@@ -308,9 +308,7 @@ async def test_keys_of_the_agents_environment_file_do_not_enter_a_recording(agen
 
 
 async def test_without_metrics_that_are_judged_nobody_is_asked(agent, monkeypatch):
-    monkeypatch.setattr(
-        "evaltui.runner.parent.scoring.Host", lambda *_, **__: pytest.fail("a process was started")
-    )
+    monkeypatch.setattr("evaltui.runner.scoring.Host", lambda *_, **__: pytest.fail("a process was started"))
     eval_set = EvalSet.model_validate(
         {"eval_set_id": "s", "eval_cases": [{"eval_id": "one", "conversation": [turn("a", "It is done.")]}]}
     )

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from evaltui import Status, evaluate
-from evaltui.runner.child.adapters.base import AgentLoadError
-from evaltui.runner.child.loading import load_agent
+from evaltui.agents.adapters.base import AgentLoadError
+from evaltui.agents.loading import load_agent
 
 _PRINT = """\
 import asyncio, sys
 from pathlib import Path
-from evaltui.runner.child.loading import import_agent
+from evaltui.agents.loading import import_agent
 found = import_agent(Path(sys.argv[1]))
 print(getattr(found, "name", None) or getattr(found, "__name__", found))
 """
@@ -160,7 +160,7 @@ def test_an_a2a_agent_without_the_sdk_says_what_to_install(monkeypatch, tmp_path
     for name in ["a2a", *sys.modules]:
         if name.partition(".")[0] == "a2a" or ".adapters.remote.a2a" in name:
             monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "evaltui.runner.child.adapters.remote.a2a", raising=False)
+    monkeypatch.delitem(sys.modules, "evaltui.agents.adapters.remote.a2a", raising=False)
     load = {"agent_dir": str(tmp_path), "url": "a2a:http://127.0.0.1:1", "headers": []}
     with pytest.raises(AgentLoadError, match=r"A2A agents need a2a-sdk 1.0 or later: .* 'evaltui\[a2a\]'"):
         load_agent(load)

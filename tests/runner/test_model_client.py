@@ -9,10 +9,10 @@ import threading
 import pytest
 from gemini_server import KEY, Answer, Drop, chunk, drops, fails, malformed, says
 
+from evaltui.agents.model_client import ask
+from evaltui.agents.native import gemini as gemini_model
+from evaltui.agents.native.gemini import ModelError
 from evaltui.core.metrics.judges.judge import RATING
-from evaltui.runner.child.model_client import ask
-from evaltui.runner.child.native import gemini as gemini_model
-from evaltui.runner.child.native.gemini import ModelError
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.runner.parent.metric_checks import has_module
+from evaltui.runner.metric_checks import has_module
 
 NAMES = [
     "my_agent.metrics",
@@ -30,7 +30,7 @@ NAMES = [
 FIND = """
 import sys
 from pathlib import Path
-from evaltui.runner.child.functions import FunctionNotFoundError, find_function
+from evaltui.agents.functions import FunctionNotFoundError, find_function
 for name in sys.argv[2:]:
     try:
         find_function(name, "no such function", Path(sys.argv[1]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from evaltui.agents.adapters.openai_agents.items import groups_of
 from evaltui.core.model.eval_set import Invocation
-from evaltui.runner.child.adapters.openai_agents.items import groups_of
 
 USER = {"role": "user", "parts": [{"text": "hi"}]}
 

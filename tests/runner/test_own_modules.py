@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.parent.starting import HostSettings, start_host
+from evaltui.runner.starting import HostSettings, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from evaltui.agents.errors import AgentBrokenError, HostLostError
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.errors import AgentBrokenError, HostLostError
-from evaltui.runner.parent import pool
-from evaltui.runner.parent.pool import HostPool
-from evaltui.runner.parent.starting import HostSettings
-from evaltui.runner.parent.work import WorkQueue
-from evaltui.runner.protocol import FilesOpened
+from evaltui.runner import pool
+from evaltui.runner.pool import HostPool
+from evaltui.runner.starting import HostSettings
+from evaltui.runner.work import WorkQueue
 
 LOST = ErrorInfo("AgentProcessError", "gone", kind=ErrorKind.HOST_LOST)
 

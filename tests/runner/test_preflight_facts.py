@@ -11,9 +11,9 @@ from evaltui import EvalConfig, EvalSet, Status, evaluate
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
 from evaltui.project.run_settings import RunSettings
-from evaltui.runner.parent.metric_checks import checked, facts_of
+from evaltui.runner.metric_checks import checked, facts_of
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runner.recordings import recordings_path
+from evaltui.runner.recording_files import recordings_path
 
 AGENT = "def root_agent(message, session): return message"
 SAID = {"parts": [{"text": "hi"}]}

@@ -17,8 +17,8 @@ from tests.project.layouts import AGENT, PYPROJECT, nested_agents, write
 _LOAD = """\
 import json, sys
 from pathlib import Path
-from evaltui.runner.child.functions import find_function
-from evaltui.runner.child.loading import import_agent
+from evaltui.agents.functions import find_function
+from evaltui.agents.loading import import_agent
 agent, module, *paths = sys.argv[1:]
 try:
     found = import_agent(Path(agent), module)

@@ -11,7 +11,7 @@ from environments import environment_python, make_environment
 
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import look_for_interpreter
-from evaltui.runner.parent.python_check import PythonCheck, check_python, python_lines
+from evaltui.runner.python_check import PythonCheck, check_python, python_lines
 
 # Importing it would be the end of the process that does.
 IMPORTED = "\nimport os\nos._exit(9)\n"

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from evaltui.runner import bootstrap
-from evaltui.runner.errors import RecordedError, error_from_json, error_to_json
+from evaltui.agents import bootstrap
+from evaltui.agents.errors import RecordedError, error_from_json, error_to_json
 
 
 class ServiceError(Exception):
@@ -42,9 +42,9 @@ IN_A_HOST = """
     import importlib, runpy, sys
 
     runpy.run_path(sys.argv[1])["make_known"]()
-    errors = importlib.import_module("_evaltui.runner.errors")
+    errors = importlib.import_module("_evaltui.agents.errors")
     data = errors.error_to_json(errors.RecordedError("gone"))
-    assert data["type"] == "evaltui.runner.errors:RecordedError", data
+    assert data["type"] == "evaltui.agents.errors:RecordedError", data
     assert type(errors.error_from_json(data)) is errors.RecordedError
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recordings.entry import Shared, ToolCall, written
-from evaltui.runner.recordings import read_recordings, recordings_path, save_recordings
+from evaltui.runner.recording_files import read_recordings, recordings_path, save_recordings
 
 
 def call(eval_id, number=0, repeat=0):

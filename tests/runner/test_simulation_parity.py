@@ -25,15 +25,15 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
+from evaltui.agents import simulating
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
+from evaltui.agents.protocol import Reply
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.played_users import SimulatedUserError, lines_of
 from evaltui.core.simulated_users import SimulatedUser, prebuilt_personas
-from evaltui.runner.child import simulating
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
-from evaltui.runner.protocol import Reply
 
 pytestmark = pytest.mark.compat
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evaltui.runner.child.threads import in_thread
+from evaltui.agents.threads import in_thread
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default=0)
 

@@ -19,11 +19,11 @@ import pytest
 from host_processes import hosts
 from waiting import until, wait_until
 
+from evaltui.agents.errors import AgentBrokenError
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent import starting
-from evaltui.runner.parent.host import Host
-from evaltui.runner.parent.starting import HostSettings, StartedHost, WarmHosts, start_host
+from evaltui.runner import starting
+from evaltui.runner.host import Host
+from evaltui.runner.starting import HostSettings, StartedHost, WarmHosts, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from evaltui.agents.protocol import decode_event
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.parent.starting import HostSettings, WarmHosts
-from evaltui.runner.protocol import decode_event
+from evaltui.runner.starting import HostSettings, WarmHosts
 
 pytest.importorskip("google.adk")
 pytestmark = [pytest.mark.adk, pytest.mark.usefixtures("fresh_hosts")]

@@ -14,7 +14,7 @@ from environments import make_environment
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import look_for_interpreter
-from evaltui.runner.parent.starting import WarmHosts
+from evaltui.runner.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
 

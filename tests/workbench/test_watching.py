@@ -255,7 +255,7 @@ PAID = """
     from google.genai import types
 
     from evaltui import Agent
-    from evaltui.runner.child.native.models import ModelResponse
+    from evaltui.agents.native.models import ModelResponse
 
     class Paid:
         name = "paid"

@@ -4,7 +4,7 @@ import host_processes
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.runner.parent import host, pool
+from evaltui.runner import host, pool
 from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from evaltui.core.model.events import Json
 from evaltui.runner.dask.messages import CallStep, Go, StopCalls, Wait
-from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.gate.limiter import Call
+from evaltui.runner.gate.gate import Gate
+from evaltui.runner.gate.limiter import Call
 
 # Seconds for which a call of a lost worker still counts as running: its model may still be at work.
 _LOST_CALL_SECONDS = 1.0

@@ -15,6 +15,8 @@ from typing import Any
 
 from distributed import as_completed
 
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.project.bundles import bundle_of
@@ -42,14 +44,12 @@ from evaltui.runner.dask.scoring import ScoringOnWorkers
 from evaltui.runner.dask.versions import versions_of
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk
 from evaltui.runner.dask.workers import RemoteWorker, UnfitWorkers
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.host import IMPORT_TIMEOUT, Host
-from evaltui.runner.parent.pool import finished
-from evaltui.runner.parent.starting import HostSettings, RunningHost, StartedHost, start_host
-from evaltui.runner.parent.work import ExecutionResult, ExecutorError, Listener, WorkQueue
+from evaltui.runner.gate.gate import Gate
+from evaltui.runner.host import IMPORT_TIMEOUT, Host
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
-from evaltui.runner.protocol import FilesOpened
+from evaltui.runner.pool import finished
+from evaltui.runner.starting import HostSettings, RunningHost, StartedHost, start_host
+from evaltui.runner.work import ExecutionResult, ExecutorError, Listener, WorkQueue
 
 # Seconds.
 _CHECK_INTERVAL = 0.5

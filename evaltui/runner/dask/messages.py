@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
-from evaltui.runner.parent.scoring import ScoringKind
-from evaltui.runner.parent.work import ExecutionResult
-from evaltui.runner.protocol import FilesOpened
+from evaltui.runner.scoring import ScoringKind
+from evaltui.runner.work import ExecutionResult
 
 
 @dataclass(frozen=True)

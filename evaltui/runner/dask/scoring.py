@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from evaltui.agents.errors import HostLostError
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.runner.dask.messages import LeaveScore, Score, Scored
 from evaltui.runner.dask.workers import RemoteWorker, ScoreRequest
-from evaltui.runner.errors import HostLostError
-from evaltui.runner.parent.scoring import JudgingRoom, ScoringKind
-from evaltui.runner.protocol import FilesOpened
+from evaltui.runner.scoring import JudgingRoom, ScoringKind
 
 # Deaths of workers that computed only one request, until that request is to blame.
 _DEATHS = 2

@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 
 from distributed import WorkerPlugin, get_worker
 
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
+from evaltui.agents.protocol import FilesOpened, decode_event
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
@@ -52,13 +54,11 @@ from evaltui.runner.dask.messages import (
     WorkerReady,
 )
 from evaltui.runner.dask.versions import differing
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
-from evaltui.runner.parent.host import Host
-from evaltui.runner.parent.pool import HostPool
-from evaltui.runner.parent.scoring import LocalScoring
-from evaltui.runner.parent.starting import HostSettings, StartedHost, spawn_host, start_host
-from evaltui.runner.parent.work import ExecutionResult, WorkQueue
-from evaltui.runner.protocol import FilesOpened, decode_event
+from evaltui.runner.host import Host
+from evaltui.runner.pool import HostPool
+from evaltui.runner.scoring import LocalScoring
+from evaltui.runner.starting import HostSettings, StartedHost, spawn_host, start_host
+from evaltui.runner.work import ExecutionResult, WorkQueue
 
 
 class WorkerMask(Secrets):

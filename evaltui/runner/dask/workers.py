@@ -17,9 +17,9 @@ from evaltui.runner.dask.calls import WorkerCalls
 from evaltui.runner.dask.chunks import Chunk
 from evaltui.runner.dask.messages import Score, ToWorker, Variables, WorkerReady
 from evaltui.runner.dask.worker import deliver, prepare
-from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.work import Listener
+from evaltui.runner.gate.gate import Gate
 from evaltui.runner.plan import Noted, WorkItem
+from evaltui.runner.work import Listener
 
 # Seconds.
 _RETRY_INTERVAL = 0.5

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evaltui.documents.recovery import recoverable
 from evaltui.project.folders import agent_folder
 from evaltui.project.settings import remember_theme
-from evaltui.runner.parent.python_check import python_lines
+from evaltui.runner.python_check import python_lines
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask

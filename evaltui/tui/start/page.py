@@ -10,7 +10,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.project.agent_source import SourcePlace, root_place, source_lines
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.workspace import Workspace
-from evaltui.runner.parent.python_check import python_lines
+from evaltui.runner.python_check import python_lines
 from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.project.agent_files import (
     UNKNOWN,
@@ -26,22 +27,21 @@ from evaltui.project.agent_source import agent_facts
 from evaltui.project.folders import env_file
 from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import secrets_of
-from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.python_check import check_python
+from evaltui.runner.python_check import check_python
 from evaltui.runs.store import RunStore
 from evaltui.workbench.messages import AgentChanged, Messages
 from evaltui.workbench.state import READ_ONLY
 
 if TYPE_CHECKING:
+    from evaltui.agents.protocol import FilesOpened
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.events import Json
     from evaltui.core.secrets import Secrets
     from evaltui.project.agent_address import AgentAddress
     from evaltui.project.agent_files import Contents
     from evaltui.project.interpreters import Interpreter
-    from evaltui.runner.parent.python_check import PythonCheck
-    from evaltui.runner.parent.starting import StartedHost, WarmHosts
-    from evaltui.runner.protocol import FilesOpened
+    from evaltui.runner.python_check import PythonCheck
+    from evaltui.runner.starting import StartedHost, WarmHosts
 
 
 PYTHON = "Python"
@@ -157,7 +157,7 @@ class AgentState:
         """
         if self.read_only:
             raise PermissionError(READ_ONLY)
-        from evaltui.runner.parent.starting import WarmHosts
+        from evaltui.runner.starting import WarmHosts
 
         return WarmHosts(self.address)
 
@@ -246,7 +246,7 @@ class AgentState:
 
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
-        from evaltui.runner.parent.starting import HostSettings
+        from evaltui.runner.starting import HostSettings
 
         self.update_python()
         timeout = self.settings.timeout

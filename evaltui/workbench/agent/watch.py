@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_files import AgentFiles, used_files
-from evaltui.runner.errors import AgentBrokenError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.files.saves import (
@@ -32,7 +32,7 @@ from evaltui.workbench.state import READ_ONLY, CaseOutcome, Repeated, Run, Stage
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
     from evaltui.project.watching import Changed, WatchedFiles
-    from evaltui.runner.parent.starting import StartedHost
+    from evaltui.runner.starting import StartedHost
 
 # Seconds between two looks at which runs there are.
 _EVERY = 1.0

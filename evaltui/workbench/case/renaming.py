@@ -11,7 +11,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import Renaming
 from evaltui.documents.line_changes import changed_lines
 from evaltui.project.folders import is_recording
-from evaltui.runner.recordings import recordings_of
+from evaltui.runner.recording_files import recordings_of
 from evaltui.runner.renaming import RenamedFiles, rename_in_files
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.editing import Editing

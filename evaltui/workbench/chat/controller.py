@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.cost.metering import spent_in
 from evaltui.core.cost.prices import Prices
@@ -16,7 +17,6 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.spending import Spending
-from evaltui.runner.errors import AgentBrokenError
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import CallPlace, places_of_events
 from evaltui.core.model.errors import ErrorKind
@@ -17,9 +18,8 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agent_files import AgentFiles, Contents, changed_files, used_files
 from evaltui.project.watching import Changed, WatchedFiles
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.starting import HostSettings, StartedHost
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.starting import HostSettings, StartedHost
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 from evaltui.workbench.messages import ChatProgressed, CodeSaved, Messages

@@ -13,8 +13,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.project.agent_address import as_variant
 from evaltui.project.variants import hidden_in
-from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.plan import RepeatDone
+from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs import execution
 from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.selection import RunRequest, resuming
@@ -27,7 +27,7 @@ from evaltui.workbench.state import CANCELLING, nothing_to_cancel
 
 if TYPE_CHECKING:
     from evaltui.project.agent_address import AgentAddress
-    from evaltui.runner.parent.starting import StartedHost
+    from evaltui.runner.starting import StartedHost
     from evaltui.runs.execution import ExecutedRun, RunService, RunUpdate
     from evaltui.runs.resuming import Resumption
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import Modes, ToolMode, modes_of
 from evaltui.core.model.problems import EvalSetError
-from evaltui.runner.recordings import Recordings, read_recordings, recordings_path
+from evaltui.runner.recording_files import Recordings, read_recordings, recordings_path
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.state import CaseOutcome, SameConfig
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.agents.exception_kinds import nearest_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.runner.exception_kinds import nearest_first
 from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
@@ -22,7 +22,7 @@ from evaltui.workbench.messages import Messages, RunProgressed
 from evaltui.workbench.state import CANCELLING, READ_ONLY, Repeated, Run, Stage, nothing_to_cancel
 
 if TYPE_CHECKING:
-    from evaltui.runner.parent.starting import StartedHost
+    from evaltui.runner.starting import StartedHost
     from evaltui.runs.execution import RunService
     from evaltui.runs.resuming import Resumption
     from evaltui.runs.selection import RunRequest

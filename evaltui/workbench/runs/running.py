@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.metrics.preflight import in_short
 from evaltui.core.model.case_id import CaseId
@@ -38,7 +39,6 @@ from evaltui.runner.plan import (
     Scaled,
     SetPlan,
 )
-from evaltui.runner.protocol import FilesOpened
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import SelectedRun

@@ -27,7 +27,7 @@ from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
-from evaltui.runner.parent.recordings import merged
+from evaltui.runner.run_recordings import merged
 
 NOON = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import PrivateAttr
 
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.case_run import run_turn
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import Reporter, SessionSpec
+from evaltui.agents.case_run import run_turn
 
 
 def say(text, **fields):

@@ -8,10 +8,10 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evaltui.agents.adapters.base import Reporter, SessionSpec
+from evaltui.agents.case_run import run_turn
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Step
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.case_run import run_turn
 
 VOLATILE = ("timestamp", "invocation_id", "step")
 

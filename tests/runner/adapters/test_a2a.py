@@ -23,15 +23,15 @@ from host_processes import hosts
 from talking import talk, user
 
 from evaltui import EvalCase, EvalConfig, Status
+from evaltui.agents.adapters.base import AgentLoadError, Reporter, SessionSpec
+from evaltui.agents.adapters.remote.a2a import A2AAdapter
+from evaltui.agents.adapters.remote.requests import RemoteError
 from evaltui.cli import main
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.events import CALLS
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
-from evaltui.runner.child.adapters.remote.a2a import A2AAdapter
-from evaltui.runner.child.adapters.remote.requests import RemoteError
-from evaltui.runner.parent.execution import run_plan
+from evaltui.runner.execution import run_plan
 from evaltui.runner.plan import RunPlan, SetPlan
 
 pytestmark = pytest.mark.adk

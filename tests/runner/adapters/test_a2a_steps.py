@@ -4,17 +4,17 @@ import base64
 from dataclasses import replace
 from itertools import count
 
-from evaltui.core.conversation.drafting import TurnDraft, draft_case
-from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.model.eval_set import scored_text, tool_calls, tool_responses
-from evaltui.core.model.events import CALLS, Event, split
-from evaltui.runner.child.adapters.remote.a2a_steps import (
+from evaltui.agents.adapters.remote.a2a_steps import (
     Received,
     TurnSteps,
     a2a_part,
     genai_part,
     plain_numbers,
 )
+from evaltui.core.conversation.drafting import TurnDraft, draft_case
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.eval_set import scored_text, tool_calls, tool_responses
+from evaltui.core.model.events import CALLS, Event, split
 
 PLACE = {"taskId": "t1", "contextId": "c1"}
 

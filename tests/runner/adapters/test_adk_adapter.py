@@ -14,9 +14,9 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import Workflow, node
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter, agent_from_yaml
+from evaltui.agents.adapters.base import AgentLoadError, SessionSpec
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter, agent_from_yaml
-from evaltui.runner.child.adapters.base import AgentLoadError, SessionSpec
 
 pytestmark = pytest.mark.adk
 

@@ -19,15 +19,15 @@ from requesting_agents import BOOKING, DESK, response, root_agent, write_agent
 from talking import talk
 
 from evaltui import EvalConfig, Status, load_eval_set
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import AgentLoadError, Reporter, SessionSpec, recording
+from evaltui.agents.adapters.remote.adk_api import AdkApiAdapter
+from evaltui.agents.adapters.remote.requests import RemoteError, UnreachableError
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import full_text, tool_calls
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec, recording
-from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter
-from evaltui.runner.child.adapters.remote.requests import RemoteError, UnreachableError
-from evaltui.runner.parent.execution import run_plan
+from evaltui.runner.execution import run_plan
 from evaltui.runner.plan import AgentLoaded, RunPlan, SetPlan
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore")]

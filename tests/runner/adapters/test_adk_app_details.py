@@ -13,8 +13,8 @@ from google.adk.events.event import Event as AdkEvent
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.agent_tool import AgentTool
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

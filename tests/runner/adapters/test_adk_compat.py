@@ -17,8 +17,8 @@ from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import Workflow
 from google.genai import types
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("google.adk")
 
-from evaltui.runner.child.adapters.adk import adapter as adk_missing
+from evaltui.agents.adapters.adk import adapter as adk_missing
 
 pytestmark = pytest.mark.adk
 

@@ -11,9 +11,9 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 from pydantic import BaseModel
 
-from evaltui.runner.child.adapters import calls as adk_models
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import Reporter, recording
+from evaltui.agents.adapters import calls as adk_models
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import Reporter, recording
 
 pytestmark = pytest.mark.adk
 

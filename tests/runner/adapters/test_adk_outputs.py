@@ -13,13 +13,13 @@ from google.adk.workflow import Workflow
 from pydantic import BaseModel
 from test_adk_compat import Witness, _comparable
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.core.conversation.adk_steps import step_from_adk
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, full_text
 from evaltui.core.model.events import split
 from evaltui.core.scoring import score_case
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

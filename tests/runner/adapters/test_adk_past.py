@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 from pydantic import PrivateAttr
 from talking import assert_goes_on, repeated, talk, user, work_of
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import SessionSpec
 from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.model.eval_set import Invocation
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import SessionSpec
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 

@@ -15,11 +15,11 @@ from google.adk.tools import LongRunningFunctionTool
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import Reporter, recording
+from evaltui.agents.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
 from evaltui.core.model.modes import modes_of
 from evaltui.core.recordings.entry import entry_from_json
-from evaltui.runner.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import Reporter, recording
 
 pytestmark = pytest.mark.adk
 

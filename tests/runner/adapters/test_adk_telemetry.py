@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel
 
-from evaltui.runner.child.adapters.adk import adapter as adk
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.adk import adapter as adk
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
 
 pytestmark = pytest.mark.adk
 

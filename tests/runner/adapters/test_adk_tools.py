@@ -11,9 +11,9 @@ from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import tool_calls
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = pytest.mark.adk
 

@@ -9,7 +9,7 @@ from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
 
 pytestmark = pytest.mark.adk
 

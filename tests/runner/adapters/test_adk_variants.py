@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from evaltui.agents.adapters.changes import AppliedChanges, VariantError
+from evaltui.agents.variants import change_agent
 from evaltui.core.model.variants import Change, Variant
-from evaltui.runner.child.adapters.changes import AppliedChanges, VariantError
-from evaltui.runner.child.variants import change_agent
 
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk

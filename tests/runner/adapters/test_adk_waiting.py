@@ -9,12 +9,12 @@ pytest.importorskip("google.adk")
 from requesting_agents import BOOKING, DESK, response, root_agent
 from talking import over_the_wire, user
 
+from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
 from evaltui.core.conversation.drafting import TurnDraft, draft_case
 from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.conversation.waiting import WaitingCalls, waiting_calls
 from evaltui.core.model.eval_set import Invocation
-from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore")]
 

@@ -8,17 +8,17 @@ from datetime import date
 
 import pytest
 
-from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
-from evaltui.events import Event, text, tool_call, tool_result, transfer
-from evaltui.runner.child.adapters.base import (
+from evaltui.agents.adapters.base import (
     AgentLoadError,
     Reporter,
     SessionSpec,
     current_reporter,
     recording,
 )
-from evaltui.runner.child.adapters.function import FunctionAdapter
+from evaltui.agents.adapters.function import FunctionAdapter
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
+from evaltui.events import Event, text, tool_call, tool_result, transfer
 
 
 class Conversation:

@@ -7,19 +7,19 @@ import pytest
 from google.genai import types
 
 from evaltui import Agent, Rule, ScriptedModel
-from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.model.content import Content, Part
-from evaltui.core.model.eval_set import intermediate_texts
-from evaltui.runner.child.adapters.base import (
+from evaltui.agents.adapters.base import (
     Reporter,
     SessionSpec,
     current_reporter,
     nested_in,
     recording,
 )
-from evaltui.runner.child.adapters.native import MAX_MODEL_CALLS, NativeAdapter
-from evaltui.runner.child.native.agent import ToolContext
-from evaltui.runner.child.native.models import ModelResponse
+from evaltui.agents.adapters.native import MAX_MODEL_CALLS, NativeAdapter
+from evaltui.agents.native.agent import ToolContext
+from evaltui.agents.native.models import ModelResponse
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.content import Content, Part
+from evaltui.core.model.eval_set import intermediate_texts
 
 
 class Conversation:
@@ -217,7 +217,7 @@ def test_two_tools_of_one_name_are_refused():
 
 def test_google_adk_is_not_imported():
     code = (
-        "import sys, evaltui.runner.child.adapters.native, evaltui.runner.child.adapters.function;"
+        "import sys, evaltui.agents.adapters.native, evaltui.agents.adapters.function;"
         "print([name for name in sys.modules if name.startswith('google.adk')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

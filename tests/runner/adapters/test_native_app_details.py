@@ -1,9 +1,9 @@
 """What our own agents tell judges of themselves."""
 
 from evaltui import Agent, Rule, ScriptedModel
+from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
+from evaltui.agents.adapters.native import NativeAdapter
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
-from evaltui.runner.child.adapters.native import NativeAdapter
 
 
 def look_up(order: str) -> dict:

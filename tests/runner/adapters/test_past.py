@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from talking import assert_goes_on, talk, user, work_of
 
 from evaltui import Agent, ToolContext
+from evaltui.agents.adapters.base import SessionSpec
+from evaltui.agents.adapters.function import FunctionAdapter
+from evaltui.agents.adapters.native import NativeAdapter
+from evaltui.agents.native.models import ModelResponse
 from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.model.eval_set import Invocation
 from evaltui.events import text, tool_call, tool_result, transfer
-from evaltui.runner.child.adapters.base import SessionSpec
-from evaltui.runner.child.adapters.function import FunctionAdapter
-from evaltui.runner.child.adapters.native import NativeAdapter
-from evaltui.runner.child.native.models import ModelResponse
 
 
 def digest(value):

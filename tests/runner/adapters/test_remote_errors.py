@@ -10,9 +10,9 @@ from misbehaving_server import MisbehavingServer, drops, event, gives, refuses, 
 from talking import talk, user
 from waiting import until
 
-from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
-from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter
-from evaltui.runner.child.adapters.remote.requests import (
+from evaltui.agents.adapters.base import AgentLoadError, Reporter, SessionSpec
+from evaltui.agents.adapters.remote.adk_api import AdkApiAdapter
+from evaltui.agents.adapters.remote.requests import (
     CancelledError,
     ConnectionLostError,
     HttpStatusError,

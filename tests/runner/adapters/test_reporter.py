@@ -3,7 +3,7 @@
 import os
 import random
 
-from evaltui.runner.child.adapters.base import Reporter
+from evaltui.agents.adapters.base import Reporter
 
 
 def test_an_agent_that_seeds_its_chances_does_not_repeat_ids():

@@ -161,7 +161,7 @@ def test_an_agent_that_cannot_be_imported_needs_no_cluster(write_agent, capsys):
 
 def test_dask_is_imported_with_a_scheduler_only():
     code = (
-        "import sys, evaltui.commands.job, evaltui.commands.run, evaltui.runner.parent.execution; "
+        "import sys, evaltui.commands.job, evaltui.commands.run, evaltui.runner.execution; "
         "print(sorted({'dask', 'distributed'} & sys.modules.keys()))"
     )
     asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

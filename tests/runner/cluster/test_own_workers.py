@@ -11,8 +11,8 @@ import pytest
 from distributed import Security
 from distributed.comm import connect
 
+from evaltui.agents.orphans import MARK
 from evaltui.runner.dask.cluster import OwnCluster
-from evaltui.runner.orphans import MARK
 from tests.numbered_cases import one_case
 
 

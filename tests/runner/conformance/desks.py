@@ -20,14 +20,14 @@ from adk_server import AdkServer
 from environments import environment_python
 
 from evaltui import CaseResult, EvalConfig, evaluate
+from evaltui.agents.errors import RequestFailedError
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Event, Json
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import Interpreter
-from evaltui.runner.errors import RequestFailedError
-from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.starting import HostSettings
+from evaltui.runner.conversation import Conversation
 from evaltui.runner.plan import Happened
+from evaltui.runner.starting import HostSettings
 
 AGENTS = Path(__file__).with_name("agents")
 SECONDS = 60.0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from evaltui.runner.child.native.agent import Tool
+from evaltui.agents.native.agent import Tool
 
 
 class Color(Enum):

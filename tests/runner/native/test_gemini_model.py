@@ -7,12 +7,12 @@ from gemini_server import USAGE, Answer, Hold, calls, chunk, says
 from google import genai
 
 from evaltui import Agent
+from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
+from evaltui.agents.adapters.native import NativeAdapter
+from evaltui.agents.native.gemini import GeminiModel, join_texts
+from evaltui.agents.native.models import ModelRequest
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.content import Content, FunctionCall, Part
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
-from evaltui.runner.child.adapters.native import NativeAdapter
-from evaltui.runner.child.native.gemini import GeminiModel, join_texts
-from evaltui.runner.child.native.models import ModelRequest
 
 
 async def converse(agent, *messages):

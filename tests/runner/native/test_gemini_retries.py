@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui import Agent
+from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
+from evaltui.agents.adapters.native import NativeAdapter
+from evaltui.agents.native import gemini as gemini_model
+from evaltui.agents.native.gemini import ATTEMPTS, GeminiModel, ModelError
+from evaltui.agents.native.models import ModelRequest
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.content import Content, Part
-from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
-from evaltui.runner.child.adapters.native import NativeAdapter
-from evaltui.runner.child.native import gemini as gemini_model
-from evaltui.runner.child.native.gemini import ATTEMPTS, GeminiModel, ModelError
-from evaltui.runner.child.native.models import ModelRequest
 
 HELLO = ModelRequest("", [Content(role="user", parts=[Part(text="Hello")])], [])
 BROKEN_OFF = Answer([chunk({"text": "Good m"}, usageMetadata=USAGE), Drop()])

@@ -1,8 +1,8 @@
 import pytest
 
 from evaltui import Rule, ScriptedModel
+from evaltui.agents.native.models import ModelRequest
 from evaltui.core.model.content import Content, FunctionResponse, Part
-from evaltui.runner.child.native.models import ModelRequest
 
 
 def said(role, text):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from evaltui.runner.child.native.agent import Tool, ToolContext
+from evaltui.agents.native.agent import Tool, ToolContext
 
 CONTEXT = ToolContext(state={}, session_id="s", user_id="u", app_name="a")
 

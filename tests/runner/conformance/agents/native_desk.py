@@ -1,8 +1,8 @@
 """The desk as an `evaltui.Agent`."""
 
 from evaltui import Agent, ToolContext
+from evaltui.agents.native.models import ModelResponse
 from evaltui.core.model.content import FunctionCall, Part, UsageMetadata
-from evaltui.runner.child.native.models import ModelResponse
 
 from . import script
 

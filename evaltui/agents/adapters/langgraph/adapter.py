@@ -1,0 +1,322 @@
+"""Runs a graph of LangGraph, also of `langchain.agents`. Tested with version 1.2."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
+from langgraph.types import Command
+from langsmith.run_helpers import tracing_context
+from pydantic_core import to_jsonable_python
+
+from ....core.conversation.waiting import INPUT, responses_in
+from ....core.model.events import Json, Step
+from ...call_recorder import current_call_recorder
+from ..base import (
+    DEFAULT_USER_ID,
+    TEXTS_AND_FILES,
+    AgentInfo,
+    AgentInput,
+    AgentLoadError,
+    AgentSession,
+    Reporter,
+    SessionSpec,
+    Steps,
+    ToolInfo,
+    confirmation,
+    source_places,
+    state_after,
+)
+from ..calls import result_of
+from ..deps import Deps
+from .calls import current_calls, watch_calls
+from .messages import message_of, messages_of
+from .turn import MESSAGES, ReportedSoFar, Turn, state_json
+
+
+class LangGraphAdapter:
+    """The adapter for graphs whose state has the key `messages`. Raises AgentLoadError for others."""
+
+    input = AgentInput("a LangGraph graph", session=("user_id", "session_id"), parts=TEXTS_AND_FILES)
+
+    def __init__(self, agent: Any) -> None:
+        graph = agent.compile() if isinstance(agent, StateGraph) else agent
+        if not isinstance(graph, Pregel) or MESSAGES not in graph.channels:
+            raise AgentLoadError(
+                f"root_agent is a {type(agent).__name__} whose state has no key `messages`. Add it, such as "
+                "with MessagesState, or run the graph in a function root_agent(message, session)"
+            )
+        self._graph = graph
+        watch_calls()
+
+    async def open(self) -> AgentInfo:
+        below = dict(self._graph.get_subgraphs(recurse=True))
+        tools = {name: tool for graph in (*below.values(), self._graph) for name, tool in _tools(graph)}
+        return AgentInfo(
+            name=self._graph.get_name(),
+            framework="langgraph",
+            version=f"langgraph {version('langgraph')}",
+            tools=tuple(_tool_info(tool) for tool in tools.values()),
+            sub_agents=tuple(name.replace("|", "/") for name in below),
+            places=source_places(
+                {name: function for name, tool in tools.items() for function in _code(tool)}
+            ),
+        )
+
+    async def new_session(
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        return LangGraphSession(self._graph, spec, reporter, past)
+
+    async def close(self) -> None: ...
+
+
+def _tools(graph: Any) -> Iterator[tuple[str, Any]]:
+    for node in graph.nodes.values():
+        if isinstance(node.bound, ToolNode):
+            yield from node.bound.tools_by_name.items()
+
+
+def _tool_info(tool: Any) -> ToolInfo:
+    schema = tool.tool_call_schema
+    return ToolInfo(
+        tool.name, tool.description, schema if isinstance(schema, dict) else schema.model_json_schema()
+    )
+
+
+def _code(tool: Any) -> Iterator[Any]:
+    for name in ("func", "coroutine"):
+        if (function := getattr(tool, name, None)) is not None:
+            yield function
+
+
+def _without_traces() -> AbstractContextManager[object]:
+    """Turns LangSmith's traces off in a replay, which must not need the network."""
+    recorder = current_call_recorder.get()
+    replays = recorder is not None and recorder.modes.models == "replay"
+    return tracing_context(enabled=False) if replays else nullcontext()
+
+
+class _InMemory:
+    """A serializer that keeps the objects themselves: a state may hold objects that cannot be serialized."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def dumps_typed(self, value: Any) -> tuple[str, bytes]:
+        # A checkpoint is copied, because it is changed later; its channels are stored one by one.
+        is_checkpoint = isinstance(value, dict) and "channel_versions" in value
+        self._values.append(copy.deepcopy(value) if is_checkpoint else value)
+        return "object", str(len(self._values) - 1).encode()
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        return self._values[int(data[1])]
+
+
+def _input_keys(graph: Any) -> Collection[str]:
+    """The keys that a graph accepts as input; it drops all others."""
+    builder: Any = getattr(graph, "builder", None)
+    schema = getattr(builder, "input_schema", None)
+    keys: Collection[str] = graph.channels if schema is None else builder.schemas[schema]
+    return keys
+
+
+class LangGraphSession:
+    """One conversation: a thread of the graph, with a checkpointer of its own."""
+
+    def __init__(self, graph: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
+        self._graph = graph.copy({"checkpointer": InMemorySaver(serde=_InMemory())})
+        state = state_after(spec.state, past)
+        kind = getattr(graph, "context_schema", None)
+        input_keys = _input_keys(graph)
+        self._other_state = {key: value for key, value in state.items() if key not in input_keys}
+        self._context = Deps(type(None) if kind is None else kind, self._other_state, "input or context")
+        self._input = {key: value for key, value in state.items() if key in input_keys}
+        self._input[MESSAGES] = [*(self._input.get(MESSAGES) or []), *messages_of(past)]
+        self._is_started = False
+        self._config = {
+            "configurable": {
+                "thread_id": spec.session_id or uuid.uuid4().hex,
+                "user_id": spec.user_id or DEFAULT_USER_ID,
+            }
+        }
+        self._waiting = _OpenRequests()
+        self._reported = ReportedSoFar(state_json(self._input))
+        self._steps = Steps(reporter, past, lambda: self._reported.state)
+
+    async def send(self, content: Json) -> None:
+        """Runs a turn. Raises what the graph raises, and ValueError for a response to a request that this
+        session did not make."""
+        responses = responses_in(content)
+        if unknown := [
+            response for response in responses if str(response.get("id")) not in self._waiting.pending
+        ]:
+            call = unknown[0].get("name")
+            raise ValueError(
+                f"a graph cannot continue from a past where it waits for a response to {call}: its "
+                "checkpoint is not part of the past. Send its turns again"
+            )
+        resumption = self._waiting.resume_with(responses)
+        message = message_of(content)
+        if message is None and not responses:
+            # The graph would not run, and the turn would look like one without calls.
+            raise ValueError("the message is empty. Add a text, a file or a response to it")
+        before = await self._values()
+        turn = Turn(self._steps, self._graph.get_name(), before, self._reported)
+        if resumption is None and message is None:
+            # The graph continues when each request has its response; until then, open ones are made again.
+            turn.report_requests(self._waiting.requests())
+            return
+        token = current_calls.set(turn.calls)
+        try:
+            with _without_traces():
+                await self._run(turn, self._next(resumption, message))
+        finally:
+            current_calls.reset(token)
+        self._waiting = _OpenRequests.of(await self._graph.aget_state(self._config))
+        if requests := self._waiting.requests():
+            turn.report_requests(requests)
+
+    def _next(self, resumption: Any, message: Any) -> Any:
+        """The input of the graph's next run."""
+        messages = [] if message is None else [message]
+        if resumption is not None:
+            return resumption.command({MESSAGES: messages} if messages else None)
+        first = {} if self._is_started else self._input
+        self._is_started = True
+        return {**first, MESSAGES: [*first.get(MESSAGES, []), *messages]}
+
+    async def _run(self, turn: Turn, graph_input: Any) -> None:
+        stream = self._graph.astream(
+            graph_input,
+            self._config,
+            context=self._context.value,
+            stream_mode=["updates", "values"],
+            subgraphs=True,
+        )
+        turn.start(graph_input)
+        async for place, mode, chunk in stream:
+            if mode == "updates":
+                turn.on_update(place, chunk)
+            elif not place:
+                turn.on_values(chunk)
+        turn.end()
+
+    async def _values(self) -> Json:
+        if not self._is_started:
+            return self._input
+        values: Json = (await self._graph.aget_state(self._config)).values
+        return values
+
+    async def state(self) -> Json:
+        return self._other_state | state_json(await self._values())
+
+    async def close(self) -> None: ...
+
+
+_DEFAULT_HINT = "Tool execution requires approval"
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One request of an interrupt; `action` is the call to approve, if it is about a call."""
+
+    interrupt: str
+    call: Json
+    action: Json | None = None
+
+
+@dataclass(frozen=True)
+class _Resumption:
+    """The responses of a person, by interrupt; None where the graph stopped before or after a node."""
+
+    values: dict[str, Any] | None
+
+    def command(self, update: Json | None) -> Any:
+        """The command that resumes the graph; `update` changes its state first."""
+        if self.values is None:
+            return Command(update=update) if update else None
+        first = next(iter(self.values.values()))
+        return Command(resume=first if len(self.values) == 1 else self.values, update=update)
+
+
+@dataclass
+class _OpenRequests:
+    """The requests that wait for a person, and the responses so far, by the ids of their calls."""
+
+    pending: dict[str, _Request] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Any) -> _OpenRequests:
+        """The open requests in a state of the graph."""
+        interrupts = [interrupt for task in snapshot.tasks for interrupt in task.interrupts]
+        requests = [request for interrupt in interrupts for request in _requests(interrupt)]
+        if not interrupts and snapshot.next:
+            message = f"The graph stopped before {', '.join(snapshot.next)}. Continue?"
+            requests.append(_Request("", _input(f"before-{snapshot.next[0]}", {"message": message})))
+        return cls({request.call["id"]: request for request in requests})
+
+    def requests(self) -> list[Json]:
+        """The calls that request a response, as parts of a content, for requests without one."""
+        pending = self.pending.items()
+        return [{"function_call": request.call} for key, request in pending if key not in self.answers]
+
+    def resume_with(self, responses: Sequence[Json]) -> _Resumption | None:
+        """Adds responses. Returns how to resume the graph; None where a request has no response yet, or none
+        was made."""
+        self.answers |= {str(response["id"]): response.get("response") or {} for response in responses}
+        if not responses or self.answers.keys() < self.pending.keys():
+            return None
+        values: dict[str, Any] = {}
+        for call_id, request in self.pending.items():
+            answer = self.answers[call_id]
+            if request.action is None:
+                values[request.interrupt] = result_of(answer)
+            else:
+                decisions = values.setdefault(request.interrupt, {"decisions": []})["decisions"]
+                decisions.append(_decision(request.action, answer))
+        return _Resumption(None if "" in values else values)
+
+
+def _requests(interrupt: Any) -> list[_Request]:
+    value = to_jsonable_python(interrupt.value, fallback=str)
+    actions = value.get("action_requests") if isinstance(value, dict) else None
+    if not actions or not all(isinstance(action, dict) and "name" in action for action in actions):
+        args: Json = {"message": value if isinstance(value, str) else "Input requested"}
+        if not isinstance(value, str):
+            args["payload"] = value
+        if isinstance(schema := getattr(interrupt, "response_schema", None), dict):
+            args["response_schema"] = schema
+        return [_Request(interrupt.id, _input(interrupt.id, args))]
+    requests = []
+    for number, action in enumerate(actions):
+        original = {"id": "", "name": action["name"], "args": action.get("args") or {}}
+        hint = str(action.get("description") or "")
+        # LangChain's default text repeats the call.
+        hint = "" if hint.startswith(_DEFAULT_HINT) else hint
+        call = confirmation(f"{interrupt.id}-{number}", original, hint)
+        requests.append(_Request(interrupt.id, call, action))
+    return requests
+
+
+def _input(call_id: str, args: Json) -> Json:
+    return {"id": call_id, "name": INPUT, "args": args}
+
+
+def _decision(action: Json, response: Json) -> Json:
+    if not response.get("confirmed"):
+        return {"type": "reject"}
+    args = response.get("payload")
+    if isinstance(args, dict):
+        return {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
+    return {"type": "approve"}

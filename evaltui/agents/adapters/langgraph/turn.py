@@ -1,0 +1,160 @@
+"""Reports one turn of a graph as steps: each message that a node adds, and the changes of state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+
+from ....core.model.events import Json
+from ..base import Steps, nested_in
+from ..calls import output_fields
+from ..deps import jsonable
+from .calls import Calls, agent_of
+from .messages import content_of_message, usage_of_message
+
+MESSAGES = "messages"
+_STRUCTURED = "structured_response"
+
+
+def state_json(values: Any) -> Json:
+    """The values of a graph's state that JSON can hold, without its messages."""
+    items = values.items() if isinstance(values, dict) else vars(values).items()
+    return jsonable((name, value) for name, value in items if name != MESSAGES and not name.startswith("__"))
+
+
+@dataclass
+class ReportedSoFar:
+    """The state and the messages of a conversation that are already reported."""
+
+    state: Json
+    """The state of the graph after its last step."""
+    seen: dict[int, Any] = field(default_factory=dict)
+    """The messages that are reported or ignored, by `id()`: a graph passes the same objects on and on."""
+    callers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The agent that made a call, and its branch, by the call's id."""
+
+
+class Turn:
+    """A turn of the graph called `name`, with what is reported of it. `before` is the state at its start;
+    `steps` report the state in `reported`."""
+
+    def __init__(self, steps: Steps, name: str, before: Json, reported: ReportedSoFar) -> None:
+        self.calls = Calls(self._on_result, steps.seconds)
+        self._steps = steps
+        self._structured = before.get(_STRUCTURED)
+        self._reported = reported
+        self._seen, self._callers = reported.seen, reported.callers
+        # The agent of the last message.
+        self._speaker = name
+        self._last_text = ""
+        self._answer: Any = None
+        self._is_input = False
+        # The nodes, from the outermost in, of the last update with values that are no messages yet.
+        self._adder: list[str] = []
+        self.ignore(before.get(MESSAGES) or [])
+
+    def ignore(self, messages: Sequence[Any]) -> None:
+        """Marks messages as reported."""
+        self._seen.update((id(message), message) for message in messages)
+
+    def start(self, graph_input: Any) -> None:
+        """Starts the turn. The first state of the graph repeats an input, so its messages are ignored."""
+        if isinstance(graph_input, dict):
+            self._is_input = True
+            self.ignore(graph_input[MESSAGES])
+
+    def on_update(self, place: Sequence[str], chunk: Json) -> None:
+        """Reports the update of a node; `place` are the nodes around it, such as `("researcher:1f0…",)`."""
+        for node, update in chunk.items():
+            if node.startswith("__"):
+                continue
+            nodes = [*(outer.partition(":")[0] for outer in place), node]
+            for part in update if isinstance(update, list) else [update]:
+                if isinstance(part, dict) and part.get(MESSAGES):
+                    self._on_messages(part[MESSAGES], nodes, self._call_around(place))
+
+    def _call_around(self, place: Sequence[str]) -> str | None:
+        """The id of the tool call that runs the graph at a place; None where no tool does."""
+        heads = ("|".join(place[:length]) for length in range(1, len(place) + 1))
+        return next((self.calls.inside[head] for head in heads if head in self.calls.inside), None)
+
+    def _on_messages(self, messages: Any, nodes: list[str], call: str | None) -> None:
+        added = messages if isinstance(messages, list) else [messages]
+        if not all(isinstance(message, BaseMessage) for message in added):
+            # The graph converts other values to messages, which are then in its state.
+            self._adder = nodes
+            return
+        self._report_new(added, nodes, call)
+
+    def _report_new(self, messages: Sequence[Any], nodes: list[str], call: str | None) -> None:
+        seen_ids = {message.id for message in self._seen.values() if getattr(message, "id", None)}
+        new = [
+            message
+            for message in messages
+            if id(message) not in self._seen and getattr(message, "id", None) not in seen_ids
+        ]
+        self.ignore(new)
+        token = nested_in.set(call or nested_in.get())
+        try:
+            for message in convert_to_messages(new):
+                self._report(message, nodes)
+        finally:
+            nested_in.reset(token)
+
+    def _on_result(self, message: Any) -> None:
+        """Reports the result of a tool at once: the next model request may come before the node's update."""
+        if message.tool_call_id in self._callers:
+            self.ignore([message])
+            self._report(message, [])
+
+    def _report(self, message: Any, nodes: list[str]) -> None:
+        content = content_of_message(message)
+        if content is None:
+            return
+        agent, branch, transfer = agent_of(nodes, message), ".".join(nodes[:-1]), None
+        if message.type == "tool":
+            agent, branch = self._callers.get(message.tool_call_id, (agent, branch))
+            transfer = self.calls.transfers.pop(message.tool_call_id, None)
+        else:
+            # A node may add a message in the user's name; its author is the node.
+            content = content | {"role": "model"}
+            calls = [part["function_call"] for part in content["parts"] if "function_call" in part]
+            self._callers.update((call["id"], (agent, branch)) for call in calls)
+            if nested_in.get() is None:
+                self._speaker, self._last_text = agent, message.text
+        self._steps.report(
+            agent,
+            content,
+            final=message.type != "tool" and not getattr(message, "tool_calls", None),
+            usage=usage_of_message(getattr(message, "usage_metadata", None)),
+            branch=branch,
+            transfer=transfer,
+        )
+
+    def on_values(self, values: Any) -> None:
+        """Handles the state of the graph after a step."""
+        self._reported.state = state_json(values)
+        self._steps.report_late_changes(self._speaker)
+        if isinstance(values, dict):
+            messages = values.get(MESSAGES) or []
+            if self._is_input:
+                self.ignore(messages)
+            # Messages that are in no update.
+            self._report_new(messages, self._adder or [self._speaker], None)
+            self._is_input, self._adder = False, []
+            self._answer = values.get(_STRUCTURED)
+
+    def end(self) -> None:
+        """Ends the turn: reports a structured response that is in no message."""
+        is_new = self._answer != self._structured
+        if is_new and (returned := output_fields(self._answer, self._last_text)) is not None:
+            self._steps.report(self._speaker, **returned)
+
+    def report_requests(self, parts: Sequence[Json]) -> None:
+        """Reports the requests of the graph to a person."""
+        ids = tuple(part["function_call"]["id"] for part in parts)
+        content = {"role": "model", "parts": list(parts)}
+        self._steps.report(self._speaker, content, final=True, long_running=ids)

@@ -1,0 +1,271 @@
+"""Wraps the SDK's `Model` interface, to see every model request and its response.
+
+`get_response` and `stream_response` are wrapped on each class of model: agents that are tools, guardrails
+with an agent, and runs inside of tools use them too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from agents import FunctionTool, Handoff, ModelResponse, MultiProvider, Usage
+from agents.models import get_default_model
+from agents.models.interface import Model
+from openai.types.responses import Response, ResponseCompletedEvent, ResponseOutputItem
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from ....core.model.events import Json
+from ....core.recordings.entry import JsonRequest
+from ...call_recorder import NotRecordedError, current_call_recorder
+from ..calls import (
+    Described,
+    ModelCall,
+    ResponseFormat,
+    ask_model,
+    declaration,
+    is_same_request,
+    usage_of,
+    wrap_methods,
+)
+from .items import arguments_of, call_id_of, contents_of, groups_of, item_json, tool_of
+
+_OUTPUT: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
+_USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
+# Settings of how a request is sent; headers may contain keys.
+_TRANSPORT_SETTINGS = (
+    "extra_headers",
+    "extra_query",
+    "metadata",
+    "preserve_raw_usage",
+    "retry",
+    "store",
+    "timeout",
+)
+
+
+class Run(Protocol):
+    """A run of agents, one of which is running at a time."""
+
+    agent: str
+    """The name of the running agent."""
+
+
+# The run that the current task works for.
+current_run: ContextVar[Run | None] = ContextVar("evaltui_agents_run", default=None)
+
+
+@functools.cache
+def watch_models() -> None:
+    """Wraps models, also of classes that are defined later."""
+    wrap_methods(Model, {"get_response": _watched, "stream_response": _watched_stream})
+
+
+def _watched(get_response: Callable[..., Awaitable[ModelResponse]]) -> Callable[..., Any]:
+    @functools.wraps(get_response)
+    async def watched(self: Model, *args: Any, **kwargs: Any) -> ModelResponse:
+        arguments = _arguments(Model.get_response, self, *args, **kwargs)
+        ask = functools.partial(get_response, self, *args, **kwargs)
+        if is_same_request(self, arguments.get("input")):
+            return await ask()
+        return await ask_model(_call(self, arguments), ask, _FORM)
+
+    return watched
+
+
+def _call(model: Model, arguments: dict[str, Any]) -> ModelCall:
+    run, name = current_run.get(), model_name(model)
+    request = functools.partial(_json_request, name, arguments)
+    return ModelCall(name, run.agent if run else "", request, (model, arguments.get("input")))
+
+
+class _UnfinishedStreamError(Exception):
+    """A stream has ended without a completed response."""
+
+
+def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
+    @functools.wraps(stream_response)
+    async def watched(self: Model, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        arguments = _arguments(Model.stream_response, self, *args, **kwargs)
+        if is_same_request(self, arguments.get("input")):
+            async for event in stream_response(self, *args, **kwargs):
+                yield event
+            return
+        # The events are passed on after the stream has ended: only the last one has the complete response.
+        events: list[Any] = []
+
+        async def ask() -> ModelResponse:
+            events.extend([event async for event in stream_response(self, *args, **kwargs)])
+            return _streamed(events)
+
+        try:
+            response = await ask_model(_call(self, arguments), ask, _FORM)
+            events = events or [_completed(model_name(self), response)]
+        except _UnfinishedStreamError:
+            # The reader of the stream handles its last event.
+            pass
+        for event in events:
+            yield event
+
+    return watched
+
+
+def _arguments(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """The arguments by name; `{}` where a model's method has other parameters than the SDK's interface."""
+    try:
+        return inspect.signature(method).bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        return {}
+
+
+def model_name(model: object) -> str:
+    """The name of a model at its provider, else of its class."""
+    name = model if isinstance(model, str) else getattr(model, "model", None)
+    return name if isinstance(name, str) and name else type(model).__name__
+
+
+def _json_request(model: str, arguments: dict[str, Any]) -> JsonRequest:
+    settings = to_jsonable_python(arguments["model_settings"], fallback=str)
+    # The SDK generates this argument for each run.
+    extra = {
+        key: value for key, value in (settings.get("extra_args") or {}).items() if key != "prompt_cache_key"
+    }
+    schema = arguments["output_schema"]
+    config = {
+        **{name: value for name, value in settings.items() if name not in _TRANSPORT_SETTINGS},
+        "extra_args": extra or None,
+        "response_json_schema": None if schema is None or schema.is_plain_text() else schema.json_schema(),
+        "previous_response_id": arguments.get("previous_response_id"),
+        "conversation_id": arguments.get("conversation_id"),
+        "prompt": to_jsonable_python(arguments.get("prompt"), fallback=str),
+    }
+    return JsonRequest(
+        model=model,
+        instruction=arguments["system_instructions"] or "",
+        tools=[_declaration(tool) for tool in (*arguments["tools"], *arguments["handoffs"])],
+        config={name: value for name, value in config.items() if value is not None},
+        contents=contents_of(arguments["input"]),
+    )
+
+
+def _declaration(tool: Any) -> Json:
+    if isinstance(tool, FunctionTool):
+        return declaration(tool.name, tool.description, tool.params_json_schema)
+    if isinstance(tool, Handoff):
+        return declaration(tool.tool_name, tool.tool_description, tool.input_json_schema)
+    return {"name": str(getattr(tool, "name", type(tool).__name__))}
+
+
+def _streamed(events: list[Any]) -> ModelResponse:
+    """The response of a stream. Raises _UnfinishedStreamError where it has none."""
+    last = next((event for event in reversed(events) if isinstance(event, ResponseCompletedEvent)), None)
+    if last is None:
+        raise _UnfinishedStreamError("the model's stream ended without a completed response")
+    output = last.response.output or [event.item for event in events if _is_done(event)]
+    return ModelResponse(output=output, usage=_streamed_usage(last.response), response_id=last.response.id)
+
+
+def _is_done(event: Any) -> bool:
+    return getattr(event, "type", "") == "response.output_item.done"
+
+
+def _streamed_usage(response: Response) -> Usage:
+    counted = response.usage
+    return Usage() if counted is None else _USAGE.validate_python({"requests": 1, **dict(counted)})
+
+
+def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
+    """The only event of a replayed stream."""
+    usage = response.usage
+    names = ("input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
+    counted = {name: getattr(usage, name) for name in names}
+    whole = Response.model_validate(
+        {
+            "id": response.response_id or "",
+            "object": "response",
+            "created_at": 0,
+            "model": model,
+            "output": response.output,
+            "usage": counted if usage.requests else None,
+            "tools": [],
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+        }
+    )
+    return ResponseCompletedEvent(type="response.completed", sequence_number=0, response=whole)
+
+
+class _Provider:
+    """Finds models by name as the SDK does; a replay creates none, so it needs no key."""
+
+    def get_model(self, model_name: str | None) -> Any:
+        recorder = current_call_recorder.get()
+        if recorder is None or recorder.modes.models != "replay":
+            return MultiProvider.get_model(self, model_name)
+        name = model_name or get_default_model()
+        for prefix in ("openai/", "litellm/", "any-llm/"):
+            name = name.removeprefix(prefix)
+        model = _RecordedModel()
+        model.model = name
+        return model
+
+
+async def _refuse(self: object, *args: Any, **kwargs: Any) -> ModelResponse:
+    raise NotRecordedError("a model of a replay was asked")
+
+
+# The SDK accepts only subclasses of its own; created by `type`, since the SDK may not be installed for mypy.
+RecordedProvider: Any = type("RecordedProvider", (_Provider, MultiProvider), {})
+_RecordedModel: Any = type("_RecordedModel", (Model,), {"get_response": _refuse, "stream_response": _refuse})
+
+
+def _write(response: ModelResponse) -> Json:
+    items = [item_json(item) for item in response.output]
+    return {
+        # The recorder numbers the ids of the calls in it; when read, the items get their ids from it.
+        "content": {"role": "model", "parts": [_call_part(item) for item in items if "call_id" in item]},
+        "output": [item | {"call_id": ""} if "call_id" in item else item for item in items],
+        "usage": _USAGE.dump_python(response.usage, mode="json"),
+        "response_id": response.response_id,
+    }
+
+
+def _call_part(item: Json) -> Json:
+    args = arguments_of(item["arguments"]) if "arguments" in item else {}
+    return {"function_call": {"id": call_id_of(item), "name": tool_of(item), "args": args}}
+
+
+def _read(data: Json) -> ModelResponse:
+    ids = iter([part["function_call"]["id"] for part in data["content"]["parts"]])
+    items = [item | {"call_id": next(ids)} if "call_id" in item else item for item in data["output"]]
+    return ModelResponse(
+        output=[_OUTPUT.validate_python(item) for item in items],
+        usage=_USAGE.validate_python(data["usage"]),
+        response_id=data["response_id"],
+    )
+
+
+def _describe(response: ModelResponse) -> Described:
+    parts = [part for group in groups_of(output_of(response)) for part in group.parts]
+    return Described({"role": "model", "parts": parts}, tokens_of(response))
+
+
+def output_of(response: ModelResponse) -> list[Json]:
+    return [item_json(item) for item in response.output]
+
+
+def tokens_of(response: ModelResponse) -> Json | None:
+    usage = response.usage
+    return usage_of(
+        prompt=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=usage.input_tokens_details.cached_tokens,
+        thoughts=usage.output_tokens_details.reasoning_tokens,
+    )
+
+
+_FORM = ResponseFormat(write=_write, read=_read, describe=_describe)

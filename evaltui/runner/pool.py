@@ -1,0 +1,203 @@
+"""Items spread over hosts, a few in flight at once; a crash is the error of the guilty item alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Generic
+
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
+from evaltui.agents.protocol import FilesOpened
+from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.events import Event, Json
+from evaltui.runner.gate.requests import CallGate, GatedRequest
+from evaltui.runner.starting import HostSettings, RunningHost, StartedHost, start_host
+from evaltui.runner.work import ExecutionResult, Item, Listener, WorkQueue
+
+_MOST_HOSTS = 4
+
+
+@dataclass
+class _Place(Generic[Item]):
+    """A host and its items."""
+
+    host: RunningHost
+    slots: int
+    """Number of items at once."""
+    in_flight: list[Item] = field(default_factory=list)
+    suspects: list[Item] = field(default_factory=list)
+    """The items that may have ended the host."""
+    served: int = 0
+    """Number of items that came to an end on it."""
+
+    def is_guilty(self, error: ErrorInfo) -> bool:
+        """Whether only the item in flight can have brought the host down.
+
+        What an earlier one left behind may end a process too, but not hold up the answer.
+        """
+        return len(self.in_flight) == 1 and (self.served == 0 or error.type == "TimeoutError")
+
+
+class HostPool(Generic[Item]):
+    """An `Executor`: hands out items one by one to hosts of this machine."""
+
+    def __init__(
+        self,
+        settings: HostSettings,
+        listener: Listener[Item],
+        parallel: int,
+        workers: int | None,
+        first: StartedHost | None = None,
+        gate: CallGate[Any] | None = None,
+    ) -> None:
+        """`parallel` is the number of items at once on all hosts, `workers` that of hosts, None for as many
+        as fit. `first` is a host that was started beforehand."""
+        self._gate = gate
+        self._settings = settings
+        self._listener = listener
+        self._parallel = parallel
+        self._workers = workers
+        self._first = first
+        self._is_loaded = False
+        self._broken: ErrorInfo | None = None
+        self._hosts: set[RunningHost] = set()
+        self._opened = FilesOpened()
+
+    async def run(self, work: WorkQueue[Item]) -> None:
+        hosts = self.host_count(len(work))
+        at_once = min(self._parallel, len(work)) if work.is_closed else self._parallel
+        async with asyncio.TaskGroup() as group:
+            for number in range(hosts):
+                slots = at_once // hosts + (number < at_once % hosts)
+                group.create_task(self._work(work, slots))
+
+    async def close(self) -> None:
+        if self._first is not None:
+            await self._first.end()
+
+    async def kill(self) -> None:
+        await asyncio.gather(*(host.kill() for host in self._hosts))
+
+    @property
+    def opened(self) -> FilesOpened:
+        for host in self._hosts:
+            self._opened |= host.opened
+        return self._opened
+
+    def host_count(self, items: int) -> int:
+        fitting = min(os.cpu_count() or 1, _MOST_HOSTS, ceil(items / self._parallel))
+        return max(1, min(self._workers or fitting, self._parallel, items))
+
+    async def _work(self, work: WorkQueue[Item], slots: int) -> None:
+        """Keep one host busy, and replace it when it dies, until there is nothing left to hand out."""
+        while await work.waits():
+            suspects = await self._on_host(work, slots)
+            while suspects:
+                # Any of them may have brought the host down: each is run again, alone.
+                alone = WorkQueue[Item]()
+                alone.add([suspects.pop(0)])
+                alone.close()
+                suspects += await self._on_host(alone, 1)
+
+    async def _on_host(self, work: WorkQueue[Item], slots: int) -> list[Item]:
+        """Run items on a host of their own for as long as it lives; returns those that may have ended it."""
+        if self._broken is not None:
+            await self._fail_all(work, self._broken)
+            return []
+        started, self._first = self._first or start_host(self._settings), None
+        place = _Place[Item](started.host, slots)
+        started.host.listen(
+            lambda source, line: self._listener.printed(
+                place.in_flight[0] if len(place.in_flight) == 1 else None, source, line
+            )
+        )
+        self._hosts.add(started.host)
+        try:
+            info = await started.loading
+            if not self._is_loaded:
+                self._is_loaded = True
+                self._listener.loaded(info)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(slots):
+                    group.create_task(self._serve(work, place))
+        except AgentBrokenError as broken:
+            if self._broken is None:
+                self._broken = broken.error
+                self._listener.broken(broken.error)
+            await self._fail_all(work, broken.error)
+        finally:
+            self._opened |= started.host.opened
+            await finished(started.end())
+            self._hosts.discard(started.host)
+        return place.suspects
+
+    async def _fail_all(self, work: WorkQueue[Item], error: ErrorInfo) -> None:
+        while len(work) and (item := await work.next()) is not None:
+            await self._listener.done(item, ExecutionResult(error=error))
+
+    async def _serve(self, work: WorkQueue[Item], place: _Place[Item]) -> None:
+        """Run items one after the other on a host for as long as it lives."""
+        while (item := await work.next(lambda: place.host.alive)) is not None:
+            if self._gate is not None and self._gate.stopped is not None:
+                await self._listener.done(item, ExecutionResult(is_left=True))
+                continue
+            ran, is_lost = await self._execute(place, item)
+            if is_lost:
+                # Others of this host wait for an item, which it will not run.
+                work.wake()
+            else:
+                place.in_flight.remove(item)
+                place.served += 1
+            if is_lost and ran.error and not place.is_guilty(ran.error) and self._may_repeat(ran):
+                place.suspects.append(item)
+            else:
+                await self._listener.done(item, ran)
+
+    def _may_repeat(self, ran: ExecutionResult) -> bool:
+        """Whether an item that its host was lost over may be run again: a remote agent that was sent messages
+        may be working on them."""
+        return not (self._settings.agent.url and ran.events)
+
+    async def _execute(self, place: _Place[Item], item: Item) -> tuple[ExecutionResult, bool]:
+        """Run an item; returns its result, and whether the host was lost meanwhile."""
+        message = self._listener.message(item)
+        place.in_flight.append(item)
+        self._listener.started(item)
+        gated = GatedRequest(self._gate, self._settings.timeout) if self._gate else None
+        events: list[Event] = []
+        state: Json | None = None
+        error: ErrorInfo | None = None
+        is_lost = False
+        started = time.monotonic()
+        try:
+            answer = await place.host.request(
+                message,
+                self._settings.timeout,
+                lambda text: events.append(self._listener.happened(item, text)),
+                lambda line: self._listener.recorded(item, line),
+                gated,
+            )
+            state = answer["state"]
+        except RequestFailedError as failed:
+            error = failed.error
+        except HostLostError as lost:
+            error, is_lost = lost.error, True
+        except RunStoppedError:
+            return ExecutionResult(tuple(events), is_left=True), not place.host.alive
+        throttled = gated.throttled if gated else 0.0
+        seconds = time.monotonic() - started - throttled
+        return ExecutionResult(tuple(events), state, error, seconds, throttled), is_lost
+
+
+async def finished(cleaning: Coroutine[None, None, None]) -> None:
+    """Finish a clean-up although the run is being cancelled."""
+    task = asyncio.create_task(cleaning)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
