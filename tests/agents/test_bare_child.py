@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("fresh_hosts")
 REFUSAL = """
     import sys
 
-    MODULES_OF_THE_PROJECT = ("core", "events")
+    MODULES_OF_THE_PROJECT = ("agents", "core", "events", "project", "runner", "textual")
 
     class Refusal:
         def find_spec(self, name, path=None, target=None):
@@ -134,7 +134,8 @@ async def test_what_needs_a_library_says_which(tmp_path):
 
 
 @pytest.mark.usefixtures("bare_python")
-@pytest.mark.parametrize(("name", "place"), [("evaltui", ""), ("core", "my_agent"), ("events", "")])
+@pytest.mark.parametrize("place", ["", "my_agent"])
+@pytest.mark.parametrize("name", ["evaltui", "core", "project", "runner", "textual", "events"])
 async def test_a_module_of_the_project_may_have_any_name(name, place, tmp_path):
     source = f"""
         import {name}

@@ -64,9 +64,6 @@ SOURCE = '''
             return ChatResult(generations=[ChatGeneration(message=self._message(messages))])
 
     class Streaming(Rules):
-        def _message(self, messages):
-            return AIMessage(f"written for {messages[-1].text}")
-
         async def _astream(self, messages, stop=None, run_manager=None, **settings):
             for word in ("written ", "for ", messages[-1].text):
                 yield ChatGenerationChunk(message=AIMessageChunk(word))

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from gemini_server import KEY, Answer, Drop, chunk, fails, says
+from gemini_server import KEY, Answer, Drop, chunk, drops, fails, malformed, says
 
 from evaltui.agents.model_client import ask
 from evaltui.agents.native import gemini as gemini_model
@@ -74,6 +74,29 @@ async def test_without_a_config_nothing_is_asked_for(gemini, tmp_path):
     body = gemini.requests[0].body
     assert body.pop("contents") == [{"parts": [{"text": "Is it so?"}], "role": "user"}]
     assert not any(body.values())
+
+
+async def test_thoughts_are_no_answer(gemini, tmp_path):
+    gemini.script(says("va", "lid", thought="hm"))
+    assert (await ask("judge-1", "?", None, tmp_path)).text == "valid"
+
+
+@pytest.mark.parametrize(
+    "failure", [fails(429, retry_delay="0s"), fails(500), fails(503), drops(), malformed(), Answer([])]
+)
+async def test_what_may_pass_is_asked_again(gemini, tmp_path, failure):
+    gemini.script(failure, says("valid"))
+    assert (await ask("judge-1", "?", None, tmp_path)).text == "valid"
+    assert len(gemini.requests) == 2
+
+
+async def test_what_does_not_pass_is_told_with_what_to_do(gemini, tmp_path):
+    gemini.script(fails(400, "too long"))
+    with pytest.raises(ModelError, match="model 'judge-1' gave no response: 400 INVALID_ARGUMENT: too long"):
+        await ask("judge-1", "?", None, tmp_path)
+    gemini.script(*[fails(503)] * gemini_model.ATTEMPTS)
+    with pytest.raises(ModelError, match=r"\(tried 5 times\).* The service is overloaded"):
+        await ask("judge-1", "?", None, tmp_path)
 
 
 async def test_advice_names_where_the_model_is_set(gemini, tmp_path):

@@ -53,6 +53,14 @@ def test_an_adk_agent_with_the_packages_of_its_project(project):
     assert (code, "1 passed" in printed) == (0, True), printed
 
 
+def test_what_is_installed_where_evaltui_is_does_not_help_the_project(project):
+    pytest.importorskip("google.adk")
+    make_environment(project)
+    write(project, ADK_AGENT, "in .venv", **EXACT)
+    code, printed = evaluated(project)
+    assert (code, "this agent needs google-adk" in " ".join(printed.split())) == (3, True), printed
+
+
 PEOPLE = """
     import sys
     # Installed for the project, and nowhere else.

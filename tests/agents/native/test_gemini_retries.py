@@ -16,6 +16,8 @@ from gemini_server import (
     malformed,
     says,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaltui import Agent
 from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
@@ -89,13 +91,54 @@ async def test_what_may_pass_is_asked_again_and_told(gemini, impatient, what):
     assert failed.text_is_void == (len(asked.pieces) == 2)
 
 
-async def test_in_the_end_it_gives_up(gemini, impatient):
-    gemini.respond = lambda request: fails(503)
+async def test_what_a_broken_answer_cost_is_known_and_its_text_is_void(gemini, impatient):
+    gemini.script(BROKEN_OFF, says("Good ", "morning"))
+    asked = Asked()
+
+    response = await asked.answer()
+
+    assert asked.pieces == ["Good m", "Good ", "morning"]
+    assert response.parts == [Part(text="Good morning")]
+    (failed,) = asked.failed
+    assert failed.text_is_void
+    assert failed.usage.total_token_count == 13
+    assert response.usage.total_token_count == 13
+
+
+@given(st.lists(st.sampled_from(sorted(PASSING)), max_size=ATTEMPTS - 1))
+async def test_however_it_fails_before_the_answer_is_the_same(failures):
+    with GeminiServer() as server, pytest.MonkeyPatch.context() as patch:
+        server.use(patch)
+        patch.setattr(gemini_model, "FIRST_WAIT", 0.001)
+        server.script(*(PASSING[what][0] for what in failures), says("Good ", "morning"))
+        asked = Asked()
+
+        response = await asked.answer()
+
+        assert response.parts == [Part(text="Good morning")]
+        assert [failed.number for failed in asked.failed] == list(range(1, len(failures) + 1))
+        assert server.unused == 0
+
+
+@pytest.mark.parametrize("what", PASSING)
+async def test_in_the_end_it_gives_up(gemini, impatient, what):
+    failure, _ = PASSING[what]
+    gemini.respond = lambda request: failure
 
     said = await refusal()
 
     assert len(gemini.requests) == ATTEMPTS
     assert said.startswith("model 'gemini-test' gave no response (tried 5 times): ")
+
+
+async def test_each_wait_is_about_twice_the_one_before(gemini, monkeypatch):
+    monkeypatch.setattr(gemini_model, "FIRST_WAIT", 0.01)
+    gemini.respond = lambda request: fails(503)
+    asked = Asked()
+    with pytest.raises(ModelError):
+        await asked.answer()
+    for failed, least in zip(asked.failed, [0.01, 0.02, 0.04, 0.08], strict=True):
+        assert least <= failed.wait <= least + 0.01
 
 
 @pytest.mark.parametrize(

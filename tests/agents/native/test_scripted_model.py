@@ -50,6 +50,11 @@ async def test_calls_from_groups_of_the_pattern():
     assert await calls(rules, said("user", "7 times 6")) == [("multiply", {"a": 7, "b": 6})]
 
 
+async def test_several_calls_at_once():
+    rules = [Rule(user="all", call=[("off", {"room": 1}), ("off", {"room": 2})])]
+    assert await calls(rules, said("user", "all")) == [("off", {"room": 1}), ("off", {"room": 2})]
+
+
 async def test_after_a_tool_only_rules_for_its_result_apply():
     rules = [
         Rule(user="x", call=("f", {})),
@@ -58,11 +63,14 @@ async def test_after_a_tool_only_rules_for_its_result_apply():
         Rule(after_tool="f", reply=lambda s: f"{s.message}: {s.results[-1]['n']}"),
     ]
     asked = said("user", "x")
-    counted = [Rule(after_tool="f", reply=lambda s: str([result["n"] for result in s.results]))]
-    assert await reply(counted, asked, results(("f", {"n": 1}), ("f", {"n": 2}))) == "[1, 2]"
     assert await reply(rules, asked, results(("f", {"n": 5}))) == "x: 5"
     assert await reply(rules, said("user", "y"), results(("f", {"n": 5}))) == "of f, y"
     assert await reply(rules, asked, results(("f", {}), ("g", {}))) == "of g"
+
+
+async def test_all_results_of_calls_made_at_once_are_at_hand():
+    rules = [Rule(after_tool="f", reply=lambda s: str([result["n"] for result in s.results]))]
+    assert await reply(rules, said("user", "x"), results(("f", {"n": 1}), ("f", {"n": 2}))) == "[1, 2]"
 
 
 async def test_no_rule_for_a_message():
@@ -124,3 +132,7 @@ async def test_a_group_without_a_pattern():
 def test_rules_that_make_no_sense_are_refused(fields, why):
     with pytest.raises(ValueError, match=why):
         Rule(**fields)
+
+
+def test_it_says_that_it_is_a_stand_in():
+    assert ScriptedModel([]).name == "scripted model, offline"

@@ -2,13 +2,38 @@ import asyncio
 import contextvars
 import threading
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from evaltui.agents.native.agent import Tool, ToolContext
 
 CONTEXT = ToolContext(state={}, session_id="s", user_id="u", app_name="a")
+
+
+def test_the_declaration_has_types_defaults_and_required_names():
+    def set_light(
+        location: str, status: Literal["ON", "OFF"], level: int = 3, tags: list[str] | None = None
+    ) -> str:
+        """Switch a light."""
+        return ""
+
+    declaration = Tool(set_light).declaration
+
+    assert (declaration.name, declaration.description) == ("set_light", "Switch a light.")
+    schema = declaration.parameters_json_schema
+    assert schema["required"] == ["location", "status"]
+    assert schema["properties"]["location"] == {"type": "string"}
+    assert schema["properties"]["status"] == {"enum": ["ON", "OFF"], "type": "string"}
+    assert schema["properties"]["level"] == {"type": "integer", "default": 3}
+
+
+def test_descriptions_of_parameters_are_declared():
+    def f(degrees: Annotated[int, Field(description="in Celsius")]): ...
+
+    properties = Tool(f).declaration.parameters_json_schema["properties"]
+    assert properties["degrees"]["description"] == "in Celsius"
 
 
 async def test_the_context_is_given_and_not_declared():
@@ -25,6 +50,12 @@ async def test_the_context_is_given_and_not_declared():
     assert await tool.call({"what": "x"}, context) == {"result": None}
     assert seen == [context]
     assert context.state == {"what": "x"}
+
+
+def test_a_tool_with_nothing_but_a_context_declares_no_parameters():
+    def f(context: ToolContext): ...
+
+    assert Tool(f).declaration.parameters_json_schema is None
 
 
 async def test_a_method_is_a_tool():

@@ -102,9 +102,13 @@ def _watched_astream(stream: Callable[..., AsyncIterator[Any]]) -> Any:
         if _is_unseen():
             async for chunk in stream(self, messages, *args, **kwargs):
                 yield chunk
-        else:
-            # In one chunk, as in a replay.
-            yield _chunk(await self._agenerate(messages, *args, **kwargs))
+            return
+
+        async def ask() -> Any:
+            return _joined([chunk async for chunk in stream(self, messages, *args, **kwargs)])
+
+        # In one chunk, as in a replay.
+        yield _chunk(await _ask(self, messages, kwargs, ask))
 
     return watched
 
@@ -112,10 +116,11 @@ def _watched_astream(stream: Callable[..., AsyncIterator[Any]]) -> Any:
 def _watched_stream(stream: Callable[..., Iterator[Any]]) -> Any:
     @functools.wraps(stream)
     def watched(self: Any, messages: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        chunks = stream(self, messages, *args, **kwargs)
         if _is_unseen():
-            yield from stream(self, messages, *args, **kwargs)
+            yield from chunks
         else:
-            yield _chunk(self._generate(messages, *args, **kwargs))
+            yield _chunk(_run_sync(_ask(self, messages, kwargs, _awaited(lambda: _joined(list(chunks))))))
 
     return watched
 
@@ -145,9 +150,23 @@ def _run_sync(work: Coroutine[Any, Any, Result]) -> Result:
     raise RuntimeError("a synchronous call waited")
 
 
+# Fields that only a chunk of a message has.
+_CHUNK_FIELDS = ("type", "tool_call_chunks", "chunk_position")
+
+
+def _joined(chunks: list[Any]) -> Any:
+    """The result that the chunks add up to."""
+    if not chunks:
+        raise ValueError("the model streamed no response")
+    whole = functools.reduce(lambda left, right: left + right, chunks)
+    fields = {name: value for name, value in whole.message if name not in _CHUNK_FIELDS}
+    message = message_from_json({**fields, "type": "ai"})
+    return ChatResult(generations=[ChatGeneration(message=message, generation_info=whole.generation_info)])
+
+
 def _chunk(result: Any) -> Any:
     generation = result.generations[0]
-    fields = {name: value for name, value in generation.message if name != "type"}
+    fields = {name: value for name, value in generation.message if name not in _CHUNK_FIELDS}
     message = AIMessageChunk(**fields, chunk_position="last")
     return ChatGenerationChunk(message=message, generation_info=generation.generation_info)
 

@@ -22,14 +22,12 @@ from pydantic_core import to_jsonable_python
 from ....core.model.events import Json
 from ....core.recordings.entry import JsonRequest
 from ...call_recorder import NotRecordedError, current_call_recorder
-from ..base import current_reporter
 from ..calls import (
     Described,
     ModelCall,
     ResponseFormat,
     ask_model,
     is_same_request,
-    running_request,
     wrap_methods,
 )
 from ..values import declaration, usage_of
@@ -77,16 +75,33 @@ def _call(model: Model, arguments: dict[str, Any]) -> ModelCall:
     return ModelCall(name, run.agent if run else "", request, (model, arguments.get("input")))
 
 
+class _UnfinishedStreamError(Exception):
+    """A stream has ended without a completed response."""
+
+
 def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
     @functools.wraps(stream_response)
     async def watched(self: Model, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        if current_reporter.get() is None or running_request.get() is not None:
+        arguments = _arguments(Model.stream_response, self, *args, **kwargs)
+        if is_same_request(self, arguments.get("input")):
             async for event in stream_response(self, *args, **kwargs):
                 yield event
             return
-        # In one event, as in a replay.
-        response = await self.get_response(*args, **kwargs)
-        yield _completed(model_name(self), response)
+        # The events are passed on after the stream has ended: only the last one has the complete response.
+        events: list[Any] = []
+
+        async def ask() -> ModelResponse:
+            events.extend([event async for event in stream_response(self, *args, **kwargs)])
+            return _streamed(events)
+
+        try:
+            response = await ask_model(_call(self, arguments), ask, _FORM)
+            events = events or [_completed(model_name(self), response)]
+        except _UnfinishedStreamError:
+            # The reader of the stream handles its last event.
+            pass
+        for event in events:
+            yield event
 
     return watched
 
@@ -137,8 +152,26 @@ def _declaration(tool: Any) -> Json:
     return {"name": str(getattr(tool, "name", type(tool).__name__))}
 
 
+def _streamed(events: list[Any]) -> ModelResponse:
+    """The response of a stream. Raises _UnfinishedStreamError where it has none."""
+    last = next((event for event in reversed(events) if isinstance(event, ResponseCompletedEvent)), None)
+    if last is None:
+        raise _UnfinishedStreamError("the model's stream ended without a completed response")
+    output = last.response.output or [event.item for event in events if _is_done(event)]
+    return ModelResponse(output=output, usage=_streamed_usage(last.response), response_id=last.response.id)
+
+
+def _is_done(event: Any) -> bool:
+    return getattr(event, "type", "") == "response.output_item.done"
+
+
+def _streamed_usage(response: Response) -> Usage:
+    counted = response.usage
+    return Usage() if counted is None else _USAGE.validate_python({"requests": 1, **dict(counted)})
+
+
 def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
-    """The only event of a stream."""
+    """The only event of a replayed stream."""
     usage = response.usage
     names = ("input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
     counted = {name: getattr(usage, name) for name in names}

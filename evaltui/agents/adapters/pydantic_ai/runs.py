@@ -182,8 +182,15 @@ def _watched_stream(stream: Callable[..., Any]) -> Any:
             async with stream(self, messages, settings, parameters, *more, **named) as streamed:
                 yield streamed
             return
+
+        async def whole(*request: Any) -> Any:
+            async with stream(*request, *more, **named) as streamed:
+                async for _ in streamed:
+                    pass
+                return streamed.get()
+
         # In one piece, as in a replay.
-        response = await self.request(messages, settings, parameters)
+        response = await _ask(self, messages, settings, parameters, whole)
         yield _completed_stream(response, parameters)
 
     return watched
