@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+import sys
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaltui.agents.adapters.base import Reporter, SessionSpec
@@ -56,6 +57,19 @@ def over_the_wire(past):
     return [Step.from_json(step) for step in json.loads(json.dumps([step.to_json() for step in past]))]
 
 
+def repeated(turn, times):
+    """A turn so many times, each with steps of its own."""
+    return [
+        [
+            replace(event, data=event.data | {"step": f"{event.data['step']}-{number}"})
+            if "step" in event.data
+            else event
+            for event in turn
+        ]
+        for number in range(times)
+    ]
+
+
 async def talk(adapter, messages, spec=None, past=()):
     """Say `messages`, from the end of `past` on; turns that fail end it with what they raise."""
     made = Talk()
@@ -81,3 +95,19 @@ async def assert_goes_on(adapter, messages, cut, spec=None):
     assert rest.said() == whole.said()[cut:]
     assert rest.states == whole.states[cut:]
     return whole, rest
+
+
+async def work_of(awaitable):
+    """How many functions are called until it is done, a measure that no busy machine changes."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        await awaitable
+    finally:
+        sys.setprofile(None)
+    return calls

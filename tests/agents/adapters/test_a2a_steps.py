@@ -4,13 +4,12 @@ import base64
 from dataclasses import replace
 from itertools import count
 
-import pytest
-
 from evaltui.agents.adapters.remote.a2a_steps import (
     Received,
     TurnSteps,
     a2a_part,
     genai_part,
+    plain_numbers,
 )
 from evaltui.core.conversation.drafting import TurnDraft, draft_case
 from evaltui.core.conversation.invocations import invocations_from_events
@@ -66,6 +65,40 @@ def invocation(steps):
     for step in steps:
         events += [] if step.partial else [replace(one, turn=0) for one in split(step)]
     return invocations_from_events(events)[0]
+
+
+def test_a_message_is_the_whole_turn():
+    turn, steps = turn_of({"message": message("Hello.", message_id="m") | {"contextId": "c9"}})
+    assert texts(steps) == ["Hello."]
+    assert (turn.context_id, turn.task_id, turn.state) == ("c9", "", "")
+    assert steps[-1].framework == {"a2a": {"context_id": "c9", "task_id": ""}}
+
+
+def test_chunks_of_an_artifact_are_one_text_and_are_seen_as_they_come():
+    _, steps = turn_of(
+        status("WORKING"),
+        artifact("a", "Good ", last=False),
+        artifact("a", "morn", append=True, last=False),
+        artifact("a", "ing.", append=True, last=True),
+        status("COMPLETED"),
+    )
+    assert [step.content["parts"][0]["text"] for step in steps if step.partial] == ["Good ", "morn"]
+    assert texts(steps) == ["Good morning."]
+
+
+def test_an_artifact_that_is_sent_again_replaces_what_it_held():
+    _, steps = turn_of(
+        artifact("a", "Draft", last=False), artifact("a", "Final", last=False), status("COMPLETED")
+    )
+    assert texts(steps) == ["Final"]
+
+
+def test_an_artifact_that_never_says_that_it_is_whole_is_so_at_the_end():
+    _, steps = turn_of(
+        artifact("a", "One. ", last=False), artifact("b", "Two.", last=False), status("COMPLETED")
+    )
+    assert texts(steps) == ["One. ", "Two."]
+    assert scored_text(invocation(steps), thoughts=False) == "One. \nTwo."
 
 
 def test_no_text_comes_twice_when_message_and_artifact_hold_it():
@@ -166,6 +199,13 @@ def test_a_call_that_waits_for_a_person_is_long_running_and_keeps_its_task():
     assert [event.kind for event in split(calls[0])] == ["tool_call"]
 
 
+def test_a_task_that_failed_says_why_and_is_no_answer():
+    for state in ("FAILED", "REJECTED", "CANCELED"):
+        turn, steps = turn_of(status("WORKING", "On it.", message_id="m1"), status(state, "No flights."))
+        assert (turn.state, turn.failure) == (state.lower(), "No flights.")
+        assert texts(steps) == ["On it."]
+
+
 def test_calls_that_are_not_sent_are_unknown_and_none_are_expected_of_them():
     _, steps = turn_of(artifact("a", "It is 19."), status("COMPLETED"))
     assert steps[-1].untold == (CALLS,)
@@ -201,19 +241,10 @@ def test_what_a_user_sends_comes_back_as_it_was():
     assert a2a_part({"function_call": {"name": "x"}}) is None
 
 
-@pytest.mark.parametrize(
-    ("updates", "said"),
-    [
-        ([artifact("a", "Draft", last=False), artifact("a", "Final", last=False)], ["Final"]),
-        ([artifact("a", "One. ", last=False), artifact("b", "Two.", last=False)], ["One. ", "Two."]),
-        ([artifact("a", "Good ", last=False), artifact("a", "day.", append=True)], ["Good day."]),
-    ],
-    ids=["sent again", "never whole", "in chunks"],
-)
-def test_an_artifact_is_a_text_however_it_comes(updates, said):
-    turn, steps = turn_of(*updates)
-    assert turn.state == "working"
-    assert texts(steps) == said
+def test_whole_numbers_are_integers_again_where_that_is_exact():
+    assert repr(plain_numbers([1.0, -0.0, 0.5, 1e300, 2.0**53, True, {"a": 3.0}])) == repr(
+        [1, 0, 0.5, 1e300, 2**53, True, {"a": 3}]
+    )
 
 
 def test_messages_of_one_id_are_all_there():
@@ -228,3 +259,8 @@ def test_messages_of_one_id_are_all_there():
     task = {"task": {"id": "t1", "history": history, "status": {"state": "TASK_STATE_WORKING"}}}
     _, steps = turn_of(task, status("COMPLETED", "Which city?", message_id="1"), received=received)
     assert texts(steps) == ["Which city?"]
+
+
+def test_an_artifact_without_a_status_is_of_a_task_that_goes_on():
+    turn, _ = turn_of(artifact("a", "It is ", last=False))
+    assert turn.state == "working"

@@ -1,3 +1,4 @@
+import base64
 import json
 from datetime import date
 
@@ -5,13 +6,13 @@ import pytest
 
 pytest.importorskip("google.adk")
 from adk_scripted import Chat, ScriptedLlm, call, chat, say
-from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.agents import BaseAgent, LlmAgent, SequentialAgent
 from google.adk.apps import App
 from google.adk.events.event import Event as AdkEvent
 from google.adk.events.event_actions import EventActions
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.tool_context import ToolContext
-from google.adk.workflow import Workflow
+from google.adk.workflow import Workflow, node
 
 from evaltui.agents.adapters.adk.adapter import AdkAdapter, agent_from_yaml
 from evaltui.agents.adapters.base import AgentLoadError, SessionSpec
@@ -29,12 +30,10 @@ def add(a: int, b: int) -> dict:
     return {"sum": a + b}
 
 
-async def test_what_is_known_of_an_inherited_model_and_of_a_workflow():
+async def test_a_model_given_by_name_and_one_inherited_from_the_parent():
     child = LlmAgent(name="child")
     LlmAgent(name="root", model="gemini-2.5-flash", sub_agents=[child])
     assert (await AdkAdapter(child).open()).model == "gemini-2.5-flash"
-    info = await AdkAdapter(Workflow(name="flow", edges=[("START", agent(name="writer"))])).open()
-    assert (info.name, info.sub_agents) == ("flow", ("writer",))
 
 
 class Stateful(BaseAgent):
@@ -58,7 +57,27 @@ async def test_state_is_kept_across_turns_and_never_across_sessions():
     assert [len(json.loads(text)) for text in first.texts()] == [0, 3]
     assert [len(json.loads(text)) for text in second.texts()] == [0]
     assert await first.session.state() == dict.fromkeys(["plain", "app:shared", "user:shared"], "mark")
-    assert set(first.of("state")[0].data["delta"]) == {"plain", "app:shared", "user:shared"}
+
+
+async def test_state_deltas_are_reported_without_adk_s_own_keys():
+    talk = await chat(AdkAdapter(Stateful(name="stateful")), "a")
+    (state,) = talk.of("state")
+    assert set(state.data["delta"]) == {"plain", "app:shared", "user:shared"}
+
+
+async def test_the_initial_state_is_copied(monkeypatch):
+    # With this switch of ADK, what a tool gets is the very object that the session began with.
+    monkeypatch.setenv("ADK_ENABLE_IN_MEMORY_SESSION_SERVICE_LIGHT_COPY", "1")
+    given = {"cart": ["tea"], "user:name": "Ada"}
+
+    def buy(tool_context: ToolContext) -> str:
+        tool_context.state["cart"].append("milk")
+        return "bought"
+
+    root = agent({"buy": call(("buy", {})), "anything": say("ok")}, tools=[buy])
+    talk = await chat(AdkAdapter(root), "buy", spec=SessionSpec(state=given))
+    assert given == {"cart": ["tea"], "user:name": "Ada"}
+    assert (await talk.session.state())["user:name"] == "Ada"
 
 
 class Thing:
@@ -127,6 +146,25 @@ def test_something_else_is_refused():
         AdkAdapter({"name": "x"}, None)
 
 
+async def test_agents_without_a_model_run():
+    steps = [agent({"anything": say("one")}, name="one"), agent({"anything": say("two")}, name="two")]
+    talk = await chat(AdkAdapter(SequentialAgent(name="both", sub_agents=steps)), "go")
+    assert talk.texts() == ["one", "two"]
+    assert [event.agent for event in talk.of("text")] == ["one", "two"]
+
+
+async def test_a_workflow_runs_and_describes_itself():
+    @node
+    def shout(node_input: str) -> AdkEvent:
+        return AdkEvent(author="shout", content=say(node_input.upper()).content)
+
+    writer = agent({"anything": say("hello")}, name="writer")
+    adapter = AdkAdapter(Workflow(name="flow", edges=[("START", writer, shout)]))
+    info = await adapter.open()
+    assert (info.name, info.sub_agents) == ("flow", ("writer",))
+    assert (await chat(adapter, "hi")).texts()[-1] == "HELLO"
+
+
 async def test_a_yaml_agent(tmp_path):
     config = tmp_path / "root_agent.yaml"
     config.write_text("name: from_yaml\nmodel: gemini-2.5-flash\ninstruction: Help.\n")
@@ -186,6 +224,22 @@ async def test_an_error_event_of_the_model_is_an_event_not_an_exception():
     assert invocation.final_response is None
 
 
+async def test_bytes_travel_as_base64_both_ways():
+    pixel = base64.b64encode(b"\x89PNG\xff").decode()
+    image = {"inline_data": {"mime_type": "image/png", "data": pixel}}
+
+    class Echo(BaseAgent):
+        async def _run_async_impl(self, ctx):
+            parts = ctx.user_content.parts
+            content = say("").content.model_copy(update={"parts": parts})
+            yield AdkEvent(author=self.name, invocation_id=ctx.invocation_id, content=content)
+
+    talk = await chat(AdkAdapter(Echo(name="echo")), {"role": "user", "parts": [image]})
+    (echoed,) = talk.of("text")
+    sent = base64.urlsafe_b64decode(echoed.content["parts"][0]["inline_data"]["data"])
+    assert sent == b"\x89PNG\xff"
+
+
 async def test_plugins_and_callbacks_of_the_app_are_in_force():
     class Polite(BasePlugin):
         async def after_model_callback(self, *, callback_context, llm_response):
@@ -198,6 +252,19 @@ async def test_plugins_and_callbacks_of_the_app_are_in_force():
     talk = await chat(AdkAdapter(App(name="shop", root_agent=root, plugins=[Polite("polite")])), "hi")
     assert talk.texts() == ["sit down, please"]
     assert await talk.session.state() == {"stamped": True}
+
+
+async def test_a_plugin_that_answers_a_call_does_not_hide_it():
+    class Stub(BasePlugin):
+        async def before_tool_callback(self, *, tool, tool_args, tool_context):
+            return {"stubbed": True}
+
+    root = agent({"go": call(("add", {"a": 1, "b": 1})), "add()": say("ok")}, tools=[add])
+    talk = await chat(AdkAdapter(App(name="shop", root_agent=root, plugins=[Stub("stub")])), "go")
+    (result,) = talk.of("tool_result")
+    assert result.content["parts"][0]["function_response"]["response"] == {"stubbed": True}
+    # No tool ran for it.
+    assert result.duration is None
 
 
 async def test_plugins_are_closed_once_with_the_adapter_and_an_error_only_told(capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,16 @@ pytest.importorskip("google.adk")
 pytest.importorskip("fastapi")
 
 from adk_server import AdkServer, free_port
-from requesting_agents import BOOKING, DESK, root_agent, write_agent
+from requesting_agents import BOOKING, DESK, response, root_agent, write_agent
 from talking import talk
 
 from evaltui import EvalConfig, Status, load_eval_set
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
-from evaltui.agents.adapters.base import AgentLoadError, SessionSpec
+from evaltui.agents.adapters.base import AgentLoadError, Reporter, SessionSpec, recording
 from evaltui.agents.adapters.remote.adk_api import AdkApiAdapter
 from evaltui.agents.adapters.remote.requests import RemoteError, UnreachableError
+from evaltui.core.conversation.replay import past_of_turns
+from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import full_text, tool_calls
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.execution import run_plan
@@ -30,6 +33,7 @@ from evaltui.runner.plan import AgentLoaded, RunPlan, SetPlan
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore")]
 
 SAMPLES = Path(__file__).parents[3] / "sample_agents"
+CONFIRM, INPUT = "adk_request_confirmation", "adk_request_input"
 
 # Says how large the file is that it gets, keeps one of its own, and raises what it is told.
 FILES = '''
@@ -100,6 +104,89 @@ def local(source):
     return AdkAdapter(root_agent(source))
 
 
+@pytest.fixture
+def travel_desk(monkeypatch):
+    monkeypatch.syspath_prepend(SAMPLES)
+    return AdkAdapter(import_module("travel_desk.agent").root_agent)
+
+
+TRIP = [
+    "I am Ada from Oslo",
+    "Find me a flight to Paris on 2026-09-01",
+    "What can I do in Paris?",
+    "Please book it, 2 seats",
+    "Thanks",
+]
+
+
+def without_what_is_inside(said):
+    """Without what happens in an agent that is a tool, of which the server tells nothing."""
+    return [[event for event in turn if not event["data"].get("nested")] for turn in said]
+
+
+async def test_what_is_known_of_the_agent(adapter_of, travel_desk):
+    adapter = await adapter_of("travel_desk")
+    there, here = await adapter.open(), await travel_desk.open()
+    await adapter.close()
+    assert (there.name, there.sub_agents) == (here.name, here.sub_agents)
+    assert [(tool.name, tool.description) for tool in there.tools] == [
+        (tool.name, tool.description) for tool in here.tools
+    ]
+    assert there.tools[0].parameters["properties"].keys() == {"name", "home_city"}
+    assert (there.model, there.framework) == ("", "adk_api")
+    # Of a workflow a server tells nothing.
+    assert (await (await adapter_of("booking")).open()).tools == ()
+
+
+async def talk_with_requests(adapter, messages):
+    """What was said, of messages and of responses to the last call of a name."""
+    waiting, turns = WaitingCalls(), []
+    reporter = Reporter(lambda event: (turns[-1].append(event), waiting.on_event(event)))
+    session = await adapter.new_session(SessionSpec(), reporter)
+    try:
+        for number, message in enumerate(messages):
+            turns.append([])
+            reporter.turn = number
+            if "parts" not in message:
+                ((name, given),) = message.items()
+                message = response(name, given)
+            content = waiting.resolved(message, number)
+            reporter.event("user", content)
+            with recording(reporter):
+                await session.send(content)
+    finally:
+        state = await session.state()
+        await session.close()
+    return [
+        [_comparable(event) for event in turn if not event.kind.startswith("model_")] for turn in turns
+    ], state
+
+
+def _comparable(event):
+    framework = event.data.get("framework") or {}
+    return event.kind, _without_ids(event.content), event.agent, sorted(framework), event.data.get("final")
+
+
+def _without_ids(content):
+    if isinstance(content, dict):
+        return {
+            key: _without_ids(value) for key, value in content.items() if key not in ("id", "interruptId")
+        }
+    return [_without_ids(one) for one in content] if isinstance(content, list) else content
+
+
+async def test_a_past_in_which_a_tool_takes_long(adapter_of):
+    there, here = [await response_to_a_past(adapter) for adapter in (await adapter_of("desk"), local(DESK))]
+    assert there == here
+
+
+async def response_to_a_past(adapter):
+    before = await talk(adapter, ["approve", "hello"])
+    call = before.of("tool_call")[0].content["parts"][0]["function_call"]
+    later = response("approve", {"ok": True}, call["id"])
+    return (await talk(adapter, [later, "bye"], past=past_of_turns(before.turns))).said()
+
+
 async def test_files_go_there_and_come_once(adapter_of, server):
     adapter = await adapter_of("files")
     blob = {
@@ -115,6 +202,13 @@ async def test_files_go_there_and_come_once(adapter_of, server):
     assert said.states[-1] == {"kept": "Ada & Bo?"}
     assert said.of("text")[0].content["parts"] == [{"text": "files of [4] bytes"}]
     assert server.sessions("files", "Ada%20%26%20Bo%3F") == []
+
+
+async def test_an_error_of_the_agent_has_its_name_and_place(adapter_of, server):
+    with pytest.raises(RemoteError) as raised:
+        await talk(await adapter_of("files"), ["raise"])
+    assert (type(raised.value).__name__, str(raised.value)) == ("LookupError", "no rule for raise")
+    assert raised.value.where == f"POST {server.url}/run_sse"
 
 
 async def test_addresses_without_an_agent(server):

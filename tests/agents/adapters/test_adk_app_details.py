@@ -9,13 +9,28 @@ from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.evaluation.evaluation_generator import EvaluationGenerator
 from google.adk.evaluation.request_intercepter_plugin import _RequestIntercepterPlugin
+from google.adk.events.event import Event as AdkEvent
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.agent_tool import AgentTool
-from test_adk_compat import Witness
 
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.core.conversation.invocations import invocations_from_events
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
+
+
+class Witness(BasePlugin):
+    def __init__(self):
+        super().__init__("witness")
+        self.events: list[AdkEvent] = []
+        self.session_id = None
+
+    async def on_user_message_callback(self, *, invocation_context, user_message):
+        self.session_id = self.session_id or invocation_context.session.id
+
+    async def on_event_callback(self, *, invocation_context, event):
+        if invocation_context.session.id == self.session_id:
+            self.events.append(event)
 
 
 def look_up(order: str) -> dict:

@@ -6,10 +6,12 @@ from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 from pydantic import BaseModel
 
+from evaltui.agents.adapters import calls as adk_models
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.agents.adapters.base import Reporter, recording
 
@@ -24,6 +26,11 @@ def agent(model, name="helper", **fields):
 def request(text="hi", **fields):
     content = types.Content(role="user", parts=[types.Part(text=text)])
     return LlmRequest(contents=[content], config=types.GenerateContentConfig(), **fields)
+
+
+def reporting():
+    events = []
+    return Reporter(events.append), events
 
 
 async def test_changes_by_the_agent_s_own_callback_are_seen():
@@ -75,6 +82,30 @@ async def test_a_parent_s_method_is_not_counted_again():
     assert talk.of("model_response")[0].content["parts"][0]["text"] == "hey!"
 
 
+async def test_a_parent_s_method_that_is_called_at_once_is_not_counted_again():
+    class Shorter(ScriptedLlm):
+        def generate_content_async(self, llm_request, stream=False):
+            return super().generate_content_async(llm_request.model_copy(), stream)
+
+    talk = await chat(AdkAdapter(agent(Shorter(answers={"anything": say("hey")}))), "hi")
+    assert len(talk.of("model_request")) == len(talk.of("model_response")) == 1
+
+
+async def test_a_model_that_fails_when_it_is_called_is_reported():
+    class Unready(BaseLlm):
+        def generate_content_async(self, llm_request, stream=False):
+            raise RuntimeError("no key")
+
+    reporter, events = reporting()
+    with recording(reporter), pytest.raises(RuntimeError, match="no key"):
+        async for _ in Unready(model="unready").generate_content_async(request()):
+            pass
+    assert [(event.kind, event.data.get("message")) for event in events] == [
+        ("model_request", None),
+        ("error", "no key"),
+    ]
+
+
 async def test_a_model_that_hands_its_request_on_counts_once_and_one_that_asks_another_twice():
     class Fallback(BaseLlm):
         model: str = "fallback"
@@ -117,6 +148,14 @@ async def test_a_model_that_a_tool_asks_itself_is_nested_in_the_call():
     )
 
 
+async def test_of_a_stream_only_the_whole_is_reported():
+    stream = [say("he", partial=True), say("llo", partial=True), say("hello")]
+    talk = await chat(AdkAdapter(agent({"anything": stream})), "hi")
+    assert [event.content["parts"][0]["text"] for event in talk.of("model_response")] == ["hello"]
+    assert talk.texts() == ["he", "llo", "hello"]
+    assert [event.data.get("partial", False) for event in talk.of("text")] == [True, True, False]
+
+
 async def test_a_stream_that_ends_without_the_whole_tells_its_last_chunk():
     events = []
     model = ScriptedLlm(answers={"anything": [say("he", partial=True), say("hel", partial=True)]})
@@ -125,6 +164,56 @@ async def test_a_stream_that_ends_without_the_whole_tells_its_last_chunk():
     assert len(chunks) == 2
     assert [event.kind for event in events] == ["model_request", "model_response"]
     assert events[1].content["parts"][0]["text"] == "hel"
+
+
+async def test_time_between_responses_is_not_the_model_s(monkeypatch):
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(adk_models.time, "perf_counter", lambda: next(clock))
+    events = []
+    model = ScriptedLlm(answers={"anything": [say("a"), say("b")]})
+    with recording(Reporter(events.append)):
+        async for _ in model.generate_content_async(request()):
+            next(clock)
+    assert [event.duration for event in events if event.kind == "model_response"] == [10, 20]
+
+
+async def test_models_of_other_code_between_two_responses_are_counted():
+    events = []
+    model = ScriptedLlm(answers={"anything": [say("a"), say("b")]})
+    asked = request()
+    with recording(Reporter(events.append)):
+        async for _ in model.generate_content_async(asked):
+            async for _ in model.generate_content_async(asked):
+                pass
+    assert sum(event.kind == "model_request" for event in events) == 3
+
+
+async def test_without_a_recorder_nothing_is_touched():
+    model = ScriptedLlm(answers={"anything": say("hi")})
+    AdkAdapter(agent(model))
+    assert [response.content.parts[0].text async for response in model.generate_content_async(request())] == [
+        "hi"
+    ]
+
+
+async def test_a_stream_that_is_left_early_is_closed():
+    closed = []
+
+    class Careful(BaseLlm):
+        model: str = "careful"
+
+        async def generate_content_async(self, llm_request, stream=False):
+            try:
+                yield say("one")
+                yield say("two")
+            finally:
+                closed.append(True)
+
+    with recording(Reporter(lambda event: None)):
+        responses = Careful().generate_content_async(request())
+        await anext(responses)
+        await responses.aclose()
+    assert closed == [True]
 
 
 async def test_settings_that_are_no_json_do_not_hurt():
@@ -157,3 +246,11 @@ async def test_contents_that_fail_when_looked_at_do_not_hurt():
     with recording(Reporter(events.append)):
         assert [response async for response in model.generate_content_async(asked)]
     assert events[0].data["unrecorded"] == "RuntimeError: do not look at me"
+
+
+async def test_an_error_response_says_so():
+    blocked = LlmResponse(error_code="SAFETY", error_message="blocked")
+    talk = await chat(AdkAdapter(agent({"anything": blocked})), "hi")
+    (answered,) = talk.of("model_response")
+    assert answered.content is None
+    assert answered.data == {"error_code": "SAFETY", "error_message": "blocked"}

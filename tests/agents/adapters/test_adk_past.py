@@ -22,7 +22,7 @@ from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import PrivateAttr
-from talking import assert_goes_on, talk, user
+from talking import assert_goes_on, repeated, talk, user, work_of
 
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.agents.adapters.base import SessionSpec
@@ -121,6 +121,12 @@ async def test_a_conversation_cut_anywhere_goes_on_as_if_it_had_not_been(message
     await assert_goes_on(AdkAdapter(tree()), messages, cut, START)
 
 
+async def test_the_agent_that_had_the_conversation_keeps_it():
+    whole, rest = await assert_goes_on(AdkAdapter(tree()), ["hello", "go billing", "more"], 2)
+    assert {event.agent for event in rest.of("text")} == {"billing"}
+    assert whole.of("transfer")[0].data["to"] == "billing"
+
+
 async def test_state_of_the_app_and_user_is_restored_and_temporary_state_is_not():
     whole = await talk(AdkAdapter(tree()), ["set app:n user:n temp:n n"], START)
     (restored,) = (await talk(AdkAdapter(tree()), [], START, past_of_turns(whole.turns))).states
@@ -149,6 +155,15 @@ async def test_files_thoughts_and_signatures_come_back_as_they_were():
     _, without, after = root.model._sent
     assert without == after
     assert after[0].parts[1].inline_data.data == b"\xffpng"
+
+
+async def test_a_task_that_is_under_way_goes_on_with_its_agent_alone():
+    worker = agent("worker", mode="task", description="works", tools=[])
+    root = agent("root", sub_agents=[worker])
+    _, rest = await assert_goes_on(AdkAdapter(root), ["hello", "ask worker", "more", "still"], 3)
+    assert {event.agent for event in rest.of("text")} == {"worker"}
+    before = worker.model._sent[-2]
+    assert worker.model._sent[-1] == before
 
 
 async def test_a_task_that_is_done_is_known_to_the_agent_that_set_it():
@@ -181,6 +196,12 @@ async def test_what_took_longer_than_its_turn_is_answered_after_the_cut(resumabl
         ["function_response"],
     ]
     assert len(rest.of("text")) == 1
+
+
+async def test_what_takes_longer_than_its_turn_is_waited_for_after_the_cut():
+    messages = ["wait", "hello", "set n", "wait", "hello"]
+    for cut in range(1, len(messages)):
+        await assert_goes_on(AdkAdapter(tree()), messages, cut)
 
 
 async def test_state_that_adk_keeps_for_itself_is_restored_and_not_shown():
@@ -243,3 +264,12 @@ async def test_a_recorded_case_goes_on_with_its_agent():
     went_on = await talk(AdkAdapter(tree()), ["hello"], past=past)
     assert {event.agent for event in went_on.of("text")} == {"billing"}
     assert [event.turn for event in went_on.of("user")] == [2]
+
+
+async def test_a_past_of_twice_as_many_turns_is_twice_the_work():
+    turn = await talk(AdkAdapter(tree()), ["set n"], START)
+    pasts = [past_of_turns(repeated(turn.turns[0], number)) for number in (50, 100)]
+    once, twice = [await work_of(talk(AdkAdapter(tree()), [], START, past)) for past in pasts]
+    assert twice < 2.5 * once
+    restored = await talk(AdkAdapter(tree()), [], START, pasts[1])
+    assert len(restored.states[0]["n"]) == 2

@@ -9,11 +9,15 @@ import pytest
 pytest.importorskip("google.adk")
 from adk_scripted import Chat, ScriptedLlm, call, say
 from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.models.llm_request import LlmRequest
+from google.adk.tools import LongRunningFunctionTool
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
-from evaltui.agents.call_recorder import CallRecorder, CaseRecording, recording_calls
+from evaltui.agents.adapters.base import Reporter, recording
+from evaltui.agents.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
 from evaltui.core.model.modes import modes_of
 from evaltui.core.recordings.entry import entry_from_json
 
@@ -89,6 +93,20 @@ async def test_chunks_and_everything_that_a_response_has_come_again():
     assert answered.data["replayed"]
 
 
+async def test_a_streamed_request_is_another_one():
+    deck = Deck()
+    root, model = agent({"anything": say("hello")})
+    request = LlmRequest(contents=[types.UserContent("hi")], config=types.GenerateContentConfig())
+    AdkAdapter(root)
+    for stream in (False, True):
+        with recording_calls(deck.recorder("auto")), recording(Reporter(lambda event: None)):
+            assert [one async for one in model.generate_content_async(request, stream=stream)]
+        deck.keep()
+    assert len(model._requests) == 2
+    assert deck.entries[0].config == {"stream": True}
+    assert RunConfig(streaming_mode=StreamingMode.SSE).streaming_mode is StreamingMode.SSE
+
+
 async def test_headers_are_no_part_of_a_recording_nor_of_the_log():
     settings = types.GenerateContentConfig(
         temperature=0.5, http_options=types.HttpOptions(headers={"x-goog-api-key": "very secret"})
@@ -100,6 +118,20 @@ async def test_headers_are_no_part_of_a_recording_nor_of_the_log():
     assert deck.entries[0].config == {"temperature": 0.5}
     assert "very secret" not in json.dumps([event.to_json() for event in chat.events])
     assert "very secret" not in json.dumps(deck._told)
+
+
+async def test_an_error_of_the_model_comes_again_with_its_class():
+    deck = Deck()
+    root, model = agent({"anything": OSError(5, "down")})
+    with pytest.raises(OSError, match="down"):
+        await talk(root, deck.recorder("auto"), "hi")
+    deck.keep()
+    with pytest.raises(OSError, match="down"):
+        await talk(root, deck.recorder("replay"), "hi")
+    assert len(model._requests) == 1
+    with pytest.raises(OSError, match="down"):
+        await talk(root, deck.recorder("auto"), "hi")
+    assert len(model._requests) == 2
 
 
 async def test_random_call_ids_are_the_same_each_time_it_is_recorded():
@@ -122,6 +154,39 @@ def look() -> dict:
 
 
 looked: list[int] = []
+
+
+def results(chat):
+    return [event.content["parts"][0]["function_response"]["response"] for event in chat.of("tool_result")]
+
+
+async def test_calls_and_results_of_a_long_running_tool_and_of_a_tool_that_fails():
+    def later() -> None:
+        """Takes its time."""
+        looked.append(1)
+
+    def fail() -> dict:
+        """Fails."""
+        looked.append(1)
+        raise KeyError("no such order")
+
+    def forgive(tool, args, tool_context, error):
+        return {"error": repr(error)}
+
+    deck = Deck()
+    root, _ = agent(
+        {"hi": call(("fail", {}, "1")), "fail()": call(("later", {}, "2")), "anything": say("done")},
+        tools=[fail, LongRunningFunctionTool(later)],
+        on_tool_error_callback=forgive,
+    )
+    looked.clear()
+    first = await talk(root, deck.recorder("record"), "hi")
+    deck.keep()
+    assert len(looked) == 2
+    played = await talk(root, deck.recorder("replay"), "hi")
+    assert len(looked) == 2
+    assert results(played) == results(first) == [{"error": "KeyError('no such order')"}]
+    assert played.texts() == first.texts()
 
 
 async def test_tools_of_the_framework_itself_run_in_a_replay():
@@ -175,3 +240,10 @@ async def test_what_cannot_be_written_down_is_a_note_and_not_the_end_of_the_run(
     assert chat.texts() == ["done"]
     (note,) = deck.notes
     assert note.startswith("case one: the result of odd is not recorded: ")
+
+
+async def test_a_missing_answer_is_raised_where_the_model_is_asked():
+    root, model = agent({"anything": say("hello")})
+    with pytest.raises(NotRecordedError, match="the model call of helper in turn 1 is not in recordings"):
+        await talk(root, Deck().recorder("replay"), "hi")
+    assert not model._requests

@@ -6,16 +6,24 @@ from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
+from google.adk.tools import LongRunningFunctionTool
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.eval_set import tool_calls
 
 pytestmark = pytest.mark.adk
 
 
 def agent(answers, name="root", **fields):
     return LlmAgent(name=name, description=name, model=ScriptedLlm(answers=answers), **fields)
+
+
+def names(invocation):
+    return [made.name for made in tool_calls(invocation.intermediate_data)]
 
 
 def look_up(order: str) -> dict:
@@ -76,6 +84,48 @@ async def test_what_is_no_json_inside_a_tool_does_not_end_the_run():
         "nested": True,
     }
     assert error.parent == "out"
+
+
+async def test_transfer_skip_summarization_and_long_running_calls_all_appear():
+    def quote(item: str, tool_context: ToolContext) -> dict:
+        tool_context.actions.skip_summarization = True
+        return {"price": 3}
+
+    def ask_manager(reason: str) -> None:
+        """Takes days."""
+
+    manager = LongRunningFunctionTool(func=ask_manager)
+    sales = agent(
+        {
+            "anything": call(("quote", {"item": "tea"}, "q-1")),
+            "refund": call(("ask_manager", {"reason": "cold"}, "m-1")),
+        },
+        name="sales",
+        tools=[quote, manager],
+    )
+    root = agent({"buy tea": call(("transfer_to_agent", {"agent_name": "sales"}, "t-1"))}, sub_agents=[sales])
+    talk = await chat(AdkAdapter(root), "buy tea", "refund")
+    assert [(event.agent, name) for event, name in zip(talk.of("tool_call"), talk.called(), strict=True)] == [
+        ("root", "transfer_to_agent"),
+        ("sales", "quote"),
+        ("sales", "ask_manager"),
+    ]
+    (transfer,) = talk.of("transfer")
+    assert (transfer.agent, transfer.data["to"]) == ("root", "sales")
+    quoted = next(event for event in talk.of("tool_result") if event.parent == "q-1")
+    assert quoted.data["final"] is True
+    asked = talk.of("tool_call")[-1]
+    assert asked.data["long_running"] == ("m-1",)
+    bought, refund = invocations_from_events(talk.events)
+    assert names(bought) == ["transfer_to_agent", "quote"]
+    assert names(refund) == ["ask_manager"]
+
+
+async def test_an_unknown_tool_is_answered_to_the_model():
+    root = agent({"go": call(("no_such", {})), "no_such()": say("sorry")})
+    talk = await chat(AdkAdapter(root), "go")
+    assert talk.texts() == ["sorry"]
+    assert talk.of("tool_result")[0].duration is None
 
 
 async def test_a_failing_tool_that_a_plugin_answers_goes_on():

@@ -12,12 +12,13 @@ from evaltui.agents.adapters.base import (
     AgentLoadError,
     Reporter,
     SessionSpec,
+    current_reporter,
     recording,
 )
 from evaltui.agents.adapters.function import FunctionAdapter
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.model.eval_set import tool_calls, tool_responses
-from evaltui.events import Event, text, tool_call, tool_result
+from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
+from evaltui.events import Event, text, tool_call, tool_result, transfer
 
 
 class Conversation:
@@ -139,61 +140,57 @@ async def test_ids_that_are_given_are_kept():
     assert [r.id for r in tool_responses(invocation.intermediate_data)] == ["one", None, "call-1"]
 
 
-@pytest.mark.parametrize(("returned", "answer"), [("hi", "hi"), (text("hi"), "hi"), (None, None)])
-async def test_what_is_returned_is_the_answer_and_changes_of_state_without_a_word_are_told(returned, answer):
+async def test_text_events_stand_alone_and_may_have_an_author():
     def agent(message, session):
-        session.state["x"] = message
-        return returned
-
-    chat = await Conversation.with_agent(agent)
-    for message in ("1", "1", "2"):
-        await chat.say(message)
-    assert chat.answers == [answer] * 3
-    assert [event.data["delta"] for event in chat.events if event.kind == "state"] == [{"x": "1"}, {"x": "2"}]
-
-
-async def test_a_generator_stays_in_the_thread_of_its_conversation_and_in_one_context():
-    variable = contextvars.ContextVar("variable", default="unset")
-
-    def agent(message, session):
-        variable.set("set")
-        thread = threading.current_thread().name
-        yield "a"
-        yield str((variable.get(), thread, threading.current_thread().name))
+        yield text("First.", agent="helper")
+        yield transfer("writer")
+        yield text("Last.", agent="writer")
 
     chat = await Conversation.with_agent(agent)
     await chat.say("x")
-    assert chat.answers == ["a('set', 'bot_0', 'bot_0')"]
+    assert intermediate_texts(chat.invocations[0].intermediate_data) == [("helper", "First.")]
+    assert chat.answers == ["Last."]
+    (moved,) = [event for event in chat.events if event.kind == "transfer"]
+    assert moved.data["to"] == "writer"
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        (5, "bot returned or yielded a int .* str or the values"),
-        (b"text", "bot returned or yielded a bytes .* str or the values"),
-        (Event("user"), r"kind 'user'.* text, tool_call, tool_result, transfer"),
-        (
-            tool_call("f", {"day": date(2026, 1, 1)}),
-            r"tool_call\.parts\[0\]\.function_call\.args\.day is a date",
-        ),
-    ],
-)
+async def test_an_event_may_be_returned():
+    chat = await Conversation.with_agent(lambda message, session: text("hi"))
+    await chat.say("x")
+    assert chat.answers == ["hi"]
+
+
+async def test_nothing_returned_is_no_answer():
+    chat = await Conversation.with_agent(lambda message, session: None)
+    await chat.say("x")
+    assert chat.answers == [None]
+
+
+@pytest.mark.parametrize("value", [5, ["a"], b"text", {"text": "a"}])
 @pytest.mark.parametrize("how", ["returned", "yielded"])
-async def test_anything_else_is_refused(value, why, how):
+async def test_anything_else_is_refused(value, how):
+    def agent(message, session):
+        return value
+
     def generator(message, session):
         yield value
 
-    chat = await Conversation.with_agent(generator if how == "yielded" else lambda message, session: value)
-    with pytest.raises((TypeError, ValueError), match=why):
+    chat = await Conversation.with_agent(agent if how == "returned" else generator)
+    with pytest.raises(
+        TypeError, match=f"bot returned or yielded a {type(value).__name__} .* str or the values"
+    ):
         await chat.say("x")
 
 
-async def test_state_that_json_cannot_hold_is_named():
-    def agent(message, session):
-        session.state["when"] = date(2026, 1, 1)
+async def test_events_of_other_kinds_are_refused():
+    chat = await Conversation.with_agent(lambda message, session: Event("user"))
+    with pytest.raises(ValueError, match=r"kind 'user'.* text, tool_call, tool_result, transfer"):
+        await chat.say("x")
 
-    chat = await Conversation.with_agent(agent)
-    with pytest.raises(TypeError, match=r"state\.when is a date"):
+
+async def test_arguments_that_json_cannot_hold_are_named():
+    chat = await Conversation.with_agent(lambda message, session: tool_call("f", {"day": date(2026, 1, 1)}))
+    with pytest.raises(TypeError, match=r"tool_call\.parts\[0\]\.function_call\.args\.day is a date"):
         await chat.say("x")
 
 
@@ -211,6 +208,30 @@ async def test_state_is_kept_and_its_changes_are_reported_where_they_happen():
     (change,) = [event for event in chat.events if event.kind == "state"]
     assert change.data["delta"] == {"count": 1, "list": ["x"], "old": None}
     assert state == {"old": True, "list": []}
+
+
+async def test_a_change_of_state_without_a_word_is_reported():
+    def agent(message, session):
+        session.state["x"] = message
+
+    chat = await Conversation.with_agent(agent)
+    await chat.say("1")
+    await chat.say("1")
+    await chat.say("2")
+    assert [event.data["delta"] for event in chat.events if event.kind == "state"] == [{"x": "1"}, {"x": "2"}]
+    assert chat.answers == [None, None, None]
+
+
+async def test_state_that_json_cannot_hold_is_named():
+    def agent(message, session):
+        session.state["when"] = date(2026, 1, 1)
+        return "ok"
+
+    chat = await Conversation.with_agent(agent)
+    with pytest.raises(TypeError, match=r"state\.when is a date"):
+        await chat.say("x")
+    with pytest.raises(TypeError, match=r"state\.when is a date"):
+        await chat.session.state()
 
 
 async def test_the_session_has_names_content_and_history():
@@ -258,6 +279,35 @@ async def test_a_blocking_agent_does_not_hold_up_others(kind):
     two = await Conversation.with_agent(releases)
     await asyncio.gather(one.say("x"), two.say("x"))
     assert one.answers == ["released"]
+
+
+async def test_a_generator_stays_in_the_thread_of_its_conversation_and_in_one_context():
+    variable = contextvars.ContextVar("variable", default="unset")
+    threads = []
+
+    def agent(message, session):
+        variable.set("set")
+        threads.append(threading.current_thread().name)
+        yield "a"
+        threads.append(threading.current_thread().name)
+        yield str((variable.get(), current_reporter.get() is not None))
+
+    chat = await Conversation.with_agent(agent)
+    await chat.say("x")
+    assert chat.answers == ["a('set', True)"]
+    assert threads == ["bot_0", "bot_0"]
+    assert current_reporter.get() is None
+
+
+@pytest.mark.parametrize("error", [KeyError("boiler"), StopIteration("boiler")])
+async def test_what_the_agent_raises_comes_out(error):
+    def agent(message, session):
+        raise error
+
+    chat = await Conversation.with_agent(agent)
+    with pytest.raises((KeyError, RuntimeError)) as raised:
+        await chat.say("x")
+    assert error in (raised.value, raised.value.__cause__)
 
 
 async def test_an_error_half_way_keeps_what_was_reported_and_closes_the_generator():

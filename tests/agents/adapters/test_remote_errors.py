@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 from misbehaving_server import MisbehavingServer, drops, event, gives, refuses, says, sends, streams
-from talking import talk
+from talking import talk, user
 from waiting import until
 
 from evaltui.agents.adapters.base import AgentLoadError, Reporter, SessionSpec
 from evaltui.agents.adapters.remote.adk_api import AdkApiAdapter
 from evaltui.agents.adapters.remote.requests import (
+    CancelledError,
     ConnectionLostError,
     HttpStatusError,
     MalformedResponseError,
@@ -40,12 +42,19 @@ TURNS = {
         HttpStatusError,
         "401 Unauthorized: no token. Send a credential with --header-env NAME=VARIABLE",
     ),
+    "forbidden": (refuses(403), HttpStatusError, "403 Forbidden. Send a credential with --header-env"),
+    "a session that is gone": (
+        refuses(404, detail="Session not found: 1"),
+        HttpStatusError,
+        "404 Not Found: Session not found: 1. Check the address; a server that was restarted",
+    ),
     "too many requests for an hour": (
         refuses(429, {"Retry-After": "3600"}),
         HttpStatusError,
         "429 Too Many Requests. Wait 1 h",
     ),
     "out of order": (refuses(500), HttpStatusError, "500 Internal Server Error. Check the server's log"),
+    "a gateway": (refuses(502), HttpStatusError, "502 Bad Gateway. Check the server's log"),
     "redirected": (
         refuses(307, {"Location": "https://example.com/run_sse"}),
         HttpStatusError,
@@ -62,6 +71,12 @@ TURNS = {
         "the response is text/html, not text/event-stream: <html>Sign in</html>. Check the address",
     ),
     "no JSON": (streams(b"data: {oops\n\n"), MalformedResponseError, "an event is not JSON: {oops"),
+    "no event": (streams([1, 2]), MalformedResponseError, "an event is not one of ADK's"),
+    "an event without an author": (
+        streams({"id": "x"}),
+        MalformedResponseError,
+        "an event is not one of ADK's",
+    ),
     "a content of another kind": (
         streams(event("x", content={"parts": [{"text": {"no": "text"}}]})),
         MalformedResponseError,
@@ -72,6 +87,11 @@ TURNS = {
         streams(event("one"), end="closed"),
         ConnectionLostError,
         "the connection was lost before the end",
+    ),
+    "reset in the middle": (
+        streams(event("one"), end="reset"),
+        ConnectionLostError,
+        "the connection was lost",
     ),
     "cut off in an event": (
         streams(event("one"), b'data: {"author"'),
@@ -104,6 +124,13 @@ async def test_a_turn_that_was_refused_for_now_is_sent_again(server, adapter):
     assert server.sent("/run_sse") == 3
 
 
+async def test_a_server_that_stays_busy_is_given_up(server, adapter):
+    server.turns += [refuses(429, NOW)] * 9
+    with pytest.raises(HttpStatusError, match=r"429 Too Many Requests\. Tried 4 times\. Run fewer"):
+        await talk(adapter, ["hi"])
+    assert server.sent("/run_sse") == 4
+
+
 async def test_what_runs_no_agent_is_asked_again(server, adapter):
     answers = iter([refuses(503, NOW), refuses(503, NOW)])
     well = server.paths["/apps/desk/users/"]
@@ -134,6 +161,19 @@ async def test_lines_are_told_apart_as_the_protocol_has_it(server, adapter):
         streams(b": a remark\r\n\r\n", b"event: message\r\ndata:", data[:half], data[half:], b"\r\n\r\n")
     )
     assert (await talk(adapter, ["hi"])).of("text")[0].content["parts"] == [{"text": "a\u2028b\x85c"}]
+
+
+async def test_cancelling_a_turn_says_what_was_waited_for(server, adapter):
+    server.turns.append(streams(event("one"), end="held"))
+    session = await adapter.new_session(SessionSpec(), Reporter(lambda event: None))
+    turn = asyncio.create_task(session.send(user("hi")))
+    await asyncio.to_thread(server.is_held.wait, 10)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError) as raised:
+        await turn
+    assert isinstance(raised.value, CancelledError)
+    assert raised.value.where.endswith("/run_sse")
+    await session.close()
 
 
 @pytest.mark.parametrize(
