@@ -191,34 +191,21 @@ class RecordedConversation:
     @property
     def named_case(self) -> str:
         """The case that it says it is of; "" for none."""
-        return named_case(self.attributes)
+        return next((str(self.attributes[name]) for name in CASE_ATTRIBUTES if self.attributes.get(name)), "")
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Messages of the user, by turn; "" where a message is unknown."""
+        return tuple(turn.user for turn in self.turns)
+
+    @property
+    def agent(self) -> str:
+        """The one that speaks first; "" where none is named."""
+        return next((event.agent for event in self.events if event.agent), "")
 
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(event for turn in self.turns for event in turn.events)
-
-
-@dataclass(frozen=True)
-class PassedOver:
-    """How much of what was read is in no conversation."""
-
-    twins: int = 0
-    """Spans beside others with the same id."""
-    logs: int = 0
-    """Log records with messages whose span is not there."""
-    traces: int = 0
-    """Traces of no agent."""
-
-    def __add__(self, other: PassedOver) -> PassedOver:
-        return PassedOver(self.twins + other.twins, self.logs + other.logs, self.traces + other.traces)
-
-    def in_words(self) -> Iterator[str]:
-        if self.twins:
-            yield f"{counted(self.twins, 'span')} left out: another span of the trace has the same id"
-        if self.logs:
-            yield f"{counted(self.logs, 'log record')} with messages left out: of no span that is here"
-        if self.traces:
-            yield f"{counted(self.traces, 'trace')} of no agent left out"
 
 
 @dataclass(frozen=True)
@@ -227,19 +214,8 @@ class Conversations:
 
     conversations: tuple[RecordedConversation, ...]
     """Conversations in the order in which they began."""
-    read_warnings: tuple[str, ...] = ()
-    """Warnings of reading: parts that were left out, a sentence each."""
-    passed_over: PassedOver = PassedOver()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """All that was passed over, a sentence each."""
-        return (*self.read_warnings, *self.passed_over.in_words())
-
-
-def named_case(attributes: Mapping[str, Any]) -> str:
-    """The case that the attributes of a conversation name; "" for none."""
-    return next((str(attributes[name]) for name in CASE_ATTRIBUTES if attributes.get(name)), "")
+    warnings: tuple[str, ...] = ()
+    """Parts that were left out, a sentence each."""
 
 
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
@@ -264,11 +240,15 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
             groups.setdefault(key, []).extend((trace_id, piece) for piece in split_turn(turn))
             _keep(values.setdefault(key, {}), names, turn.spans)
     conversations = [_conversation_of(key, turns, values[key]) for key, turns in groups.items()]
-    passed_over = PassedOver(twins, lost, empty)
+    if twins:
+        warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
+    if lost:
+        warnings.append(f"{counted(lost, 'log record')} with messages left out: of no span that is here")
+    if empty:
+        warnings.append(f"{counted(empty, 'trace')} of no agent left out")
     return Conversations(
         tuple(sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))),
         tuple(warnings),
-        passed_over,
     )
 
 
