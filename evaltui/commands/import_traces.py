@@ -30,8 +30,7 @@ from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible
 from evaltui.traces.conversations import Conversations, RecordedConversation
-from evaltui.traces.drafting import chosen_turns, turn_events, unusable
-from evaltui.traces.missing import not_expected
+from evaltui.traces.drafting import chosen_turns, not_expected, turn_events, unusable
 
 _LONGEST_USER = 60
 

@@ -17,7 +17,7 @@ from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import Conversations, RecordedConversation, RecordedTurn
-from evaltui.traces.missing import missing_content
+from evaltui.traces.drafting import missing_content
 from evaltui.traces.reading import files_in, read_file
 from evaltui.traces.span import Recorded
 

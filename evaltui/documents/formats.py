@@ -1,11 +1,15 @@
-"""The formats of case files: JSON, and adapters that are asked before it."""
+"""The formats of case files: JSON, adapters that are asked before it, and text that is in none of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from evaltui.documents.case_file import CaseFile
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.case_file import CaseFile, Chunk
 from evaltui.documents.document import JsonDocument
+from evaltui.documents.edits import Edit, EditError, missing
 
 ADAPTERS: list[Callable[[str, CaseFile | None], CaseFile | None]] = []
 """Readers of other formats: None for a text of another one; chunks of the second file are shared."""
@@ -15,3 +19,53 @@ def read_case_file(text: str, like: CaseFile | None = None) -> CaseFile:
     """A text in the first format that reads it. Raises ValueError for a text in no format."""
     files = (adapter(text, like) for adapter in ADAPTERS)
     return next((file for file in files if file is not None), None) or JsonDocument(text, like)
+
+
+class WholeText:
+    """A case file that cannot be read: no value and no cases, only a text that another one may replace."""
+
+    key: str | None = None
+    value: Any = None
+    chunks: tuple[Chunk, ...] = ()
+    tail = ""
+    cases: tuple[StoredCase, ...] = ()
+    lines_of_cases: Sequence[int] = ()
+
+    def __init__(self, text: str) -> None:
+        self.head = self.text = self.frame = text
+
+    def read(self, text: str) -> CaseFile:
+        """A text in any format. Raises ValueError where it is in none."""
+        return read_case_file(text)
+
+    def has_text_of(self, other: CaseFile) -> bool:
+        return self.text == other.text
+
+    def edited(self, edits: Iterable[Edit]) -> CaseFile:
+        for edit in edits:
+            raise EditError("the text is not valid JSON", edit.path)
+        return self
+
+    def with_chunks(self, chunks: Iterable[Chunk]) -> CaseFile:
+        return self
+
+    def line_of(self, path: JsonPath) -> int:
+        return 1
+
+    def text_at(self, path: JsonPath) -> str:
+        raise missing(path)
+
+
+class TextLines(WholeText):
+    """A text of lines, such as a recording: any other text is one as well."""
+
+    def read(self, text: str) -> CaseFile:
+        return TextLines(text)
+
+
+def read_any_text(text: str, like: CaseFile | None = None) -> CaseFile:
+    """Reads a case file; a text in no format becomes one chunk."""
+    try:
+        return read_case_file(text, like)
+    except ValueError:
+        return WholeText(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
@@ -22,8 +21,6 @@ from evaltui.text.figures import some_of
 from evaltui.text.values import did_you_mean
 
 _DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
-# The line of the finder that setuptools writes for an editable install.
-_MAPPING = re.compile(r"^MAPPING\s*(?::[^=]+)?=\s*(\{.*\})\s*$", re.MULTILINE)
 # Seconds.
 _PATIENCE = 10.0
 _ASK = """\
@@ -55,7 +52,6 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
     search_path = map(Path, sys.path) if python is None else ()
     installed = [*search_path, *_installed_roots(executable)]
     path = _found_in(roots, parts) or _found_in(installed, parts)
-    path = path or _found_in_mappings(executable, parts)
     if path is None and (starts or python is None):
         path = _located_by_python(executable, parts)
     if path is not None:
@@ -101,18 +97,6 @@ def _found_in(roots: Sequence[Path], parts: list[str]) -> Path | None:
             return file
         plain += [path] if path.is_dir() else []
     return plain[0] if plain else None
-
-
-def _found_in_mappings(python: Path, parts: list[str]) -> Path | None:
-    """The package or module in an editable install of setuptools, which maps packages to folders."""
-    for packages in site_packages(python):
-        for finder in sorted(packages.glob("__editable__*_finder.py")):
-            with suppress(OSError, ValueError, SyntaxError):
-                written = _MAPPING.search(finder.read_text(encoding="utf-8"))
-                mapping = ast.literal_eval(written[1]) if written else {}
-                if isinstance(folder := mapping.get(parts[0]), str):
-                    return _below([folder], parts[1:])
-    return None
 
 
 def _located_by_python(python: Path, parts: list[str]) -> Path | None:

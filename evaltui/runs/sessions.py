@@ -23,7 +23,7 @@ from evaltui.runs.sets import FileSets
 from evaltui.text.figures import counted
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
-from evaltui.traces.missing import missing_content
+from evaltui.traces.drafting import missing_content
 from evaltui.traces.pairing import CaseToPair, pair
 from evaltui.traces.receiver.sessions import CompletedSession
 

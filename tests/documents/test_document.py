@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from evaltui.documents import splicing, values
+from evaltui.documents import document as document_module
+from evaltui.documents import values
 from evaltui.documents.case_file import Change
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import (
@@ -317,8 +318,8 @@ def test_cases_that_are_not_edited_stay_the_same_objects():
 def test_an_edit_parses_the_cases_around_it_alone(monkeypatch):
     document = JsonDocument(set_of(2_000, 1_000))
     texts = []
-    parse = splicing.parse_nodes
-    monkeypatch.setattr(splicing, "parse_nodes", lambda text: texts.append(text) or parse(text))
+    parse = document_module.parse_nodes
+    monkeypatch.setattr(document_module, "parse_nodes", lambda text: texts.append(text) or parse(text))
     for edit in (
         Put(("eval_cases", 1_000, "args", "text"), "new"),
         Insert(("eval_cases",), 500, {"eval_id": "new"}),

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from textual.fuzzy import Matcher
 
-from evaltui.project.guide import Section
-from evaltui.project.guide_search import search
+from evaltui.project.guide import Section, search
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends

@@ -10,8 +10,7 @@ from urllib.parse import unquote, urlsplit
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.traces.conversations import RecordedConversation, conversations_in
-from evaltui.traces.drafting import turn_events, unusable
-from evaltui.traces.missing import not_expected
+from evaltui.traces.drafting import not_expected, turn_events, unusable
 from evaltui.traces.reading import read_files
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
