@@ -25,12 +25,7 @@ from evaltui.documents.edits import (
     Remove,
     Rename,
     alike,
-    check_index,
-    check_new_key,
-    check_not_root,
     json_value,
-    missing,
-    text_value,
 )
 from evaltui.documents.nodes import BOM, Node, decode_at, parse_nodes, skip_space
 from evaltui.documents.style import Style, Verbatim, margin_at, model_for
@@ -128,8 +123,6 @@ class JsonDocument:
                 editor.perform(edit)
             except RecursionError:
                 raise EditError("nested too deeply", edit.path) from None
-            except json.JSONDecodeError as error:
-                raise EditError(f"the edited text would not be valid JSON: {error}", edit.path) from error
             is_moved = is_moved or (isinstance(edit, Move) and edit.index != edit.to)
         document = editor.document()
         return self if document.has_text_of(self) and not is_moved else document
@@ -290,7 +283,6 @@ class _Editor:
         return self._frame.with_chunks(self._chunks)
 
     def perform(self, edit: Edit) -> None:
-        """Do an edit. Raises EditError where it cannot be done."""
         key, path = self._frame.key, edit.path
         is_of_list = isinstance(edit, Insert | Move | Duplicate)
         if key is None or not path or (path == (key,) and not is_of_list):
@@ -298,21 +290,14 @@ class _Editor:
         elif path[0] != key:
             self._perform_in(0, min(len(self._chunks), _AROUND), edit, edit)
         elif len(path) > 1:
-            number = path[1]
-            if not isinstance(number, int) or not 0 <= number < len(self._chunks):
-                raise missing(path[:2])
-            low, high = self._around(number)
-            local = replace(edit, path=(key, number - low, *path[2:]))
-            self._perform_in(low, high, edit, local)
+            low, high = self._around(number := int(path[1]))
+            self._perform_in(low, high, edit, replace(edit, path=(key, number - low, *path[2:])))
         elif isinstance(edit, Move):
-            check_index(self._chunks, path, edit.index)
-            check_index(self._chunks, path, edit.to)
             cases = [chunk.case for chunk in self._chunks]
             cases.insert(edit.to, cases.pop(edit.index))
             for at in range(min(edit.index, edit.to), max(edit.index, edit.to) + 1):
                 self._chunks[at] = Chunk(self._chunks[at].lead, cases[at])
         elif isinstance(edit, Insert | Duplicate):
-            check_index(self._chunks, path, edit.index, at_end=not isinstance(edit, Duplicate))
             low, high = self._around(edit.index)
             self._perform_in(low, high, edit, replace(edit, index=edit.index - low))
 
@@ -331,13 +316,7 @@ class _Editor:
             # The first one in a list has no comma before it.
             window[0] = Chunk(window[0].lead.replace(",", " ", 1), window[0].case)
         before = self._frame.with_chunks(window)
-        try:
-            text = edited_text(before.text, local, lambda: (chunk.case.text for chunk in self._chunks))
-        except EditError as error:
-            path = error.path
-            if low and len(path) > 1 and path[0] == self._frame.key and isinstance(path[1], int):
-                raise EditError(error.message, (path[0], path[1] + low, *path[2:])) from None
-            raise
+        text = edited_text(before.text, local, lambda: (chunk.case.text for chunk in self._chunks))
         after = JsonDocument(text, before)
         if after.key != self._frame.key:
             # Another list is that of the cases now, or none.
@@ -359,10 +338,7 @@ class Splice(NamedTuple):
 
 
 def edited_text(text: str, edit: Edit, beyond: Callable[[], Iterable[str]] = tuple) -> str:
-    """A JSON text after an edit; `beyond` gives further texts of the file that show how it is written.
-
-    Raises EditError where the edit cannot be done.
-    """
+    """A JSON text after an edit; `beyond` gives further texts of the file that show how it is written."""
     if isinstance(edit, Put) and isinstance(edit.value, dict | list):
         way = parse_nodes(text).deepest_way(edit.path)
         if len(way) > len(edit.path):
@@ -392,7 +368,7 @@ class _Splicing:
             case Put(path, value):
                 return self._put(path, json_value(value, path))
             case PutText(path, text):
-                return self._put(path, _verbatim(text, path))
+                return self._put(path, Verbatim(text.strip(" \t\r\n")))
             case Insert(path, index, value):
                 return self._insert(path, index, json_value(value, path))
             case Remove(path):
@@ -400,9 +376,8 @@ class _Splicing:
             case Move(path, index, to):
                 return self._move(path, index, to)
             case Duplicate(path, index):
-                array = self._root.way_to(path)[-1]
-                check_index(array.value, path, index)
-                return self._insert(path, index + 1, Verbatim(array.children[index].own_text))
+                twin = self._root.way_to((*path, index))[-1]
+                return self._insert(path, index + 1, Verbatim(twin.own_text))
             case Rename(path, key):
                 return self._rename(path, key)
 
@@ -411,19 +386,13 @@ class _Splicing:
         if len(way) > len(path):
             if isinstance(value, Verbatim) or not alike(way[-1].value, value):
                 yield self._filled(way, path, value)
-            return
-        holder = self._root.way_to(path[:-1])[-1]
-        if not isinstance(holder.value, dict) or not isinstance(path[-1], str):
-            raise missing(path)
-        yield from self._added(way, path[:-1], len(holder.children), [(path[-1], value)])
+        else:
+            yield self._added(way, path[:-1], len(way[-1].children), path[-1], value)
 
     def _insert(self, path: JsonPath, index: int, value: Any) -> Iterator[Splice]:
-        way = self._root.way_to(path)
-        check_index(way[-1].value, path, index, at_end=True)
-        yield from self._added(way, path, index, [(index, value)])
+        yield self._added(self._root.way_to(path), path, index, index, value)
 
     def _remove(self, path: JsonPath) -> Iterator[Splice]:
-        check_not_root(path)
         holder = self._root.way_to(path)[-2]
         step = path[-1]
         # All members of that key: were one left, it would be the one that counts.
@@ -434,8 +403,6 @@ class _Splicing:
     def _move(self, path: JsonPath, index: int, to: int) -> Iterator[Splice]:
         """The splices that exchange the texts of elements; the text between them stays."""
         array = self._root.way_to(path)[-1]
-        check_index(array.value, path, index)
-        check_index(array.value, path, to)
         places = array.children[min(index, to) : max(index, to) + 1]
         texts = [node.own_text for node in places]
         texts.insert(len(texts) if to > index else 0, texts.pop(0 if to > index else -1))
@@ -443,15 +410,10 @@ class _Splicing:
             yield Splice(node.start, node.end, text)
 
     def _rename(self, path: JsonPath, key: str) -> Iterator[Splice]:
-        check_not_root(path)
         way = self._root.way_to(path)
-        holder = way[-2]
-        check_new_key(holder.value, path, key)
-        if key == path[-1]:
-            return
         text = self._style(way[:-1], key).key(key)
-        for node in holder.children:
-            if node.key == path[-1]:
+        for node in way[-2].children:
+            if node.key == path[-1] != key:
                 end = node.text.rindex('"', node.item_start, node.start) + 1
                 yield Splice(node.item_start, end, text)
 
@@ -465,45 +427,29 @@ class _Splicing:
         margin = margin_at(self._text, node.item_start) if style.newline else ""
         return Splice(node.start, node.end, style.written(value, margin, model))
 
-    def _added(
-        self, way: list[Node], path: JsonPath, index: int, items: Sequence[tuple[str | int, Any]]
-    ) -> Iterator[Splice]:
-        """New items, each with its step, before the one with this index in the last node of a way."""
+    def _added(self, way: list[Node], path: JsonPath, index: int, step: str | int, value: Any) -> Splice:
+        """A new item before the one with this index in the last node of a way."""
         holder = way[-1]
         if not holder.children:
-            only = dict(items) if isinstance(holder.value, dict) else [item for _, item in items]
-            yield self._filled(way, path, only)
-            return
-        texts: list[str] = []
-        separator = ""
-        for step, value in items:
-            # A new element looks like the one before it rather than the one that it pushes on.
-            like = index - 1 if isinstance(step, int) and index else step
-            model = model_for(way, (*path, like), value)
-            style = self._style(way, {step: value} if isinstance(step, str) else value, model)
-            separator = separator or _separator(holder, index, style)
-            margin = ""
-            if index and "\n" in separator:
-                margin = margin_at(separator, len(separator))
-            elif style.newline:
-                child = holder.children[index - 1] if index else holder.children[0]
-                margin = margin_at(self._text, child.end if index else child.item_start)
-            key = style.key(step) + style.colon if isinstance(step, str) else ""
-            texts.append(key + style.written(value, margin, model))
+            return self._filled(way, path, {step: value} if isinstance(step, str) else [value])
+        # A new element looks like the one before it rather than the one that it pushes on.
+        like = index - 1 if isinstance(step, int) and index else step
+        model = model_for(way, (*path, like), value)
+        style = self._style(way, {step: value} if isinstance(step, str) else value, model)
+        separator, margin = _separator(holder, index, style), ""
+        beside = holder.children[index - 1 if index else 0]
+        if index and "\n" in separator:
+            margin = margin_at(separator, len(separator))
+        elif style.newline:
+            margin = margin_at(self._text, beside.end if index else beside.item_start)
+        key = style.key(step) + style.colon if isinstance(step, str) else ""
+        text = key + style.written(value, margin, model)
         if index:
-            end = holder.children[index - 1].end
-            yield Splice(end, end, "".join(separator + text for text in texts))
-        else:
-            start = holder.children[0].item_start
-            yield Splice(start, start, "".join(text + separator for text in texts))
+            return Splice(beside.end, beside.end, separator + text)
+        return Splice(beside.item_start, beside.item_start, text + separator)
 
     def _style(self, way: Sequence[Node], value: Any, model: Node | None = None) -> Style:
         return Style(self._text, way, value, model, self._beyond)
-
-
-def _verbatim(text: str, path: JsonPath) -> Verbatim:
-    text_value(text, path)
-    return Verbatim(text.strip(" \t\r\n"))
 
 
 def _separator(holder: Node, index: int, style: Style) -> str:

@@ -8,6 +8,7 @@ files: a span that several of them have is one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -21,9 +22,9 @@ from evaltui.traces.events import TurnEvents, error_of
 from evaltui.traces.layouts.limits import limit_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in, texts
-from evaltui.traces.own_events import EVENTS, FINAL_STATE, own_events, own_final_state
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
 from evaltui.traces.tree import TraceTurn, Work, operation_of, turns_of, user_parts
+from evaltui.traces.writing.turn import EVENTS, FINAL_STATE
 
 
 def split_turn(turn: TraceTurn) -> list[TraceTurn]:
@@ -320,13 +321,13 @@ def _conversation_of(
         tuple(dict.fromkeys(trace for trace, _ in ordered)),
         attributes,
         zero / _SECOND,
-        own_final_state(joined[-1].span.attributes.get(FINAL_STATE)),
+        _own_final_state(joined[-1].span.attributes.get(FINAL_STATE)),
     )
 
 
 def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
     made = TurnEvents(turn, number, zero)
-    own = own_events(turn.span.attributes.get(EVENTS), number)
+    own = _own_events(turn.span.attributes.get(EVENTS), number)
     if own is None and _is_our_own(turn.span):
         # The spans alone do not say what the agent did not send.
         turn.lost = turn.lost or limit_of(turn.span)
@@ -397,3 +398,28 @@ def _goes_on(before: TraceTurn, turn: TraceTurn) -> bool:
 
 def _ids(calls: Sequence[Json]) -> set[str]:
     return {str(call["id"]) for call in calls if call.get("id")}
+
+
+def _own_events(text: Any, turn: int) -> list[Event] | None:
+    """The events of a turn, which is number `turn` of its conversation; None where they cannot be read.
+
+    They are no longer of a case: its names and its repeat are left out.
+    """
+    try:
+        data = json.loads(text) if isinstance(text, str) else None
+        if not isinstance(data, list) or not data:
+            return None
+        events = [Event.from_json(event) for event in data]
+        return [replace(event, path="", set="", case="", repeat=0, turn=turn) for event in events]
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        # Something on the way has cut it: the spans say nearly as much.
+        return None
+
+
+def _own_final_state(text: Any) -> Json | None:
+    """The session state after the last turn; None where it is unknown."""
+    try:
+        data = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

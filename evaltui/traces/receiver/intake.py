@@ -57,7 +57,7 @@ class Intake:
     async def keep(self, body: bytes, signal: Signal, encoding: Encoding, *, is_compressed: bool) -> Request:
         """Read a request and have it on the disk. Raises BadBodyError, BusyError and SpoolFullError."""
 
-        def kept() -> Request:
+        def stored() -> Request:
             try:
                 request = read_request(decompressed(body) if is_compressed else body, signal, encoding)
             except MemoryError:
@@ -66,7 +66,7 @@ class Intake:
                 self._spool.add(request.parts, time.time())
             return request
 
-        request = await asyncio.get_running_loop().run_in_executor(self._thread, kept)
+        request = await asyncio.get_running_loop().run_in_executor(self._thread, stored)
         self.counts.spans += sum(part.spans for part in request.parts)
         self.counts.rejected += request.rejected
         return request
