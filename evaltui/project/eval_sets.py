@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -148,9 +149,6 @@ def recognised(path: Path) -> FileKind | None:
 
 
 def _has_sessions(path: Path) -> bool:
-    # Few files are databases, and a run need not wait for what reads them.
-    import sqlite3
-
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from evaltui.project.agents import agents_in, workspace_members
 from evaltui.project.folders import agent_folder, is_entered, project_root, subfolders
-from evaltui.project.import_names import full_name
+from evaltui.project.import_names import full_name, import_name
 from evaltui.project.packages import site_packages
 from evaltui.text.figures import some_of
 from evaltui.text.values import did_you_mean
@@ -215,8 +215,6 @@ class ImportedFiles:
     @cached_property
     def _folders(self) -> Sequence[Path]:
         """The folders of the project's modules, and of those of other projects in its workspace."""
-        from evaltui.project.import_names import import_name
-
         own = import_name(self._agent_dir).folders
         root = project_root(agent_folder(self._agent_dir)) or Path()
         members = [member for base in (root, *root.parents) for member in workspace_members(base)]

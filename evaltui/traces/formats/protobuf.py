@@ -5,6 +5,7 @@ It needs the extra `traces`, which is loaded when the first such message is read
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from evaltui.traces.formats.otlp import read_otlp
@@ -37,8 +38,6 @@ def new_message(signal: str, name: str) -> Any:
     Raises UnreadableTraceError without the extra.
     """
     try:
-        from importlib import import_module
-
         module = import_module(f"opentelemetry.proto.collector.{signal}.v1.{signal}_service_pb2")
     except ImportError as error:
         raise UnreadableTraceError(_INSTALL) from error

@@ -286,6 +286,13 @@ def light(**args):
     return [("set_light", {"room": "Kitchen", "on": False, **args})]
 
 
+def test_a_nested_argument_is_changed_where_it_is():
+    data = set_of(turn_of("lists", light(tags=["a", {"x": 1, "y": 1}]), "x"))
+    rows = rows_of(data, actual_of(light(tags=["b", {"x": 2, "y": 2}]), "x"))
+    after = after_change(data, accept(data, "argument", 0, rows, 0, "tags[1].x"))
+    assert named(after) == light(tags=["a", {"x": 2, "y": 1}])
+
+
 def test_elements_that_only_one_list_has_come_and_go_together():
     data = set_of(turn_of("lists", [("f", {"long": [1, 2, 3], "short": [1]})], "x"))
     actual = actual_of([("f", {"long": [1], "short": [1, 2, 3]})], "x")

@@ -196,6 +196,14 @@ def test_a_mark_makes_the_block_it_needs_and_takes_its_list_along():
         assert back.get("evaltui", {}).get("turns") is None
 
 
+def test_unchecked_leaves_the_calls_where_they_are():
+    data = data_of({"user_content": {"parts": []}, "intermediate_data": CALLS})
+    after, _ = changed_set(
+        data, {"criteria": {}}, lambda eval_set: eval_set.case(0).turn(0).set_expectation("unchecked")
+    )
+    assert after == data
+
+
 def test_the_last_of_several_marks_counts_and_one_is_left():
     config = config_of((0, "skip"), (1, "skip"), (0, "context"))
     assert References(config).turn_mode(("s", "c"), 0) == "context"
