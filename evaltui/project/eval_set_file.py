@@ -22,7 +22,7 @@ from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import locate
 from evaltui.documents.problems import at_cases, located, validate_document
 from evaltui.documents.saving import Fingerprint, read_source
-from evaltui.project.eval_sets import SetData, loaded_set, read_set_data, set_data, set_name
+from evaltui.project.eval_sets import SetData, read_set_data, set_data, set_name, with_model
 from evaltui.project.folders import case_path
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _model_of(
 
 
 def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
-    loaded = loaded_set(file.path, read)
+    loaded = with_model(file.path, read)
     cases = tuple(map(StoredCase.of, loaded.eval_set.eval_cases)) if loaded.eval_set else file.cases
     return replace(file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True)
 
