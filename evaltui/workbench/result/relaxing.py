@@ -29,7 +29,7 @@ from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.outcomes import Outcomes
-from evaltui.workbench.result.scoring_again import actual_of, score_again
+from evaltui.workbench.result.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
 
 RuleScope = Literal["case", "set", "all"]
