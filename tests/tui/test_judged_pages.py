@@ -43,8 +43,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.result.case_result import CaseShown, write_case_result
-from evaltui.tui.result.judged import write_all_findings
+from evaltui.tui.result.case_result import CaseShown, write_all_findings, write_case_result
 from evaltui.tui.widgets.writer import Folding, Page, fold_of
 from evaltui.views.cause import differences_of, judged_row
 from evaltui.views.difference import DifferenceAt

@@ -16,8 +16,7 @@ from evaltui.core.scoring import score_case
 from evaltui.text.lines import cells, draw
 from evaltui.tui.result import rows as rows_page
 from evaltui.tui.result.case_result import CaseShown, write_case_result
-from evaltui.tui.result.live import LiveCase, write_live
-from evaltui.tui.result.running import InFlight
+from evaltui.tui.result.running import InFlight, LiveCase, write_live
 from evaltui.tui.widgets.writer import Folding, Page
 from evaltui.views.cause import differences_of, failing_differences
 from evaltui.workbench.result.stored_results import ResultInMemory

@@ -15,8 +15,7 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
-from evaltui.tui.result.rows import write_calls, write_text
-from evaltui.tui.result.sides import write_heads
+from evaltui.tui.result.rows import write_calls, write_heads, write_text
 from evaltui.tui.trace.span import write_events
 from evaltui.tui.widgets.writer import Folding, Page, write_code, write_error, write_json
 from evaltui.views.rows import response_row

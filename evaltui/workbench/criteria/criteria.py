@@ -35,12 +35,15 @@ from evaltui.workbench.criteria.rows import (
     RubricRow,
     SettingRow,
     custom_metrics,
+    first_threshold,
     metric_row,
+    next_choice,
+    next_threshold,
     option_rows,
     reference_text,
     setting_rows,
+    value_of,
 )
-from evaltui.workbench.criteria.values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.result.latest_scores import LatestScores
 
 # What the machine lacks is no error of the config.
