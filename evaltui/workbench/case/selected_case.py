@@ -42,12 +42,12 @@ from evaltui.workbench.case.fields import (
     value_of,
     with_problems,
 )
+from evaltui.workbench.case.rows.members import with_members
 from evaltui.workbench.case.rows.session import (
     add_to_states,
     final_state_rows,
     folded,
     session_rows,
-    with_members,
 )
 from evaltui.workbench.case.rows.turn_source import add_row, add_rubric, add_turn, rubric_rows
 from evaltui.workbench.case.rows.turns import turn_rows
