@@ -34,7 +34,7 @@ from evaltui.tui.trace.page import (
     write_last_runs,
     write_time_spent,
 )
-from evaltui.tui.trace.span import FIRST_TAB, InspectedSpan, expected_call, source_of
+from evaltui.tui.trace.span import FIRST_TAB, expected_call, source_of, span_tabs
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
 from evaltui.tui.widgets.writer import Page, PageLines
@@ -454,15 +454,14 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         span, trace = self._current(), self._trace
         if span is None or trace is None:
             return None
-        shown = InspectedSpan(
-            self._workbench,
+        tabs = span_tabs(
+            self._workbench.agent,
             self._outline.tree.spans,
             span,
             self._turn(span),
-            self.source,
-            bool(trace.chat),
+            is_of_chat=bool(trace.chat),
         )
         what = self._case, trace.run, trace.repeat, trace.chat, span.number
         state = len(span.events), span.end, self._workbench.outcomes.results.version
         first = "Expected" if self._op(span) in _DIFFERS else FIRST_TAB.get(span.kind, "Event")
-        return Inspected(what, state, shown.tabs(), first)
+        return Inspected(what, state, tabs, first)
