@@ -129,28 +129,8 @@ def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(mo
 
 @pytest.mark.parametrize("width", range(60, 180, 7))
 def test_no_line_of_a_wrapped_text_is_cut(width):
-    words = [
-        "Hello,",
-        "I",
-        "look",
-        "after",
-        "the",
-        "lights",
-        "and",
-        "the",
-        "heating",
-        "of",
-        "your",
-        "house,",
-        "and",
-        "I",
-        "am",
-        "glad",
-        "to",
-        "be",
-        "of",
-        "help",
-    ]
+    text = "Hello, I look after the lights and the heating of your house, and I am glad to be of help"
+    words = text.split()
     said = [turn("hi", " ".join(words[:count])) for count in range(1, len(words) + 1)]
     other = [turn("hi", " ".join(["Well,", *words[:count]])) for count in range(1, len(words) + 1)]
     unlike = [
