@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -129,6 +130,17 @@ def draw_around(node: DOMNode) -> None:
     """Draws the surroundings of a node, such as its border, in the next frame, unless it was removed."""
     if node.is_attached and isinstance(node.screen, ActionScreen):
         node.screen.draw_changes_soon()
+
+
+def start_work(
+    node: DOMNode, work: Callable[..., Coroutine[Any, Any, object]], *arguments: Any, group: str = ""
+) -> None:
+    """Runs an async function in the background; with a group, in place of the work that runs in it.
+
+    The worker itself calls the function, so that a node that is removed before leaves no coroutine behind.
+    """
+    call: Any = partial(work, *arguments)
+    node.run_worker(call, group=group or "default", exclusive=bool(group))
 
 
 class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):

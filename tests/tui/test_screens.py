@@ -26,8 +26,6 @@ from evaltui.tui.dialogs.keys import HelpScreen
 from evaltui.tui.dialogs.palette import PaletteScreen
 from evaltui.tui.dialogs.unsaved import RecoveryScreen
 from evaltui.tui.layout import KEYS, Layout
-from evaltui.tui.main.dialogs import MainDialogs
-from evaltui.tui.main.links import MainLinks
 from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import PaneFrame
 from evaltui.tui.runs.screen import RunsScreen
@@ -96,8 +94,6 @@ def test_every_screen_has_keys_wherever_the_focus_is():
         DialogScreen,
         FramedScreen,
         textual_private.HearingScreen,
-        MainDialogs,
-        MainLinks,
         RawScreen,
     }
     without = {one for one in every_screen() - bases if not one._merge_bindings().key_to_bindings}

@@ -9,14 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.case import case_plan
 from evaltui.workbench.case.case_plan import gathered, moves
 from evaltui.workbench.cases import chosen_cases, set_editing
-from evaltui.workbench.cases.case_list import Row, TreeRows
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
-from tests.listed_cases import listed_case
 from tests.waiting import PATIENCE
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -547,47 +544,3 @@ def test_moving_never_moves_what_is_hidden_past_what_is_shown_and_stays(shown, w
     seen = [number for number in order if number in shown]
     for number in wanted:
         assert seen.index(number) in (sorted(shown).index(number), sorted(shown).index(number) + step)
-
-
-# The lines of the list
-
-
-def entry_of(path, *turns):
-    cases = tuple(listed_case(f"c{number}", count) for number, count in enumerate(turns))
-    return EvalSetFile(path, path.name, path.name, "", "", "eval set", cases)
-
-
-@given(st.data())
-def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
-    base = tmp_path_factory.getbasetemp()
-    counts = st.lists(st.sampled_from([None, 0, 1, 3]), max_size=5)
-    sets = [entry_of(base / name, *data.draw(counts)) for name in "xyz"]
-    keys = [CaseId(entry.case_path, case.eval_id) for entry in sets for case in entry.cases]
-    unfolded = data.draw(st.sets(st.sampled_from(keys))) if keys else set()
-    folded = data.draw(st.sets(st.sampled_from([entry.case_path for entry in sets])))
-    kept = None
-    if data.draw(st.booleans()):
-        numbers = {entry.case_path: list(range(len(entry.cases))) for entry in sets}
-        kept = {path: [n for n in own if data.draw(st.booleans())] for path, own in numbers.items()}
-        kept = {path: own for path, own in kept.items() if own}
-    expected = []
-    for number, entry in enumerate(sets):
-        if kept is not None and entry.case_path not in kept:
-            continue
-        shown = [] if kept is None and entry.case_path in folded else range(len(entry.cases))
-        shown = kept[entry.case_path] if kept is not None else shown
-        if expected and (shown or expected[-1].case is not None):
-            expected.append(None)
-        expected.append(Row(number))
-        if kept is None and entry.case_path in folded:
-            continue
-        for case in range(len(entry.cases)) if kept is None else kept[entry.case_path]:
-            expected.append(Row(number, case))
-            if CaseId(entry.case_path, entry.cases[case].eval_id) in unfolded:
-                expected += [Row(number, case, turn) for turn in range(entry.cases[case].outline.turns or 0)]
-    rows = TreeRows(sets, kept, folded, unfolded)
-    lines = [line for line in range(rows.count) if not rows.is_gap(line)]
-    assert [None if rows.is_gap(line) else rows.row(line) for line in range(rows.count)] == expected
-    assert [rows.line_of(rows.selection(line)) for line in lines] == lines
-    with pytest.raises(IndexError):
-        rows.row(rows.count)

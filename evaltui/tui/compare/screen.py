@@ -14,7 +14,7 @@ from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.compare.page import (
     Columns,
     change_heads,
@@ -103,7 +103,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self.compared = None
         self._chips, self._spent = [("", [("Reading both runs…", "muted")])], []
         self.rows.show(None)
-        self.run_worker(self._read(), group="compare", exclusive=True)
+        start_work(self, self._read, group="compare")
 
     async def _end_reading(self) -> None:
         if self._reasons is not None:
@@ -135,7 +135,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         change = self.rows.current
         if isinstance(change, CaseChange) and (self._both is None or self._both[0] is not change):
             self._both, self._toggled = (change, None), set()
-            self.run_worker(self._read_both(change), group="trajectories", exclusive=True)
+            start_work(self, self._read_both, change, group="trajectories")
         self.draw_around()
 
     async def _read_both(self, change: CaseChange) -> None:

@@ -22,7 +22,7 @@ from evaltui.text.lines import Line, both_ends, filled, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.compare.screen import ComparisonScreen
 from evaltui.tui.dialogs.finding import SearchScreen, has_words
 from evaltui.tui.dialogs.framed import MATRIX, FramedScreen
@@ -177,7 +177,7 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.run_worker(self._read(), group="load", exclusive=True)
+        start_work(self, self._read, group="load")
 
     async def _read(self) -> None:
         agent = self._workbench.agent
@@ -266,7 +266,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     # Reading
 
     def action_reload(self) -> None:
-        self.run_worker(self._read(None), group="matrix", exclusive=True)
+        start_work(self, self._read, None, group="matrix")
 
     def _read_again(self) -> None:
         """Reads the matrix again when its runs continue, or others start."""
@@ -274,7 +274,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         if before and not self._repeated:
             self.action_reload()
         elif not self._is_reading:
-            self.run_worker(self._read_more(), group="look", exclusive=True)
+            start_work(self, self._read_more, group="look")
 
     async def _read_more(self) -> None:
         if await asyncio.to_thread(extent_of, self.workbench.agent.store, self.view.opened) != self._extent:
@@ -316,7 +316,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
             if self._both[0] != key:
                 self.view.repeat = None
                 self._both = key, (None, None)
-                self.run_worker(self._read_cells(opened, row.case), group="cells", exclusive=True)
+                start_work(self, self._read_cells, opened, row.case, group="cells")
         self.draw_around()
 
     async def _read_cells(self, opened: OpenMatrix, case: CaseId) -> None:
@@ -467,6 +467,6 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     def action_choose_matrix(self) -> None:
         def show(stored: StoredMatrix) -> None:
-            self.run_worker(self._read(stored), group="matrix", exclusive=True)
+            start_work(self, self._read, stored, group="matrix")
 
         ask(self, MatrixChooser(self.workbench, self.view.opened.stored.id if self.view.opened else ""), show)

@@ -17,7 +17,7 @@ from evaltui.text.lines import Line, both_ends, cells, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.pane import Pane
 from evaltui.tui.runs.plot import pass_rate
 from evaltui.tui.widgets.lines import CursorLines
@@ -168,7 +168,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         runs_now = self._workbench.runs_now
         if runs_now != self._loaded_for:
             self._loaded_for = runs_now
-            self.run_worker(self._runs.load(), group="recent runs", exclusive=True)
+            start_work(self, self._runs.load, group="recent runs")
         self._show()
 
     def _read_again(self) -> None:

@@ -20,7 +20,7 @@ from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.compare.screen import ComparisonScreen
 from evaltui.tui.dialogs.framed import RUNS, FramedScreen
 from evaltui.tui.dialogs.prompt import PromptScreen
@@ -193,7 +193,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     def action_reload(self) -> None:
         self._loaded_for = self.workbench.runs_now
-        self.run_worker(self._runs.load(), group="load", exclusive=True)
+        start_work(self, self._runs.load, group="load")
 
     @on(CursorLines.Opened)
     def action_open(self) -> None:
