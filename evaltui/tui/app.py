@@ -88,7 +88,6 @@ for _name in (
     "action_show_in_trace",
     "action_show_expected",
     "ask_pending",
-    "on_recent_runs_open_run",
     "on_recent_runs_compare_runs",
     "on_result_view_metric_asked",
     "on_chat_view_moved",
@@ -262,7 +261,7 @@ class WorkbenchApp(KeysInOrder[int]):
             isinstance(field, Input | TextArea) and field.selected_text
         ):
             raise SkipAction
-        self.workbench.cancel_run()
+        self.workbench.runs.cancel()
 
     async def action_quit(self) -> None:
         """Quits after the agent's processes have ended."""

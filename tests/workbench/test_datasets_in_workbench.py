@@ -2,7 +2,8 @@
 
 import json
 
-from evaltui.workbench.cases import chosen_cases, set_editing
+from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -25,8 +26,8 @@ async def test_a_dataset_is_read_only_and_offers_to_be_migrated(tmp_path):
         "basic.json is an EvaluationDataset, read-only; "
         "convert it with `evaltui migrate basic.json NEW.evalset.json`"
     )
-    selection = Selection(shown.case_path, "a")
-    assert chosen_cases.refuses_to_convert(workbench.sets, selection) is None
+    workbench.navigation.select(Selection(shown.case_path, "a"))
+    assert BY_ID["convert"].refusal(workbench) is None
     assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "a"
     criteria = Criteria(workbench.editing, dataset)
     assert criteria.unreadable().startswith("eval_config.yaml is a config of agents-cli, read-only")

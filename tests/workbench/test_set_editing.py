@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.case import case_plan
 from evaltui.workbench.case.case_plan import gathered, moves
-from evaltui.workbench.cases import chosen_cases, set_editing
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.waiting import PATIENCE
@@ -381,7 +382,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
     assert workbench.navigation.selection == Selection(path_of(workbench, "third").name, "a")
-    assert chosen_cases.refuses_paste(workbench.editing) == "No case copied or cut"
+    assert BY_ID["paste_case"].refusal(workbench) == "No case copied or cut"
     workbench.editing.undo()
     assert workbench.navigation.selection == before
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
@@ -431,11 +432,11 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     (folder / "older.test.json").write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "first", "a", 0)
-    assert chosen_cases.refuses_cases(workbench.editing) == "Turns are edited in the case pane"
+    assert BY_ID["copy_case"].refusal(workbench) == "Turns are edited in the case pane"
     select(workbench, "first")
-    assert chosen_cases.refuses_cases(workbench.editing) == "No case selected"
+    assert BY_ID["copy_case"].refusal(workbench) == "No case selected"
     select(workbench, "older", "older")
-    assert "has an old format   M  Convert" in chosen_cases.refuses_cases(workbench.editing)
+    assert "has an old format   M  Convert" in BY_ID["copy_case"].refusal(workbench)
     assert "has an old format   M  Convert" in workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
@@ -468,7 +469,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "older", "older")
-    assert chosen_cases.refuses_to_convert(workbench.sets, workbench.navigation.selection) is None
+    assert BY_ID["convert"].refusal(workbench) is None
     before = old.read_bytes()
     eval_set, problems = set_editing.converted(old)
     assert not problems
@@ -480,9 +481,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert workbench.navigation.selection == Selection(new.name)
     assert workbench.sets.by_path(new).format == "eval set"
     assert not workbench.editing.unsaved()
-    assert "nothing to convert" in chosen_cases.refuses_to_convert(
-        workbench.sets, workbench.navigation.selection
-    )
+    assert "nothing to convert" in BY_ID["convert"].refusal(workbench)
     assert set_editing.name_for_converted(old) == "older_converted.evalset.json"
 
 

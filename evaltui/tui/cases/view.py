@@ -10,7 +10,6 @@ from textual.message import Message
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.documents.case_file import CaseFile
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
@@ -65,8 +64,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self._shown_matching: object = None
         self._shown_order: object = None
         self._flashes = False
-        # By the path of a set, with the documents that they were found in.
-        self._unsaved: dict[Path, tuple[CaseFile, CaseFile | None, frozenset[str]]] = {}
+        # The ids of unsaved cases, by the path of their set.
+        self._unsaved: dict[Path, frozenset[str]] = {}
 
     @property
     def _marking(self) -> Marking:
@@ -100,6 +99,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         """Draws the current state of the workbench, and moves to its selection."""
+        editing = self._workbench.editing
+        self._unsaved = {path: editing.dirty_cases(path) for path in editing.unsaved()}
         workspace, matching = self._workbench.sets.workspace, self._workbench.navigation.filtered.matching
         order, failing = self._order(), self._failing_case()
         is_other = self._shown_workspace is not workspace or self._shown_matching is not matching
@@ -409,7 +410,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         chosen = ("◆ ", "bold accent") if case_id in marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
         left: Line = [chosen, (mark, "faint" if waiting or stale else role), (f" {name}", pale)]
-        if case.eval_id in self._unsaved_cases(eval_set.path):
+        if case.eval_id in self._unsaved.get(eval_set.path, ()):
             left.append((" ●", "warning"))
         if marking.is_cut(case_id):
             left.append(("  cut", "muted"))
@@ -445,17 +446,6 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if file is None or not editing.is_dirty(path):
             return []
         return [(" ●", "warning"), *([("  new", "muted")] if file.saved is None else [])]
-
-    def _unsaved_cases(self, path: Path) -> frozenset[str]:
-        """The ids of unsaved cases, cached because every line needs them."""
-        file = self._workbench.editing.open_file(path)
-        if file is None or not file.dirty:
-            return frozenset()
-        now, saved = file.document, file.saved
-        cached = self._unsaved.get(path)
-        if cached is None or cached[0] is not now or cached[1] is not saved:
-            cached = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
-        return cached[2]
 
     def _of_turn(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
         # As its case above, whatever is typed.

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from textual import events, on
 from textual.widget import Widget
@@ -22,7 +21,6 @@ from evaltui.tui.compare.page import (
     chip_parts,
     kind_line,
     spent_line,
-    title_of_sides,
     write_change,
     write_group,
     write_trajectories,
@@ -46,7 +44,7 @@ from evaltui.workbench.runs.compared_runs import (
     comparison_rows,
     trajectories,
 )
-from evaltui.workbench.runs.run_list import Sides
+from evaltui.workbench.runs.run_list import RunTarget, Sides
 from evaltui.workbench.workbench import Workbench
 
 _COPIED_WIDTH = 110
@@ -56,7 +54,7 @@ _WIDEST = 240
 _PAUSE = 0.15
 
 
-class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
+class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     """The comparison screen; returns the run and the case that the user opens."""
 
     BINDINGS = bindings(Scope.COMPARISON)
@@ -164,7 +162,8 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         return self.query_one(ComparedRows)
 
     def where(self) -> Line:
-        return list(title_of_sides(self._base.title, self._candidate.title))
+        base, candidate = visible(self._base.title), visible(self._candidate.title)
+        return [(base, ""), (" → ", "muted"), (candidate, "bold")]
 
     def other_tab(self) -> None:
         self.action_close()
@@ -239,7 +238,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
             self.action_toggle_fold()
         else:
             side = self._candidate if row.candidate is not None else self._base
-            self.dismiss((side.path, side.title, row.case, row.eval_set_id))
+            self.dismiss(RunTarget(side.path, side.title, row.case, row.eval_set_id))
 
     def action_copy(self) -> None:
         if self.compared is None:

@@ -42,20 +42,21 @@ from evaltui.tui.matrix.screen import MatrixScreen
 from evaltui.tui.pane import Beside, Pane
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.runs.recent import RecentRuns
-from evaltui.tui.runs.screen import RunsScreen, RunTarget
+from evaltui.tui.runs.screen import RunsScreen
 from evaltui.tui.sessions.import_traces import ask_for_traces, choose_conversations
 from evaltui.tui.sessions.screen import SessionsScreen
 from evaltui.tui.textual_private import TextField
 from evaltui.tui.trace.view import TraceView
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.cases import set_editing
-from evaltui.workbench.cases.failing import mark_failing as mark_failing_cases
 from evaltui.workbench.cases.navigation import CaseOrder
 from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.chat.imported import save_all, transcript_of
 from evaltui.workbench.chat.trace import ChatPlace
+from evaltui.workbench.matrix.matrices import mark_failing as mark_failing_cases
 from evaltui.workbench.result.acceptable import choices_in_list
 from evaltui.workbench.runs.repeats import repeat_cost, repeat_title, usual_repeat
+from evaltui.workbench.runs.run_list import RunTarget
 from evaltui.workbench.state import Repeated, Selection
 
 _ORDERS = (
@@ -223,16 +224,8 @@ def action_sessions(screen: MainScreen) -> None:
     ask(screen, SessionsScreen(screen.workbench), lambda left: show(left.target))
 
 
-def on_recent_runs_open_run(screen: MainScreen, message: RecentRuns.OpenRun) -> None:
-    start_work(screen, screen.workbench.outcomes.open_run, message.path, message.title, group="runs")
-
-
 def on_recent_runs_compare_runs(screen: MainScreen, message: RecentRuns.CompareRuns) -> None:
-    ask(
-        screen,
-        ComparisonScreen(screen.workbench, message.sides),
-        lambda chosen: _show_target(screen, RunTarget(*chosen)),
-    )
+    ask(screen, ComparisonScreen(screen.workbench, message.sides), partial(_show_target, screen))
 
 
 def _show_target(screen: MainScreen, target: RunTarget) -> None:

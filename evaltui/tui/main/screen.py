@@ -408,7 +408,7 @@ def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainScreen], N
     return action
 
 
-# What the registry does without a screen is an action of this one.
+# What the registry does without a screen is an action of this one, unless it does more.
 for _action in ACTIONS:
-    if _action.do is not None:
+    if _action.do is not None and not hasattr(MainScreen, _action.method):
         setattr(MainScreen, _action.method, _on_workbench(_action.do))

@@ -19,7 +19,7 @@ from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.pane import Pane
-from evaltui.tui.runs.plot import pass_rate
+from evaltui.tui.runs.page import pass_rate
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import FilesChanged, ResultsChanged, RunProgressed, RunsRead
@@ -133,14 +133,6 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     BINDINGS = bindings(Scope.RECENT_RUNS)
     SHOWS = (FilesChanged, ResultsChanged, RunsRead, RunProgressed)
 
-    class OpenRun(Message):
-        """The user opens the results of a run."""
-
-        def __init__(self, path: Path, title: str) -> None:
-            super().__init__()
-            self.path = path
-            self.title = title
-
     class CompareRuns(Message):
         """The user opens the comparison of a run with its base."""
 
@@ -225,7 +217,8 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def open_current(self) -> None:
         if (run := self._run_at(self.cursor)) is not None:
-            self.post_message(self.OpenRun(run.path, run.title))
+            open_run = self._workbench.outcomes.open_run
+            start_work(self.screen, open_run, run.path, run.title, group="runs")
 
     def action_open(self) -> None:
         self.open_current()

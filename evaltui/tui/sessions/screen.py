@@ -19,11 +19,11 @@ from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
-from evaltui.tui.runs.screen import RunTarget
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import FilesChanged, SessionsReceived
+from evaltui.workbench.runs.run_list import RunTarget
 from evaltui.workbench.trace.sessions import NewTrajectory, transcript_of
 from evaltui.workbench.workbench import Workbench
 
