@@ -153,8 +153,8 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
 
     @property
     def is_here(self) -> bool:
-        """Whether it is complete and not closed; another screen may lie over it."""
-        return self.is_mounted and self.is_attached and self in self.app.screen_stack
+        """Whether it is complete and not closed, nor is the app; another screen may lie over it."""
+        return self.is_mounted and self.is_attached and self.app.is_running and self in self.app.screen_stack
 
     @property
     def takes_input(self) -> bool:
