@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -131,6 +132,17 @@ def draw_around(node: DOMNode) -> None:
         node.screen.draw_changes_soon()
 
 
+def start_work(
+    node: DOMNode, work: Callable[..., Coroutine[Any, Any, object]], *arguments: Any, group: str = ""
+) -> None:
+    """Runs an async function in the background; with a group, in place of the work that runs in it.
+
+    The worker itself calls the function, so that a node that is removed before leaves no coroutine behind.
+    """
+    call: Any = partial(work, *arguments)
+    node.run_worker(call, group=group or "default", exclusive=bool(group))
+
+
 class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
     """The base class of screens; it ignores events before it is mounted, under another screen, and after it
     was closed.
@@ -141,8 +153,8 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
 
     @property
     def is_here(self) -> bool:
-        """Whether it is complete and not closed; another screen may lie over it."""
-        return self.is_mounted and self.is_attached and self in self.app.screen_stack
+        """Whether it is complete and not closed, nor is the app; another screen may lie over it."""
+        return self.is_mounted and self.is_attached and self.app.is_running and self in self.app.screen_stack
 
     @property
     def takes_input(self) -> bool:

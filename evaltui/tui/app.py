@@ -29,7 +29,7 @@ from evaltui.project.workspace import select, set_files
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import KeysInOrder
+from evaltui.tui.action_screen import KeysInOrder, start_work
 from evaltui.tui.exchange import copy
 from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import Copied
@@ -44,6 +44,56 @@ WRONG_USE = 2
 _HERE = Path(__file__).parent
 # Seconds.
 _AT_ONCE = 0.2
+
+
+def _in_dialogs(name: str) -> Callable[..., Any]:
+    def method(screen: MainScreen, *arguments: Any) -> Any:
+        from evaltui.tui.main import dialogs
+
+        return getattr(dialogs, name)(screen, *arguments)
+
+    return method
+
+
+# The methods of the main screen that its first frame does not need.
+for _name in (
+    "action_help",
+    "action_guide",
+    "action_palette",
+    "action_find_case",
+    "action_jump",
+    "action_open_source",
+    "action_quit",
+    "action_runs",
+    "action_matrix",
+    "action_sessions",
+    "action_preflight",
+    "action_run_repeatedly",
+    "action_criteria",
+    "action_chat_from_here",
+    "action_new_chat",
+    "action_save_as_case",
+    "action_import_traces",
+    "action_move",
+    "action_accept",
+    "action_new_case",
+    "action_new_set",
+    "action_rename",
+    "action_convert",
+    "action_edit_json",
+    "action_tag_case",
+    "action_mark_failing",
+    "action_step_difference",
+    "action_back_to_result",
+    "action_show_in_trace",
+    "action_show_expected",
+    "ask_pending",
+    "on_recent_runs_compare_runs",
+    "on_result_view_metric_asked",
+    "on_chat_view_moved",
+    "on_trace_view_moved",
+):
+    setattr(MainScreen, _name, _in_dialogs(_name))
 
 
 class WorkbenchApp(KeysInOrder[int]):
@@ -101,7 +151,7 @@ class WorkbenchApp(KeysInOrder[int]):
         self.animation_level = "none"
         self._use_keymap()
         # The first frame does not wait for files, and files do not wait for the models.
-        self.run_worker(self._start(), exit_on_error=True)
+        start_work(self, self._start)
 
     def _use_keymap(self) -> None:
         path = config_file("keys.toml")
@@ -139,13 +189,13 @@ class WorkbenchApp(KeysInOrder[int]):
             with suppress(OSError):
                 await asyncio.to_thread(self._remember)
         await self.workbench.runs.warm_up()
-        self.run_worker(self._check_python(), group="python")
+        start_work(self, self._check_python)
         if self._tour and isinstance(main, MainScreen):
-            self.run_worker(main.begin_tour(), group="tour")
+            start_work(self, main.begin_tour)
         if self.workbench.read_only:
             self.workbench.following.start()
         else:
-            self.run_worker(self.workbench.outcomes.restore(), group="restore")
+            start_work(self, self.workbench.outcomes.restore)
         if not gc.isenabled():
             # The command line has put it off until here.
             gc.freeze()
@@ -155,7 +205,7 @@ class WorkbenchApp(KeysInOrder[int]):
         """Shows changes on disk when the app gets the focus again, if the files are not watched."""
         bench = self.workbench
         if bench.sets.is_read and not bench.is_running and not bench.agent.followed:
-            self.run_worker(bench.open(), group="look")
+            start_work(self, bench.open)
 
     async def _check_python(self) -> None:
         agent = self.workbench.agent
@@ -211,7 +261,7 @@ class WorkbenchApp(KeysInOrder[int]):
             isinstance(field, Input | TextArea) and field.selected_text
         ):
             raise SkipAction
-        self.workbench.cancel_run()
+        self.workbench.runs.cancel()
 
     async def action_quit(self) -> None:
         """Quits after the agent's processes have ended."""

@@ -27,13 +27,13 @@ from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.finding import PreviewScreen, has_words
 from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
 from evaltui.tui.dialogs.prompt import Hint, PromptScreen, QuestionInput, dialog_name
-from evaltui.tui.runs.screen import RunTarget
 from evaltui.tui.trace.page import Columns, span_line
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.imported import path_problem, read_conversations
 from evaltui.workbench.messages import FilesChanged, SessionsReceived
+from evaltui.workbench.runs.run_list import RunTarget
 from evaltui.workbench.trace.sessions import NewTrajectory, transcript_of
 from evaltui.workbench.trace.traces import GAP, Outline
 from evaltui.workbench.workbench import Workbench

@@ -75,41 +75,6 @@ _RENAMED = {
 }
 
 
-# Ids of actions that are one by now.
-_MERGED = {
-    "accept": "accept_cases accept_in_case",
-    "close": "close_comparison close_criteria close_matrix close_runs close_sessions leave_effect",
-    "compare": "compare_cells compare_runs",
-    "confirm": "accept_it decide form_take take",
-    "delete": "delete_case delete_field remove_criterion",
-    "duplicate": "duplicate_case duplicate_field",
-    "edit_json": "raw_case raw_config",
-    "edit_value": "edit_criterion edit_field",
-    "in_editor": "external_editor field_in_editor message_in_editor",
-    "line_down": "answers_down form_down later_rows",
-    "line_up": "answers_up form_up earlier_rows",
-    "move_down": "move_case_down move_field_down",
-    "move_up": "move_case_up move_field_up",
-    "next_difference": "next_clash",
-    "next_field": "form_next",
-    "next_item": "accept_more form_right next_link next_tab next_variant",
-    "next_repeat": "next_cell_repeat",
-    "open": "open_cell open_changed open_recent_run open_row open_run open_session",
-    "open_source": "edit_source",
-    "previous_difference": "previous_clash",
-    "previous_field": "form_previous",
-    "previous_item": "accept_less form_left previous_link previous_tab previous_variant",
-    "previous_repeat": "previous_cell_repeat",
-    "reload": "reload_matrix reload_runs",
-    "rename": "name_run rename_field",
-    "save_as_case": "result_to_case session_to_case",
-    "set_base": "mark_base set_matrix_base",
-    "show_in_trace": "go_to_trace show_event trace_chat",
-    "toggle_fold": "fold_kind toggle_result",
-}
-_NOW = {before: now for now, names in _MERGED.items() for before in names.split()}
-
-
 @dataclass(frozen=True)
 class Keymap:
     """The user's keys. `keys` has the actions with chosen keys. `problems` are sentences."""
@@ -160,8 +125,6 @@ def _line_of(name: str, lines: Sequence[str]) -> int:
 
 
 def _keys(action: str, value: Any) -> Keys:
-    if (now := _NOW.get(action)) is not None:
-        raise ValueError(f"action {action} is {now} now")
     if action not in BY_ID:
         raise ValueError(f"unknown action {action!r}{did_you_mean(action, BY_ID)}")
     names = [value] if isinstance(value, str) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -421,7 +421,6 @@ class Run:
     """The scale of the cluster that it uses; None for a run on this machine."""
     kill: Callable[[], Awaitable[None]] | None = None
     """Kills all of its processes; None until they are started."""
-    _sets: tuple[Collection[CaseId], frozenset[str]] = ((), frozenset())
 
     @cached_property
     def ref(self) -> RunRef:
@@ -445,10 +444,8 @@ class Run:
 
     @property
     def paths(self) -> frozenset[str]:
-        """The paths of the sets of its cases, cached because every frame uses them."""
-        if self._sets[0] is not self.selected:
-            self._sets = self.selected, frozenset(case.path for case in self.selected)
-        return self._sets[1]
+        """The paths of the sets of its cases."""
+        return frozenset(case.path for case in self.selected)
 
     @property
     def seconds_left(self) -> float | None:

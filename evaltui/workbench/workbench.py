@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from evaltui.workbench.case.draft import Draft, Drafting
     from evaltui.workbench.case.selected_case import SelectedCase
     from evaltui.workbench.chat.controller import ChatController
-    from evaltui.workbench.matrix.more_repeats import MoreRepeats
     from evaltui.workbench.trace.sessions import ReceivedSessions
 
 
@@ -66,8 +65,6 @@ class Workbench:
         self.navigation = Navigation(self.sets, self.outcomes, messages)
         self.editing = Editing(self.sets, self.outcomes, self.navigation, messages)
         self.runs = RunController(self.agent, self.editing, self.console, self.open, messages, run_service)
-        self.runs.is_busy = lambda: self.repeats_more
-        self._run_service = run_service
         watched = (*paths, *([config] if config else []))
         self.following = Following(self.agent, self.outcomes, watched, self.open, messages)
         """Shows the changes of other programs, without editing or running."""
@@ -132,26 +129,10 @@ class Workbench:
         return not (results or self.is_running or self.has_chatted or self.console.total)
 
     @cached_property
-    def more_repeats(self) -> MoreRepeats:
-        """More runs of cases in variants of a matrix."""
-        from evaltui.workbench.matrix.more_repeats import MoreRepeats
-
-        refuses = self.runs.refuses_to_run
-        return MoreRepeats(self.agent, self.sets, refuses, self.messages, self._run_service)
-
-    @property
-    def repeats_more(self) -> bool:
-        """Whether more repeats are being run."""
-        return "more_repeats" in vars(self) and self.more_repeats.is_running
-
     @property
     def is_running(self) -> bool:
         """Whether any run is in progress."""
-        return self.runs.is_running or self.repeats_more
-
-    def cancel_run(self) -> None:
-        """Cancels the run in progress; a second call kills its processes."""
-        (self.more_repeats if self.repeats_more else self.runs).cancel()
+        return self.runs.is_busy
 
     async def open(self) -> None:
         """Lists the eval sets, also again; results of cases that still exist are kept."""
@@ -170,10 +151,6 @@ class Workbench:
         """Lists the eval sets again, and the runs of other processes."""
         await self.open()
         await self.following.read_runs()
-
-    @property
-    def can_step_back(self) -> bool:
-        return self.navigation.is_narrowed or self.outcomes.previous_run is not None
 
     def step_back(self) -> None:
         """Clears the marks, the search of the trace, the filter, then closes the earlier run; one of them per
@@ -207,7 +184,5 @@ class Workbench:
         await self.retry.close()
         await self.chat.close()
         await self.outcomes.close()
-        if "more_repeats" in vars(self):
-            await self.more_repeats.close()
         await self.runs.close()
         await self.agent.close()

@@ -18,8 +18,7 @@ from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.matrix.page import Columns, row_line, verdict_line, write_heads
-from evaltui.tui.matrix.screen import plot_lines
+from evaltui.tui.matrix.page import Columns, plot_lines, row_line, verdict_line, write_heads
 
 
 def calls(usd, unpriced=0):

@@ -441,17 +441,6 @@ async def test_clicks_on_tabs_rows_and_hints(agent):
         await until(pilot, lambda: len(app.screen_stack) == 2)
 
 
-async def test_a_click_on_a_tab_in_the_border_shows_its_pane(agent):
-    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
-    async with app.run_test(size=(120, 36)) as pilot:
-        await started(app, pilot)
-        await until(pilot, lambda: "○ off" in screen_text(app))
-        for tab, pane in (("3 Result", "result"), ("5 Trace", "trace"), ("1 Cases", "cases")):
-            await pilot.click(offset=(screen_lines(app)[1].index(tab) + 3, 1))
-            await until(pilot, lambda pane=pane: app.screen.focused.id == pane)
-            assert focused_tab(app).startswith(tab)
-
-
 async def test_jumping_to_a_pane_by_the_key_on_it(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(160, 45)) as pilot:

@@ -143,7 +143,7 @@ class Hand:
             self.runs.act = self.chance.choice((as_expected, says("19 degrees")))
             bench.runs.run_all()
         elif deed == "cancel" and bench.is_running:
-            bench.cancel_run()
+            bench.runs.cancel()
             self.runs.go_on.set()
         else:
             (self.runs.go_on.clear if deed == "wait" else self.runs.go_on.set)()

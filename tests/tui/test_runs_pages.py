@@ -14,8 +14,7 @@ from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
-from evaltui.tui.runs.page import FailedCase, write_run_preview, write_side
-from evaltui.tui.runs.plot import RunPlot, pass_rate, write_figures, write_plot
+from evaltui.tui.runs.page import FailedCase, RunPlot, pass_rate, write_plot, write_run_preview, write_side
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.run import ListedRun, run_line, run_table
 
@@ -166,17 +165,17 @@ def test_a_plot_of_costs_and_times_has_gaps_where_they_are_not_known():
     )
     partly = adding_up(CUT, total_cost=Cost(usd=0.01, unpriced=2))
     page = Page(104, 104)
-    write_figures(page, 5, [dear, partly, cheap], dear, cheap, RunPlot.COST)
+    write_plot(page, 5, [dear, partly, cheap], dear, cheap, RunPlot.COST)
     shown = [draw(line, color=False) for line in page.lines]
     assert shown[0].startswith("$0.040         ███")
     assert shown[3].startswith("     0 ███     ███")
     assert shown[1].endswith("$0.040   cost")
     assert shown[3].endswith("base ● run 15 baseline  $0.020")
     page = Page(76)
-    write_figures(page, 3, [dear, cheap], dear, None, RunPlot.LATENCY)
+    write_plot(page, 3, [dear, cheap], dear, None, RunPlot.LATENCY)
     assert [draw(line, color=False).rstrip() for line in page.lines] == ["3 s ███", "  0 ███", ""]
     page = Page(76)
-    write_figures(page, 5, [dear], dear, None, RunPlot.LATENCY)
+    write_plot(page, 5, [dear], dear, None, RunPlot.LATENCY)
     assert [draw(line, color=False) for line in page.lines] == ["Time of a case of no run is known"]
 
 

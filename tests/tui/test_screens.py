@@ -26,8 +26,7 @@ from evaltui.tui.dialogs.keys import HelpScreen
 from evaltui.tui.dialogs.palette import PaletteScreen
 from evaltui.tui.dialogs.unsaved import RecoveryScreen
 from evaltui.tui.layout import KEYS, Layout
-from evaltui.tui.main.dialogs import MainDialogs
-from evaltui.tui.main.links import MainLinks
+from evaltui.tui.main import dialogs
 from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.pane import PaneFrame
 from evaltui.tui.runs.screen import RunsScreen
@@ -96,8 +95,6 @@ def test_every_screen_has_keys_wherever_the_focus_is():
         DialogScreen,
         FramedScreen,
         textual_private.HearingScreen,
-        MainDialogs,
-        MainLinks,
         RawScreen,
     }
     without = {one for one in every_screen() - bases if not one._merge_bindings().key_to_bindings}
@@ -114,6 +111,31 @@ def test_no_timer_that_ticks_once_is_one_that_may_never_tick():
     sources = Path(evaltui.tui.__file__).parent.rglob("*.py")
     found = [path.name for path in sources if ".set_timer(" in path.read_text("utf-8")]
     assert found == [Path(textual_private.__file__).name]
+
+
+def test_every_late_method_of_the_main_screen_is_added():
+    names = {name for name in vars(dialogs) if name.startswith(("action_", "on_", "ask_pending"))}
+    assert names
+    assert names <= vars(MainScreen).keys()
+
+
+# They make a coroutine before its worker begins: it is never awaited where the app is left at that moment.
+WITH_COROUTINES = {
+    "accept.py",
+    "begin.py",
+    "chooser.py",
+    "ending.py",
+    "relax.py",
+    "rename.py",
+    "second_pages.py",
+    "view.py",
+}
+
+
+def test_work_is_started_by_its_function():
+    sources = Path(evaltui.tui.__file__).parent.rglob("*.py")
+    found = {path.name for path in sources if ".run_worker(" in path.read_text("utf-8")}
+    assert found - {"action_screen.py"} <= WITH_COROUTINES
 
 
 async def test_a_timer_whose_time_has_passed_before_it_began_ticks_all_the_same():

@@ -3,8 +3,6 @@
 from types import SimpleNamespace
 
 from textual.app import ComposeResult
-from textual.geometry import Offset
-from textual.selection import Selection
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
 from evaltui.tui.pane import PagePane
@@ -173,12 +171,3 @@ async def test_of_two_sides_the_mouse_selects_the_one_that_it_began_in():
         assert app.screen.get_selected_text() == "was 0\n  was 1\n  was 2"
         await drag(pilot, (90, 2), (4, 0))
         assert app.screen.get_selected_text() == "is 0\nis 1\nis 2"
-
-
-def test_what_is_selected_of_lines():
-    rows = Rows()
-    rows.line_count = len(LINES)
-    whole = Selection(None, None)
-    assert rows.get_selection(whole) == ("one first\ntwo\nthree", "\n")
-    assert rows.get_selection(Selection(Offset(2, 1), None)) == ("wo\nthree", "\n")
-    assert rows.get_selection(Selection(Offset(0, 1), Offset(2, 1))) == ("t", "\n")

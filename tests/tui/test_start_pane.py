@@ -45,7 +45,7 @@ def opened(monkeypatch):
         return "opened"
 
     monkeypatch.setenv("EDITOR", "vim")
-    monkeypatch.setattr("evaltui.tui.main.dialogs.open_source", open_source)
+    monkeypatch.setattr("evaltui.tui.main.dialogs.open_in_editor", open_source)
     return places
 
 

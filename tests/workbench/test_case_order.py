@@ -10,7 +10,7 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.workbench.cases.case_list import TreeRows
+from evaltui.workbench.cases.case_list import line_of, tree_rows
 from evaltui.workbench.cases.navigation import CaseOrder, in_order
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
@@ -51,8 +51,38 @@ def test_cases_are_listed_in_order_and_found_again(order, expected):
     def ordered(eval_set, numbers):
         return in_order(eval_set, numbers, order, lambda case: OUTCOMES.get(case.eval_id))
 
-    rows = TreeRows([SET], None, (), {CaseId(PATH, "dear")}, ordered)
-    cases = [rows.selection(line) for line in range(1, rows.count)]
-    assert tuple(one.eval_id for one in cases if one.turn is None) == expected
-    assert [rows.line_of(one) for one in cases] == list(range(1, rows.count))
-    assert rows.line_of(Selection(PATH, "dear", 0)) == rows.line_of(Selection(PATH, "dear")) + 1
+    rows = tree_rows([SET], None, (), {CaseId(PATH, "dear")}, ordered)
+    selections = [row.selection for row in rows]
+    assert tuple(one.eval_id for one in selections[1:] if one.turn is None) == expected
+    assert [line_of(rows, one) for one in selections] == list(range(len(rows)))
+    dear = line_of(rows, Selection(PATH, "dear"))
+    assert line_of(rows, Selection(PATH, "dear", 0)) == dear + 1
+    assert line_of(rows, Selection(PATH, "slow", 0)) is None
+
+
+def listed(path, *turns):
+    cases = tuple(listed_case(f"{path}{number}", count) for number, count in enumerate(turns))
+    return EvalSetFile(Path(path), path, path, "", "", "eval set", cases)
+
+
+SETS = listed("a", 1, 2, None), listed("b"), listed("c"), listed("d", 1)
+
+
+@pytest.mark.parametrize(
+    ("matching", "folded", "lines"),
+    [
+        (None, (), "a a0 a1 a1.0 a1.1 a2 - b c - d d0"),
+        (None, ("a", "d"), "a b c d"),
+        (None, ("d",), "a a0 a1 a1.0 a1.1 a2 - b c d"),
+        ({"a": [2], "d": [0]}, ("a",), "a a2 - d d0"),
+        ({"a": [1]}, (), "a a1 a1.0 a1.1"),
+        ({}, (), ""),
+    ],
+)
+def test_sets_cases_and_turns_are_lines(matching, folded, lines):
+    rows = tree_rows(SETS, matching, folded, {CaseId("a", "a1"), CaseId("a", "a2")})
+    names = []
+    for row in rows:
+        name = "-" if row is None else row.eval_set.path.name if row.case is None else row.selection.eval_id
+        names.append(name if row is None or row.turn is None else f"{name}.{row.turn}")
+    assert " ".join(names) == lines

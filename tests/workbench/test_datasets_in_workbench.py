@@ -9,7 +9,8 @@ import pytest
 
 from evaltui.documents.recovery import recoverable
 from evaltui.tui.dialogs.unsaved import Recovery
-from evaltui.workbench.cases import chosen_cases, set_editing
+from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -53,7 +54,8 @@ async def test_a_dataset_is_listed_with_its_metrics_and_can_be_migrated(opened):
     assert [case.eval_id for case in shown.cases] == ["light", "bye"]
     opened_set = workbench.sets.open(dataset)
     assert [metric.metric_name for metric in opened_set.config.config.metrics()] == ["general_quality"]
-    assert chosen_cases.refuses_to_convert(workbench.sets, Selection(shown.case_path, "light")) is None
+    workbench.navigation.select(Selection(shown.case_path, "light"))
+    assert BY_ID["convert"].refusal(workbench) is None
     assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "light"
     criteria = Criteria(workbench.editing, dataset)
     assert criteria.unreadable().startswith("eval_config.yaml is a config of agents-cli, read-only")

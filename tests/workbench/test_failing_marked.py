@@ -14,7 +14,7 @@ from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.cases.failing import mark_failing
+from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

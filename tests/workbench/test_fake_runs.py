@@ -81,20 +81,6 @@ async def test_a_flaky_case_that_passes_by_its_policy_counts_as_passed(begin):
         assert workbench.outcomes.passed(eval_set.case_path) == passed
 
 
-async def test_a_run_can_be_held_and_cancelled(begin, until):
-    service = FakeRuns()
-    service.go_on.clear()
-    workbench = await begin(service)
-    workbench.runs.run_all()
-    await until(lambda: workbench.runs.current.stage is Stage.STARTING)
-    workbench.runs.cancel()
-    await workbench.runs.finished()
-    assert workbench.runs.current.stage is Stage.CANCELLED
-    assert statuses(workbench) == {"good": "NOT_RUN", "other": "NOT_RUN"}
-    (request,) = service.requests
-    assert list(request.cases.values()) == [None]
-
-
 @pytest.mark.parametrize("where", ["while hosts end", "after that"])
 async def test_a_run_with_all_its_results_was_not_cancelled(begin, until, monkeypatch, where):
     fakes, never = FakeRuns(), asyncio.Event()

@@ -1,23 +1,19 @@
 """The filter of the list: its language, outcomes and scores, and ten thousand cases."""
 
-import asyncio
 import re
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_id import CaseId, CaseOutline
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.cases.filtering import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
-from tests.listed_cases import ListedCase
 from tests.listed_cases import listed_case as case
 
 LIGHTS, HEAT = "lights.evalset.json", "heat.evalset.json"
@@ -189,32 +185,6 @@ async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(three_
     assert not workbench.navigation.filtered.filter
 
 
-def test_texts_are_looked_at_once_and_only_where_they_are_searched():
-    looked_at = []
-
-    class Looked(CaseOutline):
-        def __getattribute__(self, name):
-            if name == "texts":
-                looked_at.append(name)
-            return super().__getattribute__(name)
-
-    cases = tuple(ListedCase(Looked(eval_id, 1)) for eval_id in ("off", "on"))
-    filtered = Filtered()
-    sets = (EvalSetFile(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", cases),)
-    for text in ("pass", "id:off", "set:lights", "tool:x"):
-        filtered.update(text, sets, lambda key: "PASSED")
-    assert not looked_at
-    for text in ("l", "li", "lig"):
-        filtered.update(text, sets, lambda key: "PASSED")
-    assert len(looked_at) == 2
-    filtered.update("", sets, lambda key: "PASSED")
-    asyncio.run(filtered.prepare(sets))
-    assert len(looked_at) == 4
-    filtered.update("f", sets, lambda key: "PASSED")
-    assert len(looked_at) == 4
-    assert filtered.count == 1
-
-
 def test_a_score_is_asked_only_of_the_cases_that_the_words_leave():
     cases = tuple(case(f"case_{n}", 1, (f"please do number {n}",), ("book",)) for n in range(10_000))
     filtered, sets = Filtered(), (EvalSetFile(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", cases),)
@@ -257,15 +227,3 @@ async def test_what_a_filter_keeps_follows_the_cases(three_cases):
     assert workbench.navigation.filtered.matching == {path.name: [0, 1, 3]}
     workbench.editing.undo()
     assert workbench.navigation.filtered.matching == {path.name: [0, 2]}
-
-
-def test_a_plain_word_is_looked_for_without_a_call_for_each_case():
-    def called(value):
-        raise AssertionError(value)
-
-    ids = [f"case {number}" for number in range(30)]
-    (term,) = Filter.parse("case").texts
-    searched = SimpleNamespace(ids=ids, texts=[""] * 30)
-    assert replace(term, search=called).among(searched, range(30)) == list(range(30))
-    (term,) = Filter.parse("-case").texts
-    assert term.among(searched, range(30)) == []

@@ -64,7 +64,6 @@ def test_several_keys_for_one_action(keymap):
         ("run = 'ctlr+m'", "run: unknown key 'ctlr+m'; an example is 'ctrl+r'"),
         ("run = 'pageupp'", "run: unknown key 'pageupp'. Did you mean pageup?"),
         ("run = ''", "run: unknown key ''; an example is 'ctrl+r'"),
-        ("mark_base = 'f8'", "action mark_base is set_base now"),
         ("run = 's'", "s is set for both run and run_set; both keep their default keys"),
     ],
 )

@@ -12,7 +12,7 @@ from evaltui.core.model.variants import Change
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.matrix.screen import cell_lines
+from evaltui.tui.matrix.page import cell_lines
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, cell_result, read_matrix
 
 

@@ -14,7 +14,7 @@ from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.resuming import read_resumption
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_writer import begin_run
-from evaltui.workbench.matrix.more_repeats import runs_problem
+from evaltui.workbench.runs.repeats import more_problem
 from evaltui.workbench.runs.running import EditedSets
 from evaltui.workbench.workbench import Workbench
 
@@ -44,10 +44,10 @@ async def opened(home, service=None):
 async def test_they_are_stored_with_those_that_there_were(home, until):
     workbench, stored = await opened(home)
     base = stored.logs[0]
-    workbench.more_repeats.start(base.path, [MOVIE], 2, "movie_mode in base")
+    workbench.runs.run_more(base.path, [MOVIE], 2, "movie_mode in base")
     assert workbench.runs.refuses_to_run().startswith("Run in progress")
-    assert workbench.more_repeats.progress == "movie_mode in base: 0 of 2 runs"
-    await until(lambda: not workbench.repeats_more)
+    assert str(workbench.runs.more) == "movie_mode in base: 0 of 2 runs"
+    await until(lambda: not workbench.runs.more)
     assert workbench.messages.notice.text == "movie_mode in base: 2 runs"
     # The list of cases is of the agent as it is.
     assert not workbench.outcomes.counts_of()
@@ -68,7 +68,7 @@ async def test_one_that_was_cancelled_leaves_the_matrix_as_it_was(home, until):
     service = FakeRuns()
     service.go_on.clear()
     workbench, stored = await opened(home, service)
-    workbench.more_repeats.start(stored.logs[0].path, [MOVIE], 2, "movie_mode")
+    workbench.runs.run_more(stored.logs[0].path, [MOVIE], 2, "movie_mode")
     await until(lambda: service.requests)
     [request] = service.requests
     assert (request.matrix, request.agent.variant.variant.name) == ("m1", "base")
@@ -76,8 +76,8 @@ async def test_one_that_was_cancelled_leaves_the_matrix_as_it_was(home, until):
     header = RunFile(stored.logs[0].path).header
     started = datetime(2026, 11, 23, 15, tzinfo=UTC)
     begin_run(workbench.agent.store, replace(header, started=started)).close()
-    workbench.cancel_run()
-    await until(lambda: not workbench.repeats_more)
+    workbench.runs.cancel()
+    await until(lambda: not workbench.runs.more)
     assert "cancelled" in workbench.messages.notice.text
     assert stored_matrices(workbench.agent.store)[0].paths == stored.paths
     await workbench.close()
@@ -88,8 +88,8 @@ async def test_why_they_cannot_be_run_is_a_sentence(home, until):
     text = (home / "lights.evalset.json").read_text()
     (home / "lights.evalset.json").write_text(text.replace("Warm the bedroom", "Cool the bedroom"))
     await workbench.open()
-    workbench.more_repeats.start(stored.logs[0].path, [MOVIE], 2, "movie_mode")
-    await until(lambda: not workbench.repeats_more)
+    workbench.runs.run_more(stored.logs[0].path, [MOVIE], 2, "movie_mode")
+    await until(lambda: not workbench.runs.more)
     wanted = "Cannot run: finished cases changed: hello, movie_mode, kitchen. Run the matrix again"
     assert workbench.messages.notice.text == wanted
     # Nor is the run of a variant resumed as one of the agent as it is.
@@ -106,5 +106,5 @@ def test_a_log_says_which_cases_are_run_more_often(tmp_path):
 
 
 def test_runs_are_typed():
-    assert runs_problem("12") is None
-    assert {runs_problem(text) for text in ("", "0", "-1", "1001", "a", "1.5")} == {"A number from 1 to 1000"}
+    assert more_problem("12") is None
+    assert {more_problem(text) for text in ("", "0", "-1", "1001", "a", "1.5")} == {"A number from 1 to 1000"}

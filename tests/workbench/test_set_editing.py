@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.case.case_plan import gathered, moves
-from evaltui.workbench.cases import chosen_cases, set_editing
-from evaltui.workbench.cases.case_list import Row, TreeRows
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
-from tests.listed_cases import listed_case
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 HELLO = ("hello", "hello")
@@ -319,7 +317,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
     assert workbench.navigation.selection == Selection(path_of(workbench, "third").name, "a")
-    assert chosen_cases.refuses_paste(workbench.editing) == "No case copied or cut"
+    assert BY_ID["paste_case"].refusal(workbench) == "No case copied or cut"
     workbench.editing.undo()
     assert workbench.navigation.selection == before
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
@@ -369,11 +367,11 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     (folder / "older.test.json").write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "first", "a", 0)
-    assert chosen_cases.refuses_cases(workbench.editing) == "Turns are edited in the case pane"
+    assert BY_ID["copy_case"].refusal(workbench) == "Turns are edited in the case pane"
     select(workbench, "first")
-    assert chosen_cases.refuses_cases(workbench.editing) == "No case selected"
+    assert BY_ID["copy_case"].refusal(workbench) == "No case selected"
     select(workbench, "older", "older")
-    assert "has an old format   M  Convert" in chosen_cases.refuses_cases(workbench.editing)
+    assert "has an old format   M  Convert" in BY_ID["copy_case"].refusal(workbench)
     assert "has an old format   M  Convert" in workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
@@ -406,7 +404,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "older", "older")
-    assert chosen_cases.refuses_to_convert(workbench.sets, workbench.navigation.selection) is None
+    assert BY_ID["convert"].refusal(workbench) is None
     before = old.read_bytes()
     eval_set, problems = set_editing.converted(old)
     assert not problems
@@ -418,9 +416,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert workbench.navigation.selection == Selection(new.name)
     assert workbench.sets.by_path(new).format == "eval set"
     assert not workbench.editing.unsaved()
-    assert "nothing to convert" in chosen_cases.refuses_to_convert(
-        workbench.sets, workbench.navigation.selection
-    )
+    assert "nothing to convert" in BY_ID["convert"].refusal(workbench)
     assert set_editing.name_for_converted(old) == "older_converted.evalset.json"
 
 
@@ -482,47 +478,3 @@ def test_moving_never_moves_what_is_hidden_past_what_is_shown_and_stays(shown, w
     seen = [number for number in order if number in shown]
     for number in wanted:
         assert seen.index(number) in (sorted(shown).index(number), sorted(shown).index(number) + step)
-
-
-# The lines of the list
-
-
-def entry_of(path, *turns):
-    cases = tuple(listed_case(f"c{number}", count) for number, count in enumerate(turns))
-    return EvalSetFile(path, path.name, path.name, "", "", "eval set", cases)
-
-
-@given(st.data())
-def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
-    base = tmp_path_factory.getbasetemp()
-    counts = st.lists(st.sampled_from([None, 0, 1, 3]), max_size=5)
-    sets = [entry_of(base / name, *data.draw(counts)) for name in "xyz"]
-    keys = [CaseId(entry.case_path, case.eval_id) for entry in sets for case in entry.cases]
-    unfolded = data.draw(st.sets(st.sampled_from(keys))) if keys else set()
-    folded = data.draw(st.sets(st.sampled_from([entry.case_path for entry in sets])))
-    kept = None
-    if data.draw(st.booleans()):
-        numbers = {entry.case_path: list(range(len(entry.cases))) for entry in sets}
-        kept = {path: [n for n in own if data.draw(st.booleans())] for path, own in numbers.items()}
-        kept = {path: own for path, own in kept.items() if own}
-    expected = []
-    for number, entry in enumerate(sets):
-        if kept is not None and entry.case_path not in kept:
-            continue
-        shown = [] if kept is None and entry.case_path in folded else range(len(entry.cases))
-        shown = kept[entry.case_path] if kept is not None else shown
-        if expected and (shown or expected[-1].case is not None):
-            expected.append(None)
-        expected.append(Row(number))
-        if kept is None and entry.case_path in folded:
-            continue
-        for case in range(len(entry.cases)) if kept is None else kept[entry.case_path]:
-            expected.append(Row(number, case))
-            if CaseId(entry.case_path, entry.cases[case].eval_id) in unfolded:
-                expected += [Row(number, case, turn) for turn in range(entry.cases[case].outline.turns or 0)]
-    rows = TreeRows(sets, kept, folded, unfolded)
-    lines = [line for line in range(rows.count) if not rows.is_gap(line)]
-    assert [None if rows.is_gap(line) else rows.row(line) for line in range(rows.count)] == expected
-    assert [rows.line_of(rows.selection(line)) for line in lines] == lines
-    with pytest.raises(IndexError):
-        rows.row(rows.count)

@@ -7,11 +7,11 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
 from evaltui.runs.score_table import ScoreTable
-from evaltui.workbench.cases.failing import mark_failing
 from evaltui.workbench.cases.navigation import CaseOrder, in_order
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.effect import flips_of
 from evaltui.workbench.criteria.rows import MetricRow
+from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.result import set_results
 from evaltui.workbench.result.stored_results import StoredResult
 from evaltui.workbench.workbench import Workbench

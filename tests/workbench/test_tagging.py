@@ -128,7 +128,7 @@ async def test_the_filter_knows_tags(workbench, text, names):
     mark(workbench, "first:b")
     tag(workbench, "smoke slow")
     workbench.navigation.set_filter(text)
-    assert [case.eval_id for case in workbench.navigation._matching_cases()] == names
+    assert [case.eval_id for case in workbench.navigation._shown_cases()] == names
 
 
 async def test_the_filter_follows_tags_that_are_given(workbench):

@@ -13,7 +13,7 @@ import pytest
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
-from evaltui.workbench.cases.failing import mark_failing
+from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.project.layouts import eval_set, write

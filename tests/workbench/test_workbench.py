@@ -122,18 +122,6 @@ async def test_closing_ends_a_run(write_agent, write_set, until):
     assert workbench.runs.current.stage is Stage.CANCELLED
 
 
-async def test_results_name_the_run_that_they_come_from(echo, until):
-    workbench = await opened(echo)
-    workbench.runs.run_all()
-    await until(lambda: workbench.runs.current.over)
-    workbench.runs.run_case()
-    await until(lambda: workbench.runs.current.over)
-    path = workbench.sets.listed[0].path
-    assert workbench.outcomes.get(CaseId(path.name, "good")).run.number == 2
-    assert workbench.outcomes.get(CaseId(path.name, "bad")).run.number == 1
-    assert workbench.outcomes.counts_of() == {"PASSED": 1, "FAILED": 1}
-
-
 async def test_sets_that_share_an_id_are_not_mixed_up(write_agent, write_set, until):
     folder = write_agent(ECHO)
     first = write_set(folder, "first", set_id="same", hi=("hello", "hello"))

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 
 from textual import events
 from textual.message import Message
 
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, show_number
-from evaltui.text.lines import Line
+from evaltui.text.keys import key_of
+from evaltui.text.lines import Line, both_ends, cells, cut, fit
+from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
+from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask, bindings
-from evaltui.tui.cases.lines import TreeLines
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines
+from evaltui.views.cause import why
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.cases.case_list import Row, TreeRows
+from evaltui.workbench.cases.case_list import Row, line_of, tree_rows
 from evaltui.workbench.cases.navigation import CaseOrder, Marking
 from evaltui.workbench.messages import SelectionChanged
-from evaltui.workbench.result.acceptable import choices_in_list
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
+# Below this many cells of name, the figure at the right is left out.
+_MIN_NAME = 14
+# Cells of the cause of an outcome, and the least of them beside an id in a list that is not `_WIDE`.
+_WHY, _LEAST_WHY, _WIDE = 14, 5, 32
+# The least cells of a tag with its gap: `  #a…`.
+_LEAST_TAG = 5
+# Cells of the bar of outcomes.
+_BAR = 8
 # A case of more turns than this is unfolded by the user alone.
 _MOST_TURNS = 12
 
@@ -40,9 +52,6 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     class Opened(Message):
         """The user opens the result of the selection."""
 
-    class Added(Message):
-        """The selected case was just added: its first text is edited next."""
-
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._folded_sets = workbench.navigation.folded_sets
@@ -50,12 +59,13 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         # Their turns are not shown although they fail and are selected.
         self._folded_cases: set[CaseId] = set()
         self._failing: CaseId | None = None
-        self._rows = TreeRows((), None, (), ())
+        self._rows: list[Row | None] = []
         self._shown_workspace: object = None
         self._shown_matching: object = None
         self._shown_order: object = None
         self._flashes = False
-        self._lines = TreeLines(workbench)
+        # The ids of unsaved cases, by the path of their set.
+        self._unsaved: dict[Path, frozenset[str]] = {}
 
     @property
     def _marking(self) -> Marking:
@@ -89,6 +99,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         """Draws the current state of the workbench, and moves to its selection."""
+        editing = self._workbench.editing
+        self._unsaved = {path: editing.dirty_cases(path) for path in editing.unsaved()}
         workspace, matching = self._workbench.sets.workspace, self._workbench.navigation.filtered.matching
         order, failing = self._order(), self._failing_case()
         is_other = self._shown_workspace is not workspace or self._shown_matching is not matching
@@ -142,35 +154,40 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         matching = filtered.matching if filtered.filter else None
         unfolded = self._unfolded_cases | ({self._failing} if self._failing else set())
         order = self._workbench.navigation.in_order
-        self._rows = TreeRows(self._workbench.sets.listed, matching, self._folded_sets, unfolded, order)
-        self.lines_changed(self._rows.count or len(self._empty()))
-
-    def _empty(self) -> list[Line]:
-        return self._lines.empty(self.line_width - 1)
+        self._rows = tree_rows(self._workbench.sets.listed, matching, self._folded_sets, unfolded, order)
+        self.lines_changed(len(self._rows or self._empty(self.line_width - 1)))
 
     def _go_to_selection(self) -> None:
         selection = self._workbench.navigation.selection
         if selection.eval_id is not None and selection.path in self._folded_sets:
             self._folded_sets.discard(selection.path)
             self._count_rows()
-        line = self._rows.line_of(selection)
+        line = line_of(self._rows, selection)
         if line is None:
             # A turn that is selected elsewhere has no line of its own while its case is folded.
-            line = self._rows.line_of(selection._replace(turn=None))
+            line = line_of(self._rows, selection._replace(turn=None))
         if line is None:
-            self.cursor = min(self.cursor, max(0, self._rows.count - 1))
+            self.cursor = min(self.cursor, max(0, len(self._rows) - 1))
         else:
             self.cursor = line
             self.show_line(line)
 
+    def _row(self, number: int) -> Row | None:
+        return self._rows[number] if number < len(self._rows) else None
+
+    @property
+    def current(self) -> Row | None:
+        """The row with the cursor; None for an empty list."""
+        return self._row(self.cursor)
+
     def _selection_at(self, number: int) -> Selection:
-        has_row = number < self._rows.count and not self._rows.is_gap(number)
-        return self._rows.selection(number) if has_row else Selection()
+        row = self._row(number)
+        return row.selection if row else Selection()
 
     def move_to(self, number: int) -> None:
-        if self._rows.count:
-            number = max(0, min(number, self._rows.count - 1))
-            if self._rows.is_gap(number):
+        if self._rows:
+            number = max(0, min(number, len(self._rows) - 1))
+            if self._rows[number] is None:
                 number += 1 if number > self.cursor else -1
             super().move_to(number)
             self._workbench.navigation.select(self._selection_at(self.cursor))
@@ -187,36 +204,33 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     # Drawing
 
     def row_role(self, number: int) -> str:
-        if number >= self._rows.count or self._rows.is_gap(number):
+        if (row := self._row(number)) is None:
             return ""
-        selection = self._rows.selection(number)
-        if selection.turn is None and selection.case in self._workbench.outcomes.newly_failing:
-            return "act"
-        return super().row_role(number)
+        is_new = row.depth == 1 and row.selection.case in self._workbench.outcomes.newly_failing
+        return "act" if is_new else super().row_role(number)
 
     def line(self, number: int) -> Line:
-        if not self._rows.count:
-            lines = self._empty()
-            return [(" ", ""), *(lines[number] if number < len(lines) else [])]
-        if number >= self._rows.count or self._rows.is_gap(number):
-            return []
-        row = self._rows.row(number)
-        eval_set = self._rows.eval_set(row)
-        marker = self.marker(number)
         width = self.line_width - 1
+        if not self._rows:
+            lines = self._empty(width)
+            return [(" ", ""), *(lines[number] if number < len(lines) else [])]
+        if (row := self._row(number)) is None:
+            return []
         if row.case is None:
-            folded = eval_set.case_path in self._folded_sets
-            return [marker, *self._lines.of_set(eval_set, width, folded=folded)]
-        case = eval_set.cases[row.case]
+            return [self.marker(number), *self._of_set(row.eval_set, width)]
+        case = row.eval_set.cases[row.case]
         if row.turn is None:
-            return [marker, *self._lines.of_case(eval_set, case, width)]
-        return [marker, *self._lines.of_turn(eval_set, case, row.turn, width)]
+            return [self.marker(number), *self._of_case(row.eval_set, case, width)]
+        return [self.marker(number), *self._of_turn(row.eval_set, case, row.turn, width)]
 
     def full_text(self, number: int) -> str:
-        if number >= self._rows.count or self._rows.is_gap(number):
+        if (row := self._row(number)) is None:
             return ""
-        row = self._rows.row(number)
-        full = self._lines.name(self._rows.eval_set(row), row)
+        full = row.eval_set.eval_set_id
+        if row.case is not None:
+            case = row.eval_set.cases[row.case]
+            full = case.eval_id if row.turn is None else "".join(case.outline.texts[row.turn : row.turn + 1])
+        full = visible(full)
         return "" if full in "".join(text for text, _ in self.line(number)) else full
 
     # Keys and mouse
@@ -226,47 +240,41 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         number = self.scroll_offset.y + event.y
-        if event.ctrl and number < self._rows.count:
+        if event.ctrl and number < len(self._rows):
             event.prevent_default()
             self.move_to(number)
             self._mark_current()
 
     def action_open(self) -> None:
-        if not self._rows.count:
+        if (row := self.current) is None:
             return
-        row = self._rows.row(self.cursor)
-        if row.case is None and not self._workbench.sets.errors(self._rows.eval_set(row)):
+        if row.case is None and not self._workbench.sets.errors(row.eval_set):
             self.action_toggle_fold()
         else:
             self.post_message(self.Opened())
 
     def action_toggle_fold(self) -> None:
-        if self._rows.count:
+        if self.current:
             self._set_folded(self._is_unfolded(self.cursor))
 
     def action_unfold(self) -> None:
-        if not self._rows.count:
+        if (row := self.current) is None:
             return
         if self._is_unfolded(self.cursor):
-            below = self.cursor + 1
-            if below < self._rows.count and self._depth(below) > self._depth(self.cursor):
-                self.move_to(below)
+            below = self._row(self.cursor + 1)
+            if below and below.depth > row.depth:
+                self.move_to(self.cursor + 1)
         else:
             self._set_folded(False)
 
     def action_fold(self) -> None:
-        if not self._rows.count:
+        if (row := self.current) is None:
             return
-        row = self._rows.row(self.cursor)
         if row.turn is None and self._is_unfolded(self.cursor):
             self._set_folded(True)
         elif row.case is not None:
-            selection = self._selection_at(self.cursor)
-            above = selection._replace(turn=None) if row.turn is not None else Selection(selection.path)
-            self.move_to(self._rows.line_of(above) or 0)
-
-    def _depth(self, number: int) -> int:
-        return -1 if self._rows.is_gap(number) else self._rows.row(number).depth
+            case = row.case if row.turn is not None else None
+            self.move_to(line_of(self._rows, Row(row.eval_set, case).selection) or 0)
 
     def _is_unfolded(self, number: int) -> bool:
         selection = self._selection_at(number)
@@ -289,99 +297,161 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._failing = self._failing_case()
         self._rebuild()
 
-    # Sets and cases as a whole
-
-    def _current(self) -> Row | None:
-        return self._rows.row(self.cursor) if self._rows.count else None
-
-    def action_accept(self) -> None:
-        choices = choices_in_list(self._workbench.editing)
-        if not choices:
-            self._workbench.say("No failing case")
-            return
-        # The first frame does not wait for what is seen only now.
-        from evaltui.tui.dialogs.accept import AcceptScreen
-
-        self.app.push_screen(AcceptScreen(self._workbench, choices))
-
-    def action_new_case(self) -> None:
-        if self._workbench.sets.listed:
-            self._add_case()
-        else:
-            self._ask_for_set(self._add_case, about="for the first case")
-
-    def _add_case(self) -> None:
-        from evaltui.workbench.cases import set_editing
-
-        if set_editing.new_case(self._workbench.editing):
-            self.post_message(self.Added())
-
-    def action_new_set(self) -> None:
-        self._ask_for_set(lambda: None)
-
-    def _ask_for_set(self, then: Callable[[], None], *, about: str = "") -> None:
-        from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
-        from evaltui.workbench.cases import set_editing
-
-        def named(set_id: str) -> None:
-            if set_editing.new_set(self._workbench.editing, set_id):
-                then()
-
-        folder = set_editing.folder_for_new_set(self._workbench.editing)
-        check = partial(set_editing.new_set_problem, self._workbench.editing)
-        hint = f"a–z, 0–9, _   in {folder}"
-        name, proposed = dialog_name("new_set"), self._workbench.agent.dir.resolve().name
-        value = "" if self._workbench.sets.listed or check(proposed) else proposed
-        ask(self, PromptScreen(name, value, check, hint, about), named)
-
-    def action_rename(self) -> None:
-        from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
-        from evaltui.workbench.cases import set_editing
-
-        row, editing = self._current(), self._workbench.editing
-        if row is None:
-            return
-        name = dialog_name("rename")
-        eval_set = self._rows.eval_set(row)
-        path = eval_set.path
-        if row.case is None:
-            check = partial(set_editing.set_id_problem, editing, path)
-            hint = f"The file name stays {path.name}"
-            question = PromptScreen(name, eval_set.eval_set_id, check, hint, eval_set.eval_set_id)
-            ask(self, question, partial(set_editing.rename_set, editing, path))
-        else:
-            case = CaseId(eval_set.case_path, eval_set.cases[row.case].eval_id)
-            problem_of = set_editing.case_id_problem(editing, path, row.case)
-            question = PromptScreen(name, case.eval_id, problem_of, about=case.eval_id)
-            ask(self, question, partial(set_editing.rename_case, editing, case, row.case))
+    # Marks
 
     def action_mark_case(self) -> None:
         self._mark_current()
-        row = self._current()
-        if row is not None and row.case is not None:
+        if self.current and self.current.case is not None:
             self._move_to_next_case()
 
     def _mark_current(self) -> None:
         """Marks the case of the line; for a set, all of its shown cases."""
-        row = self._current()
-        if row is None:
+        if (row := self.current) is None:
             return
-        eval_set = self._rows.eval_set(row)
-        numbers = self._rows.shown(row.set_number) if row.case is None else (row.case,)
-        self._marking.toggle([CaseId(eval_set.case_path, eval_set.cases[at].eval_id) for at in numbers])
+        cases = [row.selection.case]
+        if row.case is None:
+            in_set = (other for other in self._rows if other and other.eval_set is row.eval_set)
+            cases = [other.selection.case for other in in_set if other.depth == 1]
+        self._marking.toggle([case for case in cases if case])
         self._workbench.messages.publish(SelectionChanged())
         self._workbench.say(f"{counted(len(self._marking), 'case')} marked")
 
     def _move_to_next_case(self) -> None:
-        below = range(self.cursor + 1, self._rows.count)
-        if (line := next((line for line in below if self._depth(line) in (0, 1)), None)) is not None:
+        below = range(self.cursor + 1, len(self._rows))
+        if (
+            line := next((line for line in below if (row := self._rows[line]) and row.depth < 2), None)
+        ) is not None:
             self.move_to(line)
 
-    def action_convert(self) -> None:
-        row = self._current()
-        if row is not None:
-            path = self._rows.eval_set(row).path
-            # The first frame does not wait for screens that are seldom seen.
-            from evaltui.tui.dialogs.details import ConvertScreen
+    # The texts of lines
 
-            self.app.push_screen(ConvertScreen(self._workbench, path))
+    def _empty(self, width: int) -> list[Line]:
+        """The lines of an empty list."""
+        if self._workbench.sets.workspace is None:
+            return [[("Loading eval sets…", "muted")]]
+        if self._workbench.navigation.filtered.filter:
+            text = visible(self._workbench.navigation.filtered.text)
+            no_match: Line = [(f"No match for {text}", "muted")]
+            clear: Line = [(key_of("clear_filter"), "bold accent"), (" clear filter", "muted")]
+            one_line: Line = [*no_match, ("   ", ""), *clear]
+            return [one_line] if cells(one_line) <= width else [cut(no_match, width), clear]
+        skipped = sum(skipped_file.is_set for skipped_file in self._workbench.sets.workspace.skipped)
+        other_names: list[Line] = [[(f"{counted(skipped, 'file')} under other names", "warning")]]
+        return [
+            [("No eval sets yet", "bold")],
+            *(other_names if skipped else []),
+            [],
+            [(f"{key_of('new_case'):4}", "bold accent"), ("New case", "")],
+            [(f"{key_of('new_set'):4}", "bold accent"), ("New eval set", "")],
+            [(f"{key_of('reload'):4}", "bold accent"), ("Search again", "")],
+            [],
+            [("Searched for", "muted")],
+            [("  *.evalset.json", "key")],
+            [("  *.test.json", "key")],
+            [("in", "muted")],
+            [("  .   eval*/   test*/", "key")],
+            [("  ../eval*/   ../tests/", "key")],
+            [("and in the folders above, up", "muted")],
+            [("to the root of the project", "muted")],
+        ]
+
+    def _of_set(self, eval_set: EvalSetFile, width: int) -> Line:
+        left, right = self._set_line(eval_set)
+        # The figure stays where the bar has no room.
+        right = right if cells(left) + 1 + cells(right) <= width else right[:1]
+        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
+
+    def _set_line(self, eval_set: EvalSetFile) -> tuple[Line, Line]:
+        fold = "▸ " if eval_set.case_path in self._folded_sets else "▾ "
+        name: Line = [(fold, "muted"), (visible(eval_set.eval_set_id), "bold")]
+        if eval_set.origin != "agent directory":
+            name.append((f"  {visible(eval_set.origin)}", "muted"))
+        if eval_set.format not in (None, "eval set"):
+            is_dataset = eval_set.format == "dataset"
+            name.append(("  dataset", "muted") if is_dataset else ("  old format", "warning"))
+        name += self._saved_mark(eval_set.path)
+        sets = self._workbench.sets
+        errors, is_refused = sets.errors(eval_set), "config" in sets.broken(eval_set.case_path)
+        if errors or is_refused:
+            is_own = bool(errors) and not errors[0].is_elsewhere(eval_set.path)
+            why = visible(str(errors[0])) if is_own else "config invalid"
+            return [("! ", "error"), *name[1:], (f"  {why}", "error")], []
+        outcomes = self._workbench.outcomes
+        counts = outcomes.counts_of(eval_set.case_path)
+        if not counts:
+            return name, [(show_number(len(eval_set.cases)), "muted")]
+        total, passed = len(eval_set.cases), show_number(outcomes.passed(eval_set.case_path))
+        bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
+        return name, [(f"{passed}/{show_number(total)}", "muted"), (" ", ""), *bar]
+
+    def _of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
+        left, right = self._case_line(eval_set, case, width)
+        room = width - cells(left) - 1 - cells(right)
+        for tag in (eval_set.tags or {}).get(case.eval_id, ()):
+            if room < _LEAST_TAG:
+                break
+            shown = cut([(f"  #{visible(tag)}", "muted")], room)
+            room -= cells(shown)
+            left = [*left, *shown]
+        # In a narrow list the cause is cut, not the id.
+        room = width - cells(left) - 1
+        right = cut(right, room) if _LEAST_WHY <= room < cells(right) and width < _WIDE else right
+        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
+
+    def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
+        case_id = CaseId(eval_set.case_path, case.eval_id)
+        outcomes, marking = self._workbench.outcomes, self._marking
+        # Of the case as it is, whatever is typed.
+        status, scored = outcomes.status(case_id), outcomes.results.get(case_id)
+        waiting = outcomes.is_waiting(case_id)
+        mark, role = glyph(status)
+        stale = outcomes.is_stale(case_id) and scored is not None and status == scored.status
+        pale = "muted" if waiting or marking.is_cut(case_id) else ""
+        chosen = ("◆ ", "bold accent") if case_id in marking else ("  ", "")
+        name = visible(case.eval_id) or "(no id)"
+        left: Line = [chosen, (mark, "faint" if waiting or stale else role), (f" {name}", pale)]
+        if case.eval_id in self._unsaved.get(eval_set.path, ()):
+            left.append((" ●", "warning"))
+        if marking.is_cut(case_id):
+            left.append(("  cut", "muted"))
+        if waiting:
+            return left, [("queued", "faint")]
+        if status == RUNNING:
+            return left, [(self._progress(case_id, case), "accent")]
+        if stale:
+            return left, [("stale", "faint")]
+        if scored is None:
+            return left, []
+        reason = visible(why(scored.result)) if scored.status != "PASSED" else ""
+        return left, [
+            (fit(reason, _WHY), "error" if self._workbench.navigation.selection.case == case_id else "muted")
+        ] if reason else []
+
+    def _progress(self, case_id: CaseId, case: StoredCase) -> str:
+        """The progress of a running case: `turn 2 of 3`, as far as its events have arrived; `judging`."""
+        run = self._workbench.runs.current
+        if run is not None and case_id in run.judging:
+            return "judging"
+        trace = self._workbench.outcomes.trace(case_id)
+        if trace is None or not trace.events:
+            return "starting"
+        turns = (event.turn for event in reversed(trace.events) if event.turn is not None)
+        turn = next(turns, 0)
+        return f"turn {turn + 1} of {case.outline.turns}"
+
+    def _saved_mark(self, path: Path) -> Line:
+        """The mark of a set with unsaved changes."""
+        editing = self._workbench.editing
+        file = editing.open_file(path)
+        if file is None or not editing.is_dirty(path):
+            return []
+        return [(" ●", "warning"), *([("  new", "muted")] if file.saved is None else [])]
+
+    def _of_turn(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
+        # As its case above, whatever is typed.
+        scored = self._workbench.outcomes.results.get(CaseId(eval_set.case_path, case.eval_id))
+        status = turn_status(scored.shown, turn) if scored else NOT_RUN
+        mark = glyph(status) if status else (" ", "")
+        texts = case.outline.texts
+        text = visible(texts[turn] if turn < len(texts) else "")
+        return cut([("     ", ""), mark, (f" {turn + 1}  ", "faint"), (text, "muted")], width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind
@@ -262,8 +262,3 @@ def _calls_in_words(turn: TurnResult) -> str:
         sum(getattr(diff, side) is not None for diff in turn.calls) for side in ("expected", "actual")
     )
     return counted(after, "call") if before == after else f"{before} → {counted(after, 'call')}"
-
-
-def title_of_sides(base: str, candidate: str) -> Sequence[Span]:
-    """The title of a comparison: `run 15 baseline → run 18`."""
-    return [(visible(base), ""), (" → ", "muted"), (visible(candidate), "bold")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from textual import events, on
 from textual.widget import Widget
@@ -14,7 +13,7 @@ from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.compare.page import (
     Columns,
     change_heads,
@@ -22,7 +21,6 @@ from evaltui.tui.compare.page import (
     chip_parts,
     kind_line,
     spent_line,
-    title_of_sides,
     write_change,
     write_group,
     write_trajectories,
@@ -46,7 +44,7 @@ from evaltui.workbench.runs.compared_runs import (
     comparison_rows,
     trajectories,
 )
-from evaltui.workbench.runs.run_list import Sides
+from evaltui.workbench.runs.run_list import RunTarget, Sides
 from evaltui.workbench.workbench import Workbench
 
 _COPIED_WIDTH = 110
@@ -56,7 +54,7 @@ _WIDEST = 240
 _PAUSE = 0.15
 
 
-class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
+class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     """The comparison screen; returns the run and the case that the user opens."""
 
     BINDINGS = bindings(Scope.COMPARISON)
@@ -103,7 +101,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self.compared = None
         self._chips, self._spent = [("", [("Reading both runs…", "muted")])], []
         self.rows.show(None)
-        self.run_worker(self._read(), group="compare", exclusive=True)
+        start_work(self, self._read, group="compare")
 
     async def _end_reading(self) -> None:
         if self._reasons is not None:
@@ -135,7 +133,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         change = self.rows.current
         if isinstance(change, CaseChange) and (self._both is None or self._both[0] is not change):
             self._both, self._toggled = (change, None), set()
-            self.run_worker(self._read_both(change), group="trajectories", exclusive=True)
+            start_work(self, self._read_both, change, group="trajectories")
         self.draw_around()
 
     async def _read_both(self, change: CaseChange) -> None:
@@ -164,7 +162,8 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         return self.query_one(ComparedRows)
 
     def where(self) -> Line:
-        return list(title_of_sides(self._base.title, self._candidate.title))
+        base, candidate = visible(self._base.title), visible(self._candidate.title)
+        return [(base, ""), (" → ", "muted"), (candidate, "bold")]
 
     def other_tab(self) -> None:
         self.action_close()
@@ -239,7 +238,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
             self.action_toggle_fold()
         else:
             side = self._candidate if row.candidate is not None else self._base
-            self.dismiss((side.path, side.title, row.case, row.eval_set_id))
+            self.dismiss(RunTarget(side.path, side.title, row.case, row.eval_set_id))
 
     def action_copy(self) -> None:
         if self.compared is None:

@@ -1,39 +1,61 @@
-"""The dialogs of the main screen, and the actions on their results."""
+"""The actions of the main screen that its first frame does not need: they open dialogs, or go to other panes.
+
+The app loads them when one is first called.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from string import ascii_lowercase
 
-from evaltui.documents.recovery import recoverable
-from evaltui.project.folders import agent_folder
+from evaltui.core.metrics.preflight import check_lines
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.tags import typed_tags_problem
+from evaltui.project.guide import topic
 from evaltui.project.settings import remember_theme
 from evaltui.runner.python_check import python_lines
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ActionScreen, ask
-from evaltui.tui.exchange import open_source
+from evaltui.traces.conversations import RecordedConversation
+from evaltui.tui.action_screen import ask, start_work
+from evaltui.tui.case.view import CaseView
+from evaltui.tui.cases.view import CaseTree
+from evaltui.tui.chat.begin import ChatFromScreen, NewChatScreen
+from evaltui.tui.chat.save_case import SaveCaseScreen
+from evaltui.tui.chat.view import ChatView
+from evaltui.tui.compare.screen import ComparisonScreen
+from evaltui.tui.criteria.screen import CriteriaScreen
+from evaltui.tui.dialogs.accept import AcceptScreen
+from evaltui.tui.dialogs.details import ConvertScreen, DetailsScreen
+from evaltui.tui.dialogs.finding import FindCaseScreen
+from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, Jump, JumpScreen
+from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
+from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, PickRunScreen, Setting, ThemeScreen
+from evaltui.tui.dialogs.prompt import PromptScreen, RepeatScreen, dialog_name
+from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
+from evaltui.tui.exchange import open_source as open_in_editor
+from evaltui.tui.main.screen import MainScreen
+from evaltui.tui.matrix.screen import MatrixScreen
 from evaltui.tui.pane import Beside, Pane
+from evaltui.tui.result.view import ResultView
+from evaltui.tui.runs.recent import RecentRuns
+from evaltui.tui.runs.screen import RunsScreen
+from evaltui.tui.sessions import SessionsScreen, ask_for_traces, choose_conversations
 from evaltui.tui.textual_private import TextField
-from evaltui.workbench.actions import ACTIONS, Scope
+from evaltui.tui.trace.view import TraceView
+from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.cases import set_editing
 from evaltui.workbench.cases.navigation import CaseOrder
+from evaltui.workbench.chat.conversation import Transcript
+from evaltui.workbench.chat.imported import save_all, transcript_of
+from evaltui.workbench.chat.trace import ChatPlace
+from evaltui.workbench.matrix.matrices import mark_failing as mark_failing_cases
+from evaltui.workbench.result.acceptable import choices_in_list
+from evaltui.workbench.runs.repeats import repeat_cost, repeat_title, usual_repeat
+from evaltui.workbench.runs.run_list import RunTarget
 from evaltui.workbench.state import Repeated, Selection
-from evaltui.workbench.workbench import Workbench
-
-if TYPE_CHECKING:
-    from evaltui.core.model.case_id import CaseId
-    from evaltui.documents.open_file import FileConflict
-    from evaltui.documents.recovery import Recovered
-    from evaltui.traces.conversations import RecordedConversation
-    from evaltui.tui.result.view import ResultView
-    from evaltui.tui.runs.screen import RunTarget
-    from evaltui.tui.widgets.writer import Page
-    from evaltui.workbench.runs.run_list import Sides
-
 
 _ORDERS = (
     (CaseOrder.OUTCOME, "Order cases by outcome", "Failing cases first"),
@@ -42,387 +64,483 @@ _ORDERS = (
     (CaseOrder.FILE, "Order cases by file", "Cases as in their file"),
 )
 
+# Keys and names
 
-class MainDialogs(ActionScreen[None], inherit_bindings=False):
-    """The actions that open a dialog. Dialogs are imported on demand, because the first frame does not need
-    them."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self.workbench = workbench
-        self._shown_conflicts: list[FileConflict] = []
-        self.next_agent: Path | None = None
-        """Folder of the agent that is opened after this one is closed."""
-        # What an earlier session left, until it is asked about.
-        self._recovered: list[Recovered] = []
+def action_help(screen: MainScreen) -> None:
+    ask(screen, HelpScreen(screen.scope, screen.refusal), screen.run_action)
 
-    @property
-    @abstractmethod
-    def scope(self) -> Scope:
-        """The scope of the keys."""
 
-    @abstractmethod
-    def go_to(self, pane: str) -> None:
-        """Shows and focuses a pane."""
+def action_guide(screen: MainScreen) -> None:
+    """Opens the page of the guide about the pane; from there, all pages."""
+    scope = screen.scope
+    search = GuideScreen(scope, screen.refusal, screen.run_action)
+    screen.app.push_screen(
+        GuidePage(topic(scope.topic), search=lambda: ask(screen, search, lambda choose: choose()))
+    )
 
-    @abstractmethod
-    def go_to_entry(self, pane: str) -> None:
-        """Shows a pane, and focuses its input."""
 
-    @abstractmethod
-    def show_result(self) -> None:
-        """Shows the result pane, after a run was started."""
+def action_palette(screen: MainScreen) -> None:
+    navigation = screen.workbench.navigation
 
-    def reveal(self, selection: Selection) -> None:
-        """Selects a case or set, and makes sure that the list shows it."""
-        self.workbench.navigation.set_filter("")
-        self.workbench.navigation.select(selection)
-        self.go_to("cases")
+    def reveal(selection: Selection) -> None:
+        navigation.set_filter("")
+        navigation.select(selection)
+        screen.go_to("cases")
 
-    def action_move(self, step: int) -> None:
-        """Moves the selected cases in their set."""
-        from evaltui.workbench.cases import set_editing
+    another = Setting(
+        "Open agent…",
+        "Open another agent; unsaved changes are asked about first",
+        partial(_choose_agent, screen),
+    )
+    settings = (
+        Setting("Theme…", "Choose the colours, with a preview", partial(_choose_theme, screen)),
+        # Whoever may look at one agent need not be shown every folder.
+        *(() if screen.workbench.read_only else (another,)),
+        Setting("Open run…", "Show the results of an earlier run", partial(_choose_run, screen)),
+        *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
+    )
+    palette = PaletteScreen(screen.workbench, screen, screen.scope, reveal, settings)
+    ask(screen, palette, lambda choose: choose())
 
-        set_editing.move(self.workbench.editing, step)
 
-    def action_step_repeat(self, step: int) -> None:
-        self.workbench.navigation.step_repeat(step)
-
-    # Keys and names
-
-    def action_help(self) -> None:
-        from evaltui.tui.dialogs.keys import HelpScreen
-
-        ask(self, HelpScreen(self.scope, self.refusal), self.run_action)
-
-    def action_guide(self) -> None:
-        """Opens the page of the guide about the pane; from there, all pages."""
-        from evaltui.project.guide import topic
-        from evaltui.tui.dialogs.keys import GuidePage, GuideScreen
-
-        scope = self.scope
-        search = GuideScreen(scope, self.refusal, self.run_action)
-        self.app.push_screen(
-            GuidePage(topic(scope.topic), search=lambda: ask(self, search, lambda choose: choose()))
-        )
-
-    def action_palette(self) -> None:
-        from evaltui.tui.dialogs.palette import PaletteScreen, Setting
-
-        navigation = self.workbench.navigation
-        another = Setting(
-            "Open agent…", "Open another agent; unsaved changes are asked about first", self._choose_agent
-        )
-        settings = (
-            Setting("Theme…", "Choose the colours, with a preview", self._choose_theme),
-            # Whoever may look at one agent need not be shown every folder.
-            *(() if self.workbench.read_only else (another,)),
-            Setting("Open run…", "Show the results of an earlier run", self._choose_run),
-            *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
-        )
-        palette = PaletteScreen(self.workbench, self, self.scope, self.reveal, settings)
-        ask(self, palette, lambda choose: choose())
-
-    def _choose_theme(self) -> None:
-        from evaltui.tui.dialogs.palette import ThemeScreen
-
-        ask(self, ThemeScreen(self.app.theme), self._use_theme)
-
-    def _use_theme(self, theme: str) -> None:
-        self.app.theme = theme
+def _choose_theme(screen: MainScreen) -> None:
+    def use(theme: str) -> None:
+        screen.app.theme = theme
         try:
-            if not self.workbench.read_only:
+            if not screen.workbench.read_only:
                 remember_theme(theme)
         except OSError as error:
-            self.workbench.say(f"Cannot remember the theme: {error}")
+            screen.workbench.say(f"Cannot remember the theme: {error}")
 
-    def _choose_run(self) -> None:
-        from evaltui.tui.dialogs.palette import PickRunScreen
-        from evaltui.tui.runs.screen import RunTarget
+    ask(screen, ThemeScreen(screen.app.theme), use)
 
-        def show(run: tuple[Path, str]) -> None:
-            if reason := self.workbench.outcomes.refuses_to_open():
-                self.workbench.say(reason)
-            else:
-                self.run_worker(self._show_run(RunTarget(*run)), group="runs", exclusive=True)
 
-        ask(self, PickRunScreen(self.workbench), show)
-
-    def _choose_agent(self) -> None:
-        from evaltui.tui.dialogs.palette import AgentScreen
-
-        async def leave_for(path: Path) -> None:
-            self.next_agent = path
-            await self.action_quit()
-
-        ask(self, AgentScreen(self.workbench.agent.dir), leave_for)
-
-    def action_find_case(self) -> None:
-        from evaltui.tui.dialogs.finding import FindCaseScreen
-
-        ask(self, FindCaseScreen(self.workbench), self.workbench.navigation.show)
-
-    def action_open_source(self) -> None:
-        """Opens the source of the current item in the focused pane."""
-        around = self.focused.ancestors_with_self if self.focused else []
-        pane = next((node for node in around if isinstance(node, Pane | Beside)), None)
-        place = pane.source() if pane is not None else None
-        self.workbench.say(open_source(self.app, self.workbench.agent.dir, place))
-
-    # Leaving
-
-    async def action_quit(self) -> None:
-        """Quits once all is saved; unsaved changes, and text that is in no case yet, are asked about
-        first."""
-        from evaltui.tui.dialogs.unsaved import UnsavedScreen
-
-        if isinstance(self.app.screen, UnsavedScreen):
-            return
-        await self.workbench.editing.finished()
-        if self.app.screen is self:
-            self.leave_field()
-        typed = self._typed_elsewhere()
-        if self.workbench.editing.unsaved() or self.workbench.draft or typed:
-            self.app.push_screen(UnsavedScreen(self.workbench, typed), self._leave_as_chosen)
+def _choose_run(screen: MainScreen) -> None:
+    def show(run: tuple[Path, str]) -> None:
+        if reason := screen.workbench.outcomes.refuses_to_open():
+            screen.workbench.say(reason)
         else:
-            self._leave()
+            _show_target(screen, RunTarget(*run))
 
-    def _typed_elsewhere(self) -> str:
-        """The text in a field over this screen that is stored nowhere else."""
-        field = self.app.screen.focused
-        is_above = self.app.screen is not self and self.workbench.draft is None
-        return field.typed if is_above and isinstance(field, TextField) else ""
+    ask(screen, PickRunScreen(screen.workbench), show)
 
-    def _leave(self) -> None:
-        self.run_worker(self.app.action_quit())
 
-    async def _leave_as_chosen(self, choice: str | None) -> None:
-        editing = self.workbench.editing
-        if choice == "discard":
-            self.workbench.drafting.drop()
-            await editing.discard()
-        elif choice is None or not self.leave_field() or not await editing.save_all():
-            self.next_agent = None
-            return
-        elif editing.unsaved():
-            # Changed while the rest was saved.
-            await self.action_quit()
-            return
-        self._leave()
+def _choose_agent(screen: MainScreen) -> None:
+    async def leave_for(path: Path) -> None:
+        screen.next_agent = path
+        await action_quit(screen)
 
-    # Runs
+    ask(screen, AgentScreen(screen.workbench.agent.dir), leave_for)
 
-    def action_runs(self) -> None:
-        from evaltui.tui.runs.screen import RunsScreen
 
-        ask(self, RunsScreen(self.workbench), self._show_target)
+def action_find_case(screen: MainScreen) -> None:
+    ask(screen, FindCaseScreen(screen.workbench), screen.workbench.navigation.show)
 
-    def action_matrix(self) -> None:
-        from evaltui.tui.matrix.screen import MatrixScreen
 
-        ask(self, MatrixScreen(self.workbench), self._show_target)
+def action_jump(screen: MainScreen) -> None:
+    """Jumps to a visible pane or section, by the key of its label."""
+    panes = screen.panes
+    tabs = [Jump(tab.pane, tab.key, at) for tab, at in panes.tab_places() if tab.key]
+    places = zip(ascii_lowercase, panes.section_places(), strict=False)
+    sections = [Jump(f"{pane} {section}", key, at) for key, (pane, section, at) in places]
 
-    def action_sessions(self) -> None:
-        from evaltui.tui.sessions import SessionsScreen
+    def jump_to(target: str) -> None:
+        pane, _, section = target.partition(" ")
+        screen.go_to(pane)
+        if section:
+            panes.jump(pane, section)
 
-        def show(target: RunTarget | None) -> None:
-            if target is None:
-                self.go_to("case")
-            else:
-                self._show_target(target)
+    ask(screen, JumpScreen([*tabs, *sections]), jump_to)
 
-        ask(self, SessionsScreen(self.workbench), lambda left: show(left.target))
 
-    def compare_runs(self, sides: Sides) -> None:
-        from evaltui.tui.compare.screen import ComparisonScreen
-        from evaltui.tui.runs.screen import RunTarget
+def action_open_source(screen: MainScreen) -> None:
+    """Opens the source of the current item in the focused pane."""
+    around = screen.focused.ancestors_with_self if screen.focused else []
+    pane = next((node for node in around if isinstance(node, Pane | Beside)), None)
+    place = pane.source() if pane is not None else None
+    screen.workbench.say(open_in_editor(screen.app, screen.workbench.agent.dir, place))
 
-        ask(
-            self,
-            ComparisonScreen(self.workbench, sides),
-            lambda chosen: self._show_target(RunTarget(*chosen)),
-        )
 
-    def _show_target(self, target: RunTarget) -> None:
-        self.run_worker(self._show_run(target), group="runs", exclusive=True)
+# Leaving
 
-    async def _show_run(self, target: RunTarget) -> None:
-        workbench = self.workbench
-        if target.resumes:
-            if await workbench.runs.resume(target.path):
-                self.show_result()
-            return
-        workbench.say(f"Reading {target.title}…")
-        if not await workbench.outcomes.open_run(target.path, target.title):
-            return
-        if target.case is None:
-            self.go_to("cases")
-        elif case := workbench.sets.find_case(target.case, target.eval_set_id):
-            workbench.navigation.select(Selection(*case))
-            self.go_to("result")
+
+async def action_quit(screen: MainScreen) -> None:
+    """Quits once all is saved; unsaved changes, and text that is in no case yet, are asked about first."""
+    if isinstance(screen.app.screen, UnsavedScreen):
+        return
+    await screen.workbench.editing.finished()
+    if screen.app.screen is screen:
+        screen.leave_field()
+    typed = _typed_elsewhere(screen)
+    if screen.workbench.editing.unsaved() or screen.workbench.draft or typed:
+        screen.app.push_screen(UnsavedScreen(screen.workbench, typed), partial(_leave_as_chosen, screen))
+    else:
+        start_work(screen, screen.app.action_quit)
+
+
+def _typed_elsewhere(screen: MainScreen) -> str:
+    """The text in a field over the screen that is stored nowhere else."""
+    field = screen.app.screen.focused
+    is_above = screen.app.screen is not screen and screen.workbench.draft is None
+    return field.typed if is_above and isinstance(field, TextField) else ""
+
+
+async def _leave_as_chosen(screen: MainScreen, choice: str | None) -> None:
+    editing = screen.workbench.editing
+    if choice == "discard":
+        screen.workbench.drafting.drop()
+        await editing.discard()
+    elif choice is None or not screen.leave_field() or not await editing.save_all():
+        screen.next_agent = None
+        return
+    elif editing.unsaved():
+        # Changed while the rest was saved.
+        await action_quit(screen)
+        return
+    start_work(screen, screen.app.action_quit)
+
+
+# Runs
+
+
+def action_runs(screen: MainScreen) -> None:
+    ask(screen, RunsScreen(screen.workbench), partial(_show_target, screen))
+
+
+def action_matrix(screen: MainScreen) -> None:
+    ask(screen, MatrixScreen(screen.workbench), partial(_show_target, screen))
+
+
+def action_sessions(screen: MainScreen) -> None:
+    def show(target: RunTarget | None) -> None:
+        if target is None:
+            screen.go_to("case")
         else:
-            workbench.say(f"{target.case.eval_id} is no longer in an eval set")
+            _show_target(screen, target)
 
-    def action_preflight(self) -> None:
-        from evaltui.core.metrics.preflight import check_lines
-        from evaltui.tui.dialogs.details import DetailsScreen
+    ask(screen, SessionsScreen(screen.workbench), lambda left: show(left.target))
 
-        run, check = self.workbench.runs.current, self.workbench.agent.python_check
-        title: Line = [("Python", "bold")]
+
+def on_recent_runs_compare_runs(screen: MainScreen, message: RecentRuns.CompareRuns) -> None:
+    ask(screen, ComparisonScreen(screen.workbench, message.sides), partial(_show_target, screen))
+
+
+def _show_target(screen: MainScreen, target: RunTarget) -> None:
+    start_work(screen, _show_run, screen, target, group="runs")
+
+
+async def _show_run(screen: MainScreen, target: RunTarget) -> None:
+    workbench = screen.workbench
+    if target.resumes:
+        if await workbench.runs.resume(target.path):
+            screen.show_result()
+        return
+    workbench.say(f"Reading {target.title}…")
+    if not await workbench.outcomes.open_run(target.path, target.title):
+        return
+    if target.case is None:
+        screen.go_to("cases")
+    elif case := workbench.sets.find_case(target.case, target.eval_set_id):
+        workbench.navigation.select(Selection(*case))
+        screen.go_to("result")
+    else:
+        workbench.say(f"{target.case.eval_id} is no longer in an eval set")
+
+
+def action_preflight(screen: MainScreen) -> None:
+    run, check = screen.workbench.runs.current, screen.workbench.agent.python_check
+    title: Line = [("Python", "bold")]
+    if run is not None and run.checks:
+        title = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]
+
+    def write(page: Page) -> None:
+        if check is not None:
+            page.lines += python_lines(check)
+        if check is not None and run is not None and run.checks:
+            page.blank()
         if run is not None and run.checks:
-            title = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]
+            page.lines += check_lines(run.checks, page.width, every=True)
 
-        def write(page: Page) -> None:
-            if check is not None:
-                page.lines += python_lines(check)
-            if check is not None and run is not None and run.checks:
-                page.blank()
-            if run is not None and run.checks:
-                page.lines += check_lines(run.checks, page.width, every=True)
+    screen.app.push_screen(DetailsScreen(title, write))
 
-        self.app.push_screen(DetailsScreen(title, write))
 
-    def action_run_repeatedly(self) -> None:
-        from evaltui.tui.dialogs.prompt import RepeatScreen
-        from evaltui.workbench.runs.repeats import repeat_cost, repeat_title, usual_repeat
+def action_run_repeatedly(screen: MainScreen) -> None:
+    workbench = screen.workbench
+    sets, selection = workbench.sets, workbench.navigation.selection
+    usual = usual_repeat(sets, selection, workbench.runs.current)
 
-        workbench = self.workbench
-        sets, selection = workbench.sets, workbench.navigation.selection
-        usual = usual_repeat(sets, selection, workbench.runs.current)
+    def run(repeated: Repeated) -> None:
+        workbench.runs.run_case(repeated)
+        screen.show_result()
 
-        def run(repeated: Repeated) -> None:
-            workbench.runs.run_case(repeated)
-            self.show_result()
+    cost = partial(repeat_cost, sets, workbench.outcomes, selection)
+    ask(screen, RepeatScreen(repeat_title(sets, selection), usual, cost), run)
 
-        def cost(repeated: Repeated) -> str:
-            return repeat_cost(sets, workbench.outcomes, selection, repeated)
 
-        ask(self, RepeatScreen(repeat_title(sets, selection), usual, cost), run)
+def action_criteria(screen: MainScreen) -> None:
+    _show_criteria(screen, "")
 
-    def action_criteria(self) -> None:
-        self._show_criteria("")
 
-    def on_result_view_metric_asked(self, message: ResultView.MetricAsked) -> None:
-        self._show_criteria(message.metric)
+def on_result_view_metric_asked(screen: MainScreen, message: ResultView.MetricAsked) -> None:
+    _show_criteria(screen, message.metric)
 
-    def _show_criteria(self, metric: str) -> None:
-        """Opens the criteria of the selected set, at a metric."""
-        if (path := self.workbench.navigation.file) is not None:
-            from evaltui.tui.criteria.screen import CriteriaScreen
 
-            ask(self, CriteriaScreen(self.workbench, path, metric), self._show_case_of_criteria)
+def _show_criteria(screen: MainScreen, metric: str) -> None:
+    """Opens the criteria of the selected set, at a metric."""
+    navigation = screen.workbench.navigation
 
-    def _show_case_of_criteria(self, case: CaseId) -> None:
-        self.workbench.navigation.show(Selection(*case))
-        self.go_to("result")
+    def show(case: CaseId) -> None:
+        navigation.show(Selection(*case))
+        screen.go_to("result")
 
-    # Questions that come up by themselves
+    if (path := navigation.file) is not None:
+        ask(screen, CriteriaScreen(screen.workbench, path, metric), show)
 
-    async def offer_unsaved(self) -> None:
-        """Offers the unsaved changes of an earlier session, once no other screen is open."""
 
-        if self.workbench.read_only:
-            return
-        self._recovered = await asyncio.to_thread(recoverable, agent_folder(self.workbench.agent.dir))
-        self.draw_soon()
+# Questions that come up by themselves
 
-    def ask(self) -> None:
-        """Opens the next pending question, unless another one is open."""
-        if not self.takes_input:
-            return
-        if self._recovered:
-            from evaltui.tui.dialogs.unsaved import RecoveryScreen
 
-            recovered, self._recovered = self._recovered, []
-            self.app.push_screen(RecoveryScreen(self.workbench, recovered), self._show_draft)
-        else:
-            self._ask_about_conflicts()
+def ask_pending(screen: MainScreen) -> None:
+    """Opens the next pending question, unless another one is open."""
+    if not screen.takes_input:
+        return
+    if screen.recovered:
+        recovered, screen.recovered = screen.recovered, []
+        screen.app.push_screen(RecoveryScreen(screen.workbench, recovered), partial(_show_draft, screen))
+        return
+    new = [clash for clash in screen.workbench.editing.conflicts if clash not in screen.shown_conflicts]
+    # Nobody is asked while typing: what is typed next would be taken for the answer.
+    if new and screen.app.screen is screen and not isinstance(screen.focused, TextField):
+        screen.shown_conflicts.append(new[0])
+        screen.app.push_screen(MergeConflictScreen(screen.workbench, new[0]))
 
-    def _show_draft(self, _: object) -> None:
-        """Shows the field of a recovered text."""
-        if self.workbench.draft is not None:
-            self.go_to("case")
 
-    def _ask_about_conflicts(self) -> None:
-        """Opens the next conflict that was not shown yet."""
-        new = [clash for clash in self.workbench.editing.conflicts if clash not in self._shown_conflicts]
-        # Nobody is asked while typing: what is typed next would be taken for the answer.
-        if new and self.app.screen is self and not isinstance(self.focused, TextField):
-            from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
+def _show_draft(screen: MainScreen, _: object) -> None:
+    """Shows the field of a recovered text."""
+    if screen.workbench.draft is not None:
+        screen.go_to("case")
 
-            self._shown_conflicts.append(new[0])
-            self.app.push_screen(MergeConflictScreen(self.workbench, new[0]))
 
-    # Conversations
+# Conversations
 
-    def action_chat_from_here(self) -> None:
-        """Asks for the turn of the case where the chat starts; without a case, starts a new chat."""
-        case, chat = self.workbench.navigation.selection.case, self.workbench.chat
-        if case is not None:
-            from evaltui.tui.chat.begin import ChatFromScreen
 
-            self.app.push_screen(ChatFromScreen(self.workbench, case), self._show_chat)
-            return
-        if chat.transcript is None:
-            chat.new()
-        self._show_chat(True)
+def action_chat_from_here(screen: MainScreen) -> None:
+    """Asks for the turn of the case where the chat starts; without a case, starts a new chat."""
+    case, chat = screen.workbench.navigation.selection.case, screen.workbench.chat
+    if case is not None:
+        screen.app.push_screen(ChatFromScreen(screen.workbench, case), partial(_show_chat, screen))
+        return
+    if chat.transcript is None:
+        chat.new()
+    _show_chat(screen, True)
 
-    def action_new_chat(self) -> None:
-        from evaltui.tui.chat.begin import NewChatScreen
 
-        self.app.push_screen(NewChatScreen(self.workbench), self._show_chat)
+def action_new_chat(screen: MainScreen) -> None:
+    screen.app.push_screen(NewChatScreen(screen.workbench), partial(_show_chat, screen))
 
-    def _show_chat(self, started: bool | None) -> None:
-        if started:
-            self.go_to_entry("chat")
 
-    def action_save_as_case(self) -> None:
-        from evaltui.tui.chat.save_case import SaveCaseScreen
+def _show_chat(screen: MainScreen, started: bool | None) -> None:
+    if started:
+        screen.go_to_entry("chat")
 
-        if (transcript := self.workbench.chat.transcript) is None:
-            return
-        try:
-            screen = SaveCaseScreen(self.workbench, transcript)
-        except ValueError as error:
-            self.workbench.say(f"Cannot save as case: {error}")
-            return
-        self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 
-    def action_import_traces(self) -> None:
-        """Asks for a file of traces, then for its conversations, then for the turns of a single one."""
-        from evaltui.tui.sessions import ask_for_traces, choose_conversations
+def action_save_as_case(screen: MainScreen) -> None:
+    if (transcript := screen.workbench.chat.transcript) is not None:
+        _save_as_case(screen, lambda: transcript)
 
-        def read(path: str) -> None:
-            choosing = choose_conversations(self, self.workbench, path, self._save_imported)
-            self.run_worker(choosing, group="import", exclusive=True)
 
-        ask_for_traces(self, read)
+def _save_as_case(screen: MainScreen, read: Callable[[], Transcript]) -> None:
+    try:
+        saving = SaveCaseScreen(screen.workbench, read())
+    except ValueError as error:
+        screen.workbench.say(f"Cannot save as case: {error}")
+    else:
+        screen.app.push_screen(saving, lambda saved: screen.go_to("case") if saved else None)
 
-    def _save_imported(self, conversations: Sequence[RecordedConversation]) -> None:
-        from evaltui.tui.chat.save_case import SaveCaseScreen
-        from evaltui.workbench.chat.imported import save_all, transcript_of
 
+def action_import_traces(screen: MainScreen) -> None:
+    """Asks for a file of traces, then for its conversations, then for the turns of a single one."""
+
+    def read(path: str) -> None:
+        start_work(screen, choose_conversations, screen, screen.workbench, path, save, group="import")
+
+    def save(conversations: Sequence[RecordedConversation]) -> None:
         if len(conversations) > 1:
-            save_all(self.workbench.agent, self.workbench.editing, conversations)
-            return
-        try:
-            transcript, missing = transcript_of(conversations[0])
-            screen = SaveCaseScreen(self.workbench, transcript)
-        except ValueError as error:
-            self.workbench.say(f"Cannot save as case: {error}")
-            return
-        self.workbench.say(missing)
-        self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
+            save_all(screen.workbench.agent, screen.workbench.editing, conversations)
+        else:
+            _save_as_case(screen, partial(transcript, conversations[0]))
+
+    def transcript(conversation: RecordedConversation) -> Transcript:
+        transcript, missing = transcript_of(conversation)
+        screen.workbench.say(missing)
+        return transcript
+
+    ask_for_traces(screen, read)
 
 
-def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainDialogs], None]:
-    def action(screen: MainDialogs) -> None:
-        do(screen.workbench)
-
-    return action
+# Sets and cases
 
 
-# What the registry does without a screen is an action of this one.
-for _action in ACTIONS:
-    if _action.do is not None:
-        setattr(MainDialogs, _action.method, _on_workbench(_action.do))
+def action_move(screen: MainScreen, step: int) -> None:
+    """Moves the selected cases in their set."""
+    set_editing.move(screen.workbench.editing, step)
+
+
+def action_accept(screen: MainScreen) -> None:
+    choices = choices_in_list(screen.workbench.editing)
+    if choices:
+        screen.app.push_screen(AcceptScreen(screen.workbench, choices))
+    else:
+        screen.workbench.say("No failing case")
+
+
+def action_new_case(screen: MainScreen) -> None:
+    """Adds a case and edits its first text; without any set, a set is created first."""
+
+    def add() -> None:
+        if set_editing.new_case(screen.workbench.editing):
+            screen.go_to("case")
+            screen.query_one(CaseView).edit_user_text()
+
+    if screen.workbench.sets.listed:
+        add()
+    else:
+        _ask_for_set(screen, add, about="for the first case")
+
+
+def action_new_set(screen: MainScreen) -> None:
+    _ask_for_set(screen, lambda: None)
+
+
+def _ask_for_set(screen: MainScreen, then: Callable[[], None], *, about: str = "") -> None:
+    editing = screen.workbench.editing
+
+    def create(set_id: str) -> None:
+        if set_editing.new_set(editing, set_id):
+            then()
+
+    check = partial(set_editing.new_set_problem, editing)
+    hint = f"a–z, 0–9, _   in {set_editing.folder_for_new_set(editing)}"
+    proposed = screen.workbench.agent.dir.resolve().name
+    value = "" if screen.workbench.sets.listed or check(proposed) else proposed
+    ask(screen, PromptScreen(dialog_name("new_set"), value, check, hint, about), create)
+
+
+def action_rename(screen: MainScreen) -> None:
+    row, editing = screen.query_one(CaseTree).current, screen.workbench.editing
+    if row is None:
+        return
+    eval_set, name = row.eval_set, dialog_name("rename")
+    if row.case is None:
+        check = partial(set_editing.set_id_problem, editing, eval_set.path)
+        hint = f"The file name stays {eval_set.path.name}"
+        question = PromptScreen(name, eval_set.eval_set_id, check, hint, eval_set.eval_set_id)
+        ask(screen, question, partial(set_editing.rename_set, editing, eval_set.path))
+    else:
+        case = CaseId(eval_set.case_path, eval_set.cases[row.case].eval_id)
+        problem_of = set_editing.case_id_problem(editing, eval_set.path, row.case)
+        question = PromptScreen(name, case.eval_id, problem_of, about=case.eval_id)
+        ask(screen, question, partial(set_editing.rename_case, editing, case, row.case))
+
+
+def action_convert(screen: MainScreen) -> None:
+    if (row := screen.query_one(CaseTree).current) is not None:
+        screen.app.push_screen(ConvertScreen(screen.workbench, row.eval_set.path))
+
+
+def action_edit_json(screen: MainScreen) -> None:
+    screen.go_to("case")
+    screen.query_one(CaseView).edit_json()
+
+
+def action_tag_case(screen: MainScreen) -> None:
+    editing = screen.workbench.editing
+    common, about = set_editing.common_tags(editing), set_editing.chosen_named(editing)
+    value, hint = "".join(f"{tag} " for tag in common), set_editing.tags_hint(editing)
+    question = PromptScreen(dialog_name("tag_case"), value, typed_tags_problem, hint, about, adds=True)
+    ask(screen, question, partial(set_editing.change_tags, editing, common))
+
+
+def action_mark_failing(screen: MainScreen) -> None:
+    start_work(screen, mark_failing_cases, screen.workbench, group="marks")
+
+
+# From pane to pane
+
+
+def action_step_difference(screen: MainScreen, step: int) -> None:
+    if screen.arrangement.focus == "trace":
+        screen.query_one(TraceView).step_difference(step)
+    else:
+        screen.go_to("result")
+        screen.query_one(ResultView).step_difference(step)
+        shows_case = not screen.workbench.navigation.trace_of_chat
+        if shows_case and any(place.shown == "trace" for place in screen.panes.places):
+            _show_event(screen)
+    screen.draw_soon()
+
+
+def action_back_to_result(screen: MainScreen) -> None:
+    """Goes from the trace to its result, or to its row of the chat."""
+    if not screen.workbench.navigation.trace_of_chat:
+        screen.go_to("result")
+        return
+    place = screen.query_one(TraceView).chat_place()
+    screen.go_to("chat")
+    # To read, not to write.
+    screen.set_focus(screen.panes.pane("chat"), scroll_visible=False)
+    if place is not None:
+        screen.call_after_refresh(screen.query_one(ChatView).show_place, place)
+
+
+def action_show_in_trace(screen: MainScreen) -> None:
+    """Goes from the chat or the result to the event of the current row; from elsewhere to the trace."""
+    pane, navigation = screen.arrangement.focus, screen.workbench.navigation
+    if pane == "chat":
+        place = screen.query_one(ChatView).chat_place()
+        navigation.trace_chat(True)
+        screen.arrangement.trace_of_chat = True
+        screen.leap("trace")
+        if place is not None:
+            _show_in_trace(screen, place)
+        return
+    navigation.trace_chat(False)
+    if pane == "result":
+        screen.leap("trace")
+        _show_event(screen)
+    else:
+        screen.go_to("trace")
+
+
+def on_chat_view_moved(screen: MainScreen, _: ChatView.Moved) -> None:
+    """The trace beside the chat follows its current row."""
+    place = screen.query_one(ChatView).chat_place()
+    has_both = {"chat", "trace"} <= {place.shown for place in screen.panes.places}
+    if has_both and place is not None:
+        _show_in_trace(screen, place)
+
+
+def on_trace_view_moved(screen: MainScreen, _: TraceView.Moved) -> None:
+    """The chat follows the current span of its trace."""
+    if (place := screen.query_one(TraceView).chat_place()) is not None:
+        screen.call_after_refresh(screen.query_one(ChatView).show_place, place)
+
+
+def _show_in_trace(screen: MainScreen, place: ChatPlace) -> None:
+    screen.call_after_refresh(screen.query_one(TraceView).show_place, place)
+
+
+def _show_event(screen: MainScreen) -> None:
+    navigation = screen.workbench.navigation
+    if (at := navigation.difference) is not None and at.turn is not None:
+        trace = screen.query_one(TraceView)
+        screen.call_after_refresh(trace.show, at.turn, navigation.made_call(at))
+
+
+def action_show_expected(screen: MainScreen) -> None:
+    """Shows the expected value of the current difference."""
+    screen.query_one(ResultView).select_a_difference()
+    screen.leap("case")
+    if (at := screen.workbench.navigation.difference) is not None:
+        screen.call_after_refresh(screen.query_one(CaseView).show_expected, at)

@@ -8,7 +8,7 @@ from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 
-from textual import events, work
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
@@ -24,7 +24,6 @@ from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, RUNS, START, TITLES, Layout, Place
 from evaltui.tui.main.bars import TabRow
 from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
-from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.workbench import Workbench
@@ -53,10 +52,6 @@ class FilterKey(OneLine):
         return [*key, (IDLE, "faint")] if width > cells(key) else key
 
 
-# Seconds: first the line is seen.
-_BEFORE_PREPARING = 0.05
-
-
 class FilterInput(FilterLine):
     always = True
     idle = IDLE
@@ -78,13 +73,6 @@ class FilterInput(FilterLine):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
-
-    def on_focus(self) -> None:
-        once(self, _BEFORE_PREPARING, self._prepare)
-
-    @work
-    async def _prepare(self) -> None:
-        await self._workbench.navigation.prepare_filter()
 
     def filter_text(self) -> str:
         return self._workbench.navigation.filtered.text

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partialmethod
-from string import ascii_lowercase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import events, work
 from textual.app import ComposeResult
 from textual.geometry import Size
 
+from evaltui.documents.recovery import recoverable
+from evaltui.project.folders import agent_folder
 from evaltui.project.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
-from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.action_screen import ActionScreen, bindings, start_work
 from evaltui.tui.exchange import copy
 from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, TITLES, Layout
 from evaltui.tui.main.bars import Footer, Header, Status, TooSmall, is_too_small
-from evaltui.tui.main.links import MainLinks
 from evaltui.tui.main.panes import Panes, other_panes
 from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.textual_private import TextField, once
-from evaltui.workbench.actions import BY_ID, Action, Scope
+from evaltui.workbench.actions import ACTIONS, BY_ID, Action, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.tui.runs.recent import RecentRuns
+    from evaltui.documents.open_file import FileConflict
+    from evaltui.documents.recovery import Recovered
     from evaltui.tui.start.view import StartView, TourLine
 
 # Seconds until the cases that were drawn first are on the screen.
@@ -37,16 +39,28 @@ _SEEN = 0.05
 _AROUND_CASES = 4
 
 
-class MainScreen(MainLinks, inherit_bindings=False):
-    """The main screen. Its actions are global, or lead from one pane to another."""
+class MainScreen(ActionScreen[None], inherit_bindings=False):
+    """The main screen. Its actions are global; those that its first frame does not need are functions of
+    `evaltui.tui.main.dialogs`, which the app adds."""
 
     BINDINGS = bindings(Scope.MAIN)
     AUTO_FOCUS = "#cases"
+    ask_pending: Callable[[], None]
+    """Opens the next pending question, unless another one is open."""
+    action_quit: Callable[[], Awaitable[None]]
 
     def __init__(self, workbench: Workbench, *, tour: bool = False) -> None:
-        super().__init__(workbench)
-        self._layout = Layout(sizes=last_sizes(DRAGGED))
-        self._panes = Panes(workbench, self._layout, id="panes")
+        super().__init__()
+        self.workbench = workbench
+        self.next_agent: Path | None = None
+        """Folder of the agent that is opened after this one is closed."""
+        self.recovered: list[Recovered] = []
+        """The unsaved changes of an earlier session, until they are asked about."""
+        self.shown_conflicts: list[FileConflict] = []
+        """The conflicts that were asked about."""
+        self._came_from: str | None = None
+        self.arrangement = Layout(sizes=last_sizes(DRAGGED))
+        self.panes = Panes(workbench, self.arrangement, id="panes")
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
         self._header = Header(workbench, id="header")
@@ -55,7 +69,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             from evaltui.tui.start.view import TourLine
 
             self._tour = TourLine(workbench, id="tour")
-            self._layout.bars += 1
+            self.arrangement.bars += 1
         self._will_complete = False
         self.seen = asyncio.Event()
         """Set once the first drawn cases are on the screen."""
@@ -65,8 +79,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self._show_places(self.app.size)
         yield TooSmall(id="too-small")
         yield self._header
-        yield self._panes.tabs
-        yield self._panes
+        yield self.panes.tabs
+        yield self.panes
         if self._tour is not None:
             yield self._tour
         yield self._status
@@ -90,16 +104,16 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if isinstance(folded, list):
             self.workbench.navigation.folded_sets.update(map(str, folded))
         if (dock := view.get("dock")) in TITLES:
-            self._layout.dock = dock
+            self.arrangement.dock = dock
         if (upper := view.get("upper")) in TITLES:
-            self._layout.bring_up(upper)
-        self._layout.dock_hidden = view.get("dock_hidden") is True
-        self._layout.nothing_run = not view
+            self.arrangement.bring_up(upper)
+        self.arrangement.dock_hidden = view.get("dock_hidden") is True
+        self.arrangement.nothing_run = not view
 
     def view(self) -> dict[str, Any]:
         """The view: the selected case, the panes on top, the folded sets, and the folded parts of its
         result."""
-        selection, layout = self.workbench.navigation.selection, self._layout
+        selection, layout = self.workbench.navigation.selection, self.arrangement
         return {
             "set": selection.path,
             "case": selection.eval_id,
@@ -109,6 +123,12 @@ class MainScreen(MainLinks, inherit_bindings=False):
             "folded": sorted(self.workbench.navigation.folded_sets),
             "toggled": sorted(self.workbench.navigation.toggled),
         }
+
+    async def offer_unsaved(self) -> None:
+        """Offers the unsaved changes of an earlier session, once no other screen is open."""
+        if not self.workbench.read_only:
+            self.recovered = await asyncio.to_thread(recoverable, agent_folder(self.workbench.agent.dir))
+            self.draw_soon()
 
     async def begin_tour(self) -> None:
         """Runs the cases of the demo, and shows why the first one fails."""
@@ -126,7 +146,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             # Whoever was quick has left already.
             return
         self.seen.set()
-        self._panes.make_all()
+        self.panes.make_all()
         self.draw_soon()
 
     # Following the workbench
@@ -138,21 +158,24 @@ class MainScreen(MainLinks, inherit_bindings=False):
         elif not self._will_complete:
             self._will_complete = True
             once(self, _SEEN, self.complete)
-        before = self._layout.at_start, self._layout.nothing_run
-        self._layout.trace_of_chat = self.workbench.navigation.trace_of_chat
-        self._layout.start(is_first_minute(self.workbench.sets))
+        before = self.arrangement.at_start, self.arrangement.nothing_run
+        self.arrangement.trace_of_chat = self.workbench.navigation.trace_of_chat
+        self.arrangement.start(is_first_minute(self.workbench.sets))
         if self.workbench.sets.is_read and not self.workbench.outcomes.is_loading:
-            self._layout.nothing_run = self.workbench.is_unused
+            self.arrangement.nothing_run = self.workbench.is_unused
         rows = sum(len(eval_set.cases) + 2 for eval_set in self.workbench.sets.listed) + _AROUND_CASES
-        now = self._layout.at_start, self._layout.nothing_run
-        if now != before or rows != self._layout.cases_rows:
-            self._layout.cases_rows = rows
+        now = self.arrangement.at_start, self.arrangement.nothing_run
+        if now != before or rows != self.arrangement.cases_rows:
+            self.arrangement.cases_rows = rows
             self._arrange()
-        if self._layout.undecided and self.workbench.outcomes.get(self.workbench.navigation.selection.case):
-            self._layout.bring_up("result")
+        if self.arrangement.undecided and self.workbench.outcomes.get(
+            self.workbench.navigation.selection.case
+        ):
+            self.arrangement.bring_up("result")
             self._arrange()
-        self.ask()
-        self._panes.draw(anew=self._draws_all)
+        if self.recovered or self.workbench.editing.conflicts:
+            self.ask_pending()
+        self.panes.draw(anew=self._draws_all)
         self._footer.scope = self.scope
         if self._tour is not None:
             self._tour.follow(self.scope)
@@ -171,10 +194,10 @@ class MainScreen(MainLinks, inherit_bindings=False):
             return field.scope
         if self.focused is not None and any(isinstance(node, Beside) for node in self.focused.ancestors):
             return Scope.INSPECTOR
-        return Scope[self._layout.focus.upper()]
+        return Scope[self.arrangement.focus.upper()]
 
     def _show_places(self, size: Size) -> None:
-        self._panes.show_places(size)
+        self.panes.show_places(size)
         is_small = is_too_small(size)
         self.set_class(is_small, "-too-small")
         self.set_class(size.width < MEDIUM and not is_small, "-narrow")
@@ -182,38 +205,42 @@ class MainScreen(MainLinks, inherit_bindings=False):
     def _arrange(self) -> None:
         """Shows the panes of the layout, and focuses its pane."""
         self._show_places(self.size)
-        if (before := self._panes.name_of(self.focused)) != self._layout.focus:
+        if (before := self.panes.name_of(self.focused)) != self.arrangement.focus:
             if before is not None and not self._leaves(before):
-                self._layout.go_to(before)
+                self.arrangement.go_to(before)
                 return
-            self.set_focus(self._panes.pane(self._layout.focus).entry, scroll_visible=False)
+            self.set_focus(self.panes.pane(self.arrangement.focus).entry, scroll_visible=False)
         self.draw_soon()
 
     def _leaves(self, pane: str) -> bool:
         """Whether the focused pane lets the focus go."""
-        return pane not in self._panes.made or self._panes.made[pane].left()
+        return pane not in self.panes.made or self.panes.made[pane].left()
 
     def go_to(self, pane: str) -> None:
-        if pane != self._layout.focus and not self._leaves(self._layout.focus):
+        if pane != self.arrangement.focus and not self._leaves(self.arrangement.focus):
             return
         # The first case may be newer than what is drawn.
-        self._layout.start(is_first_minute(self.workbench.sets))
-        if pane in ("case", "result", "chat") and self._layout.has_dock(self.size):
+        self.arrangement.start(is_first_minute(self.workbench.sets))
+        if pane in ("case", "result", "chat") and self.arrangement.has_dock(self.size):
             # The trace below is of what is above it.
             self.workbench.navigation.trace_chat(pane == "chat")
-        self._layout.go_to(pane)
+        self.arrangement.go_to(pane)
         self._arrange()
 
     def go_to_entry(self, pane: str) -> None:
-        if pane == self._layout.focus and pane == self._layout.dock and self._layout.has_dock(self.size):
+        if (
+            pane == self.arrangement.focus
+            and pane == self.arrangement.dock
+            and self.arrangement.has_dock(self.size)
+        ):
             # The key of the dock's tab shows the dock, and hides it.
             if not self._leaves(pane):
                 return
-            self._layout.hide_dock()
+            self.arrangement.hide_dock()
             self._arrange()
             return
         self.go_to(pane)
-        self.set_focus(self._panes.pane(pane).entry, scroll_visible=False)
+        self.set_focus(self.panes.pane(pane).entry, scroll_visible=False)
 
     def on_resize(self) -> None:
         self._arrange()
@@ -224,8 +251,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         # A click focuses a pane, too. By the time this is heard of, the focus may be elsewhere again.
-        pane = self._panes.name_of(event.widget)
-        if event.widget is self.focused and pane is not None and pane != self._layout.focus:
+        pane = self.panes.name_of(event.widget)
+        if event.widget is self.focused and pane is not None and pane != self.arrangement.focus:
             self.go_to(pane)
         self.draw_soon()
 
@@ -242,7 +269,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         return super().check_action(action, parameters)
 
     def refusal(self, action_id: str) -> str | None:
-        if action_id == "step_back" and (self._layout.maximised or self.scope is Scope.INSPECTOR):
+        if action_id == "step_back" and (self.arrangement.maximised or self.scope is Scope.INSPECTOR):
             return None
         action = BY_ID[action_id]
         if reason := action.refusal(self.workbench, self.scope):
@@ -251,15 +278,15 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if in_case and self.scope in (Scope.FIELD, Scope.TEXT):
             # The keys of a pane are heard in its fields, too.
             return f"{action.title}: close the field first"
-        pane = self._panes.made.get(self._layout.focus)
+        pane = self.panes.made.get(self.arrangement.focus)
         return pane.refusal(action_id) if pane is not None and self.scope in action.where else None
 
     def footer_word(self, action: Action) -> str:
         if action.id == "step_back" and self.scope is Scope.INSPECTOR:
             return "back"
-        if action.id == "step_back" and self._layout.maximised:
+        if action.id == "step_back" and self.arrangement.maximised:
             return "unzoom"
-        pane = self._panes.made.get(self._layout.focus)
+        pane = self.panes.made.get(self.arrangement.focus)
         return super().footer_word(action) if pane is None else pane.footer_word(action)
 
     def action_run(self) -> None:
@@ -268,81 +295,81 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     def show_result(self) -> None:
         """Shows the result when a case is run; the focus stays in the list."""
-        if self._layout.focus in ("trace", "console"):
+        if self.arrangement.focus in ("trace", "console"):
             # There it is seen while it happens.
             return
-        self._layout.bring_up("result")
-        if self._layout.focus != "cases" and "result" not in {place.shown for place in self._panes.places}:
+        self.arrangement.bring_up("result")
+        if self.arrangement.focus != "cases" and "result" not in {place.shown for place in self.panes.places}:
             # It would stay below what has the focus.
-            self._layout.go_to("result")
+            self.arrangement.go_to("result")
         self._arrange()
 
     def action_step_pane(self, step: int) -> None:
         """Goes to the next place on the screen; with a single place, to its next tab."""
-        places = self._panes.places
+        places = self.panes.places
         panes = [place.shown for place in places] if len(places) > 1 else list(places[0].panes)
-        self.go_to(panes[(panes.index(self._layout.focus) + step) % len(panes)])
+        self.go_to(panes[(panes.index(self.arrangement.focus) + step) % len(panes)])
 
     def action_zoom(self) -> None:
-        self._layout.maximised = not self._layout.maximised
+        self.arrangement.maximised = not self.arrangement.maximised
         self._arrange()
 
     def action_step_back(self) -> None:
         """Clears the smallest thing first; ends the zoom where nothing else is left."""
-        if self._layout.maximised and not self.workbench.navigation.is_narrowed:
+        if self.arrangement.maximised and not self.workbench.navigation.is_narrowed:
             self.action_zoom()
         else:
             self.workbench.step_back()
 
     def action_toggle_cases(self) -> None:
-        self._layout.hide_cases(not self._layout.cases_hidden)
+        self.arrangement.hide_cases(not self.arrangement.cases_hidden)
         self._arrange()
 
     def action_widen_cases(self, cells: int) -> None:
-        self._panes.widen_cases(cells)
+        self.panes.widen_cases(cells)
 
     def action_filter(self) -> None:
         """Focuses the filter of the focused pane, if it has one; else that of the cases."""
-        pane = self._layout.focus if self._layout.focus in self._panes.filters else "cases"
+        pane = self.arrangement.focus if self.arrangement.focus in self.panes.filters else "cases"
         self.go_to(pane)
-        line = self._panes.filter(pane)
+        line = self.panes.filter(pane)
         line.display = True
         # At once, not soon: what is typed right behind the key is meant for the filter.
         self.set_focus(line)
 
     def action_keep_filter(self) -> None:
-        if line := self._panes.filters.get(self._layout.focus):
+        if line := self.panes.filters.get(self.arrangement.focus):
             line.apply()
-            self.set_focus(self._panes.pane(self._layout.focus))
+            self.set_focus(self.panes.pane(self.arrangement.focus))
 
     def action_clear_filter(self) -> None:
-        if line := self._panes.filters.get(self._layout.focus):
+        if line := self.panes.filters.get(self.arrangement.focus):
             line.clear()
             self.action_keep_filter()
 
     def action_reload(self) -> None:
-        self.run_worker(self.workbench.reload(), group="reload", exclusive=True)
+        start_work(self, self.workbench.reload, group="reload")
 
-    def action_jump(self) -> None:
-        """Jumps to a visible pane or section, by the key of its label."""
-        from evaltui.tui.dialogs.keys import Jump, JumpScreen
+    def action_step_repeat(self, step: int) -> None:
+        self.workbench.navigation.step_repeat(step)
 
-        tabs = [Jump(tab.pane, tab.key, at) for tab, at in self._panes.tab_places() if tab.key]
-        places = zip(ascii_lowercase, self._panes.section_places(), strict=False)
-        sections = [Jump(f"{pane} {section}", key, at) for key, (pane, section, at) in places]
-        ask(self, JumpScreen([*tabs, *sections]), self._jump_to)
-
-    def _jump_to(self, target: str) -> None:
-        pane, _, section = target.partition(" ")
+    def leap(self, pane: str) -> None:
+        """Goes to a pane, from which `action_back` returns."""
+        self._came_from = self.arrangement.focus
         self.go_to(pane)
-        if section:
-            self._panes.jump(pane, section)
+
+    def action_back(self) -> None:
+        if self._came_from is None:
+            self.workbench.say("No previous location")
+        else:
+            back, self._came_from = self._came_from, None
+            self.go_to(back)
 
     def action_copy(self) -> None:
-        self._copy(self._panes.pane(self._layout.focus).copied())
+        self._copy(self.panes.pane(self.arrangement.focus).copied())
 
     def action_copy_json(self) -> None:
-        self._copy(self._panes.pane("result").copied_json())
+        self._copy(self.panes.pane("result").copied_json())
 
     def _copy(self, copied: Copied | None) -> None:
         if copied is None:
@@ -358,31 +385,12 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
     action_edit_case = partialmethod(go_to, "case")
 
-    def on_case_tree_added(self) -> None:
-        from evaltui.tui.case.view import CaseView
-
-        self.go_to("case")
-        self.query_one(CaseView).edit_user_text()
-
-    def action_edit_json(self) -> None:
-        from evaltui.tui.case.view import CaseView
-
-        self.go_to("case")
-        self.query_one(CaseView).edit_json()
-
     def on_result_view_case_made(self) -> None:
         self.go_to("case")
 
     def action_go_to(self, pane: str) -> None:
         """Shows a tab, by a click."""
         self.go_to(pane)
-
-    def on_recent_runs_open_run(self, message: RecentRuns.OpenRun) -> None:
-        opening = self.workbench.outcomes.open_run(message.path, message.title)
-        self.run_worker(opening, group="runs", exclusive=True)
-
-    def on_recent_runs_compare_runs(self, message: RecentRuns.CompareRuns) -> None:
-        self.compare_runs(message.sides)
 
     async def on_start_view_in_cases(self, message: StartView.InCases) -> None:
         self.go_to("cases")
@@ -391,3 +399,16 @@ class MainScreen(MainLinks, inherit_bindings=False):
 
 for _kind in PANES:
     setattr(MainScreen, f"action_show_{_kind.id}", partialmethod(MainScreen.go_to_entry, _kind.id))
+
+
+def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainScreen], None]:
+    def action(screen: MainScreen) -> None:
+        do(screen.workbench)
+
+    return action
+
+
+# What the registry does without a screen is an action of this one, unless it does more.
+for _action in ACTIONS:
+    if _action.do is not None and not hasattr(MainScreen, _action.method):
+        setattr(MainScreen, _action.method, _on_workbench(_action.do))

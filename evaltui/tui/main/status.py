@@ -126,8 +126,8 @@ def _state_line(workbench: Workbench, width: int) -> Line:
 
 def run_line(workbench: Workbench, width: int) -> Line:
     """The run in progress, or the end of the last one; in watch mode, the reaction to a save."""
-    if workbench.repeats_more:
-        return [glyph(RUNNING), (f" {visible(workbench.more_repeats.progress)}", "")]
+    if (more := workbench.runs.more) is not None:
+        return [glyph(RUNNING), (f" {visible(str(more))}", "")]
     run, reaction = workbench.runs.current, workbench.watch.last
     past = workbench.outcomes.previous_run
     if past is not None:

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.compare.totals import Totals
+from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.text.figures import (
     UNKNOWN,
@@ -23,19 +26,24 @@ from evaltui.text.figures import (
     show_rate,
 )
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, both_ends, cells, filled, pad, with_role
+from evaltui.text.lines import Line, both_ends, cells, filled, pad, with_role, wrap_behind
+from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
+from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
+from evaltui.tui.widgets.writer import Page
 from evaltui.views.matrix import (
     cell_line,
     cell_row,
     changed_between,
     matrix_facts,
+    plot_of,
     rate_of,
     sum_rows,
     variant_changes,
 )
-from evaltui.workbench.matrix.matrices import Order, SetTitle, others_of
+from evaltui.views.rows import scored_response
+from evaltui.workbench.matrix.matrices import CellResult, MatrixView, Order, SetTitle, others_of
 
 # Cells of the column of names, and of a variant.
 _NAMES = (14, 26, 30)
@@ -321,3 +329,111 @@ def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
 def longest_name(matrix: Matrix) -> int:
     """Cells of the longest id of a case."""
     return max((cell_len(visible(row.case.eval_id)) for row in matrix.rows), default=0)
+
+
+# Two cells
+
+_BESIDE, _WITH_PLOT = 90, 130
+_RULE = " │ "
+
+
+def write_cells(
+    page: Page,
+    view: MatrixView,
+    results: tuple[CellResult | None, CellResult | None],
+    height: int,
+) -> None:
+    """Writes the base, the selected variant and the plot side by side where there is room, in `height` lines.
+
+    A result is None while it is read.
+    """
+    if view.opened is None:
+        return
+    matrix, places = view.opened.matrix, (view.opened.matrix.base, view.column)
+    parts = 3 if page.width >= _WITH_PLOT else 2 if page.width >= _BESIDE and places[0] != places[1] else 1
+    width = (page.width - len(_RULE) * (parts - 1)) // parts
+    labels = "base", "selected"
+    sides = [
+        cell_lines(view, label, matrix.name(place), result, width)
+        for label, place, result in zip(labels, places, results, strict=True)
+    ]
+    if parts == 1:
+        sides = [sides[1]]
+    elif parts == 3:
+        sides.append(plot_lines(matrix, places[1], width, height))
+    for number in range(min(height, max(map(len, sides)))):
+        line: Line = []
+        for place, side in enumerate(sides):
+            line += [(_RULE, "line")] if place else []
+            line += filled(side[number] if number < len(side) else [], width)
+        page.lines.append(line)
+
+
+def cell_lines(view: MatrixView, label: str, name: str, cell: CellResult | None, width: int) -> list[Line]:
+    """A cell: its passed repeats, its distinct trajectories, and its differences from the expectation."""
+    head: Line = [(f"{label}  ", "muted"), (visible(name), "bold")]
+    if cell is None:
+        return [head, [("Reading the result…", "muted")]]
+    if cell.result is None:
+        why = f"unreadable: {visible(cell.problem)}" if cell.problem else "No result in this variant"
+        return [head, [(why, "error" if cell.problem else "muted")]]
+    result = cell.result
+    runs = len(result.repeats)
+    if runs > 1:
+        head += [("  ", ""), (f"{result.passed_repeats}/{runs}", ROLES[result.status])]
+    else:
+        head += [("  ", ""), glyph(result.status)]
+    number = view.repeat_of(result)
+    repeat = result.repeats[number]
+    shown: Line = [(_ways(result), "muted")]
+    if runs > 1:
+        shown = [glyph(repeat.status), (f" repeat {number + 1} of {runs}   ", ""), *shown]
+    return [head, shown, [], *_did(repeat, width)]
+
+
+def _ways(result: CaseResult) -> str:
+    """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`."""
+    groups = result.trajectories
+    failing = [group for group in groups if group.status is not Status.PASSED]
+    if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
+        numbers = ", ".join(str(number + 1) for number in failing[0].repeats)
+        return f"repeats {numbers} fail the same way"
+    return counted(len(groups), "distinct trajectory", "distinct trajectories")
+
+
+def _did(repeat: RepeatResult, width: int) -> list[Line]:
+    """The calls and the responses with their differences; else the error of the repeat."""
+    shown: list[tuple[Line, Line]] = []
+    if repeat.error is not None:
+        shown = [([("! ", "error")], [(reason.short, "")]) for reason in first_reasons(repeat)[0]]
+    else:
+        for number, turn in enumerate(repeat.turns):
+            shown += map(_call, turn.calls)
+            if (response := scored_response(repeat, number)) is not None:
+                mark: Line = [ROW_MARKS[response.op], (" ", "")]
+                shown.append((mark, [(f"response {response.note}".rstrip(), "muted")]))
+    lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
+    spent = repeat.spent.of("agent") if repeat.spent else None
+    cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""
+    took: Line = [(f"{show_duration(repeat.seconds)}{cost}", "faint")]
+    return [*lines, *wrap_behind([("  ", "")], took, width)]
+
+
+def _call(diff: CallDiff) -> tuple[Line, Line]:
+    mark: Line = [ROW_MARKS[diff.op], (" ", "")]
+    if diff.op == "same":
+        return mark, [(call_name(diff), "bold"), (f"  {call_args(diff)}", "muted")]
+    return mark, [(describe_call(diff), "")]
+
+
+def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
+    """The pass rate of every variant by its cost; by its time where no cost is known."""
+    plot = plot_of(matrix)
+    points = [
+        Point(
+            point.x, point.rate, visible(matrix.name(point.place)), "accent" if point.place == current else ""
+        )
+        for point in plot.points
+    ]
+    points.sort(key=lambda point: point.role == "accent")
+    return [[(plot.title, "muted")], *scatter_plot(points, width, height - 1, plot.show)]

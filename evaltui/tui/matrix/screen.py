@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from textual import events, on
+from textual.message import Message
 from textual.widget import Widget
 
-from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
-from evaltui.core.compare.matrix import Matrix, Row
-from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult
-from evaltui.core.model.outcome import Status as CaseStatus
+from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
-from evaltui.text.figures import counted, show_duration, show_moment
-from evaltui.text.lines import Line, both_ends, filled, wrap_behind
-from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
-from evaltui.text.scatter import Point, scatter_plot
+from evaltui.text.figures import counted, show_moment
+from evaltui.text.lines import Line, both_ends, cells, wrap
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.compare.screen import ComparisonScreen
 from evaltui.tui.dialogs.finding import SearchScreen, has_words
 from evaltui.tui.dialogs.framed import MATRIX, FramedScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
 from evaltui.tui.main.bars import Status
 from evaltui.tui.matrix.page import (
+    Columns,
+    longest_name,
+    row_line,
+    title_line,
+    verdict_line,
     where_line,
+    write_cells,
+    write_heads,
 )
-from evaltui.tui.matrix.rows import MatrixHeads, MatrixRows, VariantClicked, Verdict
 from evaltui.tui.pane import PaneFrame, Tab
-from evaltui.tui.runs.screen import RunTarget
 from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
 from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.views.matrix import plot_of
-from evaltui.views.rows import scored_response
 from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.matrix.matrices import (
     NONE_YET,
     CellResult,
+    MatrixRow,
     MatrixView,
     SetTitle,
     cell_result,
@@ -50,114 +50,9 @@ from evaltui.workbench.matrix.matrices import (
     side_of,
     title_of,
 )
-from evaltui.workbench.matrix.more_repeats import runs_problem
-from evaltui.workbench.runs.run_list import Sides
+from evaltui.workbench.runs.repeats import more_problem
+from evaltui.workbench.runs.run_list import RunTarget, Sides
 from evaltui.workbench.workbench import Workbench
-
-_BESIDE, _WITH_PLOT = 90, 130
-_RULE = " │ "
-
-
-def write_cells(
-    page: Page,
-    view: MatrixView,
-    results: tuple[CellResult | None, CellResult | None],
-    height: int,
-) -> None:
-    """Writes the base, the selected variant and the plot side by side where there is room, in `height` lines.
-
-    A result is None while it is read.
-    """
-    if view.opened is None:
-        return
-    matrix, places = view.opened.matrix, (view.opened.matrix.base, view.column)
-    parts = 3 if page.width >= _WITH_PLOT else 2 if page.width >= _BESIDE and places[0] != places[1] else 1
-    width = (page.width - len(_RULE) * (parts - 1)) // parts
-    labels = "base", "selected"
-    sides = [
-        cell_lines(view, label, matrix.name(place), result, width)
-        for label, place, result in zip(labels, places, results, strict=True)
-    ]
-    if parts == 1:
-        sides = [sides[1]]
-    elif parts == 3:
-        sides.append(plot_lines(matrix, places[1], width, height))
-    for number in range(min(height, max(map(len, sides)))):
-        line: Line = []
-        for place, side in enumerate(sides):
-            line += [(_RULE, "line")] if place else []
-            line += filled(side[number] if number < len(side) else [], width)
-        page.lines.append(line)
-
-
-def cell_lines(view: MatrixView, label: str, name: str, cell: CellResult | None, width: int) -> list[Line]:
-    """A cell: its passed repeats, its distinct trajectories, and its differences from the expectation."""
-    head: Line = [(f"{label}  ", "muted"), (visible(name), "bold")]
-    if cell is None:
-        return [head, [("Reading the result…", "muted")]]
-    if cell.result is None:
-        why = f"unreadable: {visible(cell.problem)}" if cell.problem else "No result in this variant"
-        return [head, [(why, "error" if cell.problem else "muted")]]
-    result = cell.result
-    runs = len(result.repeats)
-    if runs > 1:
-        head += [("  ", ""), (f"{result.passed_repeats}/{runs}", ROLES[result.status])]
-    else:
-        head += [("  ", ""), glyph(result.status)]
-    number = view.repeat_of(result)
-    repeat = result.repeats[number]
-    shown: Line = [(_ways(result), "muted")]
-    if runs > 1:
-        shown = [glyph(repeat.status), (f" repeat {number + 1} of {runs}   ", ""), *shown]
-    return [head, shown, [], *_did(repeat, width)]
-
-
-def _ways(result: CaseResult) -> str:
-    """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`."""
-    groups = result.trajectories
-    failing = [group for group in groups if group.status is not CaseStatus.PASSED]
-    if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
-        numbers = ", ".join(str(number + 1) for number in failing[0].repeats)
-        return f"repeats {numbers} fail the same way"
-    return counted(len(groups), "distinct trajectory", "distinct trajectories")
-
-
-def _did(repeat: RepeatResult, width: int) -> list[Line]:
-    """The calls and the responses with their differences; else the error of the repeat."""
-    shown: list[tuple[Line, Line]] = []
-    if repeat.error is not None:
-        shown = [([("! ", "error")], [(reason.short, "")]) for reason in first_reasons(repeat)[0]]
-    else:
-        for number, turn in enumerate(repeat.turns):
-            shown += map(_call, turn.calls)
-            if (response := scored_response(repeat, number)) is not None:
-                mark: Line = [ROW_MARKS[response.op], (" ", "")]
-                shown.append((mark, [(f"response {response.note}".rstrip(), "muted")]))
-    lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
-    spent = repeat.spent.of("agent") if repeat.spent else None
-    cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""
-    took: Line = [(f"{show_duration(repeat.seconds)}{cost}", "faint")]
-    return [*lines, *wrap_behind([("  ", "")], took, width)]
-
-
-def _call(diff: CallDiff) -> tuple[Line, Line]:
-    mark: Line = [ROW_MARKS[diff.op], (" ", "")]
-    if diff.op == "same":
-        return mark, [(call_name(diff), "bold"), (f"  {call_args(diff)}", "muted")]
-    return mark, [(describe_call(diff), "")]
-
-
-def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
-    """The pass rate of every variant by its cost; by its time where no cost is known."""
-    plot = plot_of(matrix)
-    points = [
-        Point(
-            point.x, point.rate, visible(matrix.name(point.place)), "accent" if point.place == current else ""
-        )
-        for point in plot.points
-    ]
-    points.sort(key=lambda point: point.role == "accent")
-    return [[(plot.title, "muted")], *scatter_plot(points, width, height - 1, plot.show)]
 
 
 class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
@@ -177,7 +72,7 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.run_worker(self._read(), group="load", exclusive=True)
+        start_work(self, self._read, group="load")
 
     async def _read(self) -> None:
         agent = self._workbench.agent
@@ -202,6 +97,8 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
 
 
 _WIDEST = 400
+# Rows of a screen for each head above the cases.
+_ROWS_OF_HEAD = 5
 # Seconds. Who goes through the cells looks at none for longer than this: nothing is read meanwhile.
 _PAUSE = 0.15
 _TICK = 1.0
@@ -222,6 +119,139 @@ _OF_A_VARIANT = frozenset(
 )
 
 Both = tuple[CellResult | None, CellResult | None]
+
+
+class VariantClicked(Message):
+    """The user clicked another variant."""
+
+
+class MatrixHeads(PageLines, inherit_bindings=False):
+    """The heading of the variants; a click on one makes it the current one."""
+
+    def __init__(self, view: MatrixView, columns: Callable[[], Columns | None], *, id: str) -> None:
+        super().__init__(self._write_heads, can_focus=False, indent=1, widest=_WIDEST, id=id)
+        self._view = view
+        self._columns = columns
+
+    def _write_heads(self, page: Page) -> None:
+        if self._view.opened is not None and (columns := self._columns()) is not None:
+            most = max(2, self.screen.size.height // _ROWS_OF_HEAD)
+            page.lines += write_heads(self._view.opened.matrix, columns, self._view.column, most)
+
+    def on_click(self, event: events.Click) -> None:
+        columns = self._columns()
+        if columns is not None and (place := columns.at(event.x - 1)) is not None:
+            self._view.go_to(place, len(columns.places) - 1)
+            self.post_message(VariantClicked())
+
+
+class Verdict(Status):
+    """The comparison of the current variant with the base, unless there is a message or a run in progress."""
+
+    def __init__(self, workbench: Workbench, view: MatrixView, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._view = view
+
+    def state(self, width: int) -> Line:
+        opened = self._view.opened
+        if opened is None or self._workbench.is_running:
+            return super().state(width)
+        left, right = verdict_line(opened.matrix, self._view.column, width - 2)
+        right = right if cells(left) + cells(right) + 3 <= width - 2 else []
+        return both_ends(left, right, width - 2, least=cells(left))
+
+
+class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """The sets with their cases; the keys are those of the screen. A click selects a cell."""
+
+    def __init__(self, view: MatrixView, *, id: str) -> None:
+        super().__init__(id=id)
+        self._view = view
+        self._rows: list[MatrixRow] = []
+        self._notes: list[Line] = []
+        self._longest = 0
+
+    @property
+    def current(self) -> MatrixRow:
+        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+
+    @property
+    def columns(self) -> Columns | None:
+        """The columns that fit; None without a matrix."""
+        opened = self._view.opened
+        if opened is None:
+            return None
+        return Columns.fitting(opened.matrix, self.line_width - 1, self._longest, self._view.first)
+
+    @property
+    def room(self) -> int:
+        """The number of variants besides the base that fit."""
+        opened, columns = self._view.opened, self.columns
+        return 1 if opened is None or columns is None else columns.room(opened.matrix, self.line_width - 1)
+
+    def show(self) -> None:
+        """Shows the current rows; the cursor stays with its row."""
+        before = _key(self.current)
+        self._rows = self._view.rows()
+        opened = self._view.opened
+        self._longest = longest_name(opened.matrix) if opened else 0
+        self._notes = [] if self._rows else self._note()
+        self.lines_changed(len(self._rows or self._notes))
+        keys = [_key(row) for row in self._rows]
+        if before in keys and before is not None:
+            self.cursor = keys.index(before)
+        else:
+            self.cursor = next((place for place, row in enumerate(self._rows) if isinstance(row, Row)), 0)
+        self.show_line(self.cursor)
+
+    def move_to(self, number: int) -> None:
+        """Moves the cursor, skipping blank lines."""
+        number = max(0, min(number, len(self._rows) - 1))
+        if self._rows and self._rows[number] is None:
+            number += -1 if number < self.cursor else 1
+        super().move_to(number)
+
+    def row_role(self, number: int) -> str:
+        return "sel-blur" if number in (self.cursor, self.pointed) and self._rows else ""
+
+    def line(self, number: int) -> Line:
+        opened, columns = self._view.opened, self.columns
+        if opened is None or columns is None or not self._rows:
+            return [(" ", ""), *self._notes[number]] if number < len(self._notes) else []
+        row, is_current = self._rows[number], number == self.cursor
+        marker = ("▌" if is_current else " ", "bold accent")
+        if row is None:
+            return []
+        if isinstance(row, SetTitle):
+            return [marker, *title_line(opened.matrix, row, columns)]
+        name = visible(row.case.eval_id)
+        current = self._view.column if is_current else None
+        return [marker, *row_line(opened.matrix, row, name, columns, current)]
+
+    def on_click(self, event: events.Click) -> None:
+        columns, place = self.columns, None
+        if columns is not None and event.chain == 1:
+            place = columns.at(event.x - self.margin_cells)
+        super().on_click(event)
+        if columns is not None and place is not None:
+            self._view.go_to(place, len(columns.places) - 1)
+            self.post_message(VariantClicked())
+
+    def on_resize(self) -> None:
+        """Wraps the note for an empty matrix again."""
+        self.show()
+
+    def _note(self) -> list[Line]:
+        """The note for an empty matrix."""
+        width = max(20, self.line_width - 2)
+        if self._view.opened is not None:
+            return [[("No case differs" if self._view.differing else "No cases", "muted")]]
+        return wrap(self._view.note, width)
+
+
+def _key(row: MatrixRow) -> object:
+    """The identity of a row, stable when the matrix is read again."""
+    return row.path if isinstance(row, SetTitle) else row.case if row is not None else None
 
 
 class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
@@ -266,15 +296,15 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     # Reading
 
     def action_reload(self) -> None:
-        self.run_worker(self._read(None), group="matrix", exclusive=True)
+        start_work(self, self._read, None, group="matrix")
 
     def _read_again(self) -> None:
         """Reads the matrix again when its runs continue, or others start."""
-        before, self._repeated = self._repeated, self.workbench.repeats_more
+        before, self._repeated = self._repeated, self.workbench.runs.more is not None
         if before and not self._repeated:
             self.action_reload()
         elif not self._is_reading:
-            self.run_worker(self._read_more(), group="look", exclusive=True)
+            start_work(self, self._read_more, group="look")
 
     async def _read_more(self) -> None:
         if await asyncio.to_thread(extent_of, self.workbench.agent.store, self.view.opened) != self._extent:
@@ -295,11 +325,8 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         finally:
             self._is_reading = False
         if self.is_here:
-            self._show(opened)
-
-    def _show(self, opened: OpenMatrix | None) -> None:
-        self.view.show(opened)
-        self._show_rows()
+            self.view.show(opened)
+            self._show_rows()
 
     def _show_rows(self) -> None:
         self.rows.show()
@@ -316,7 +343,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
             if self._both[0] != key:
                 self.view.repeat = None
                 self._both = key, (None, None)
-                self.run_worker(self._read_cells(opened, row.case), group="cells", exclusive=True)
+                start_work(self, self._read_cells, opened, row.case, group="cells")
         self.draw_around()
 
     async def _read_cells(self, opened: OpenMatrix, case: CaseId) -> None:
@@ -426,11 +453,11 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         title = f"{named} in {name}"
 
         def run(text: str) -> None:
-            self.workbench.more_repeats.start(log.path, cases, int(text), title)
-            self._repeated = self.workbench.repeats_more
+            self.workbench.runs.run_more(log.path, cases, int(text), title)
+            self._repeated = self.workbench.runs.more is not None
 
         hint = "How many more runs; those that there are stay"
-        ask(self, PromptScreen(dialog_name("run_more"), "5", runs_problem, hint, title), run)
+        ask(self, PromptScreen(dialog_name("run_more"), "5", more_problem, hint, title), run)
 
     def action_set_base(self) -> None:
         self.view.set_base()
@@ -463,10 +490,10 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         row, places = self.rows.current, (opened.matrix.base, self.view.column)
         sides = Sides(*(side_of(opened, place) for place in places))
         screen = ComparisonScreen(self.workbench, sides, row.case if isinstance(row, Row) else None)
-        ask(self, screen, lambda chosen: self.dismiss(RunTarget(*chosen)))
+        ask(self, screen, self.dismiss)
 
     def action_choose_matrix(self) -> None:
         def show(stored: StoredMatrix) -> None:
-            self.run_worker(self._read(stored), group="matrix", exclusive=True)
+            start_work(self, self._read, stored, group="matrix")
 
         ask(self, MatrixChooser(self.workbench, self.view.opened.stored.id if self.view.opened else ""), show)

@@ -1,27 +1,34 @@
-"""The page of a run, and its preview in a list."""
+"""The page of a run, its preview in a list, and plots over runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
+from enum import StrEnum
 
 from evaltui.core.model.outcome import Status
 from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import FailedCase, RunRow
 from evaltui.text.figures import (
     counted,
+    show_duration,
     show_interval,
     show_moment,
+    show_money,
     show_number,
+    show_points,
+    show_rate,
     show_score,
     some_of,
 )
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span
+from evaltui.text.lines import Line, Span, filled
 from evaltui.text.outcomes import counts, glyph
+from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.run import lasted, rate_bar, rate_figure, selected_in
+from evaltui.workbench.state import as_shares
 
 _ONE_BELOW_THE_OTHER = 60
 
@@ -149,3 +156,129 @@ def _criteria(row: RunRow) -> Iterator[tuple[str, str]]:
             has_threshold = isinstance(threshold, int | float) and not isinstance(threshold, bool)
             criteria_names[visible(str(name)), show_score(threshold) if has_threshold else ""] = None
     yield from criteria_names
+
+
+PLOT_ROWS = 8
+# Cells of what stands beside the plot and the table, and the width from which on it does.
+SIDE, _WITH_FACTS = 44, 100
+
+
+class RunPlot(StrEnum):
+    """The figure of a plot over runs."""
+
+    RATE = "pass rate"
+    COST = "cost"
+    LATENCY = "time of a case"
+
+    @property
+    def following(self) -> RunPlot:
+        every = list(RunPlot)
+        return every[(every.index(self) + 1) % len(every)]
+
+    def of(self, row: RunRow) -> float | None:
+        """The figure of a run; None where it is unknown, or incomplete."""
+        match self:
+            case RunPlot.RATE:
+                return pass_rate(row)
+            case RunPlot.COST:
+                cost = row.totals.total_cost
+                return cost.usd if cost is not None and cost.is_exact else None
+            case RunPlot.LATENCY:
+                return row.totals.p50
+
+
+def pass_rate(row: RunRow) -> float | None:
+    """The pass rate of the evaluated cases; None without one."""
+    return row.totals.passed / row.totals.evaluated if row.totals.evaluated else None
+
+
+def write_plot(
+    page: Page,
+    height: int,
+    rows: Sequence[RunRow],
+    current: RunRow | None,
+    base: RunRow | None,
+    plot: RunPlot = RunPlot.RATE,
+    sets: Collection[str] = (),
+) -> None:
+    """Writes a figure of runs, the newest first in `rows`, in a number of lines, and at the right the figures
+    of the current one.
+
+    In a plot of pass rates, runs without cases are left out, and a run of some cases only is hollow; `sets`
+    are the paths of all sets. In others, a run without the figure is a gap.
+    """
+    shown = [(row, plot.of(row)) for row in reversed(rows)]
+    beside: list[Line] = []
+    values: list[float | None]
+    top, partial = "", set[int]()
+    if plot is RunPlot.RATE:
+        shown = [(row, rate) for row, rate in shown if rate is not None]
+        if not shown:
+            return
+        values = [rate for _, rate in shown]
+        partial = {place for place, (row, _) in enumerate(shown) if not row.is_whole(sets)}
+        if page.width >= _WITH_FACTS:
+            beside = _beside_plot(rows, current, base)
+    else:
+        show = show_money if plot is RunPlot.COST else show_duration
+        most = max((value for _, value in shown if value is not None), default=None)
+        if most is None:
+            page.row((f"{plot[0].upper()}{plot[1:]} of no run is known", "muted"))
+            return
+        values, top = as_shares([value for _, value in shown]), show(most)
+        if page.width >= _WITH_FACTS and current is not None:
+            beside = _beside_figures(plot, show, current, base)
+    roles = ["accent" if row is current else "line" for row, _ in shown]
+    marks: list[Span] = [("●", "accent") if row is base else ("", "") for row, _ in shown]
+    room = page.width - (SIDE if beside else 0)
+    for number, line in enumerate(column_plot(values, roles, room, height - 1, marks, top, partial)):
+        page.lines.append([*filled(line, room), *(beside[number] if number < len(beside) else [])])
+
+
+def _beside_figures(
+    plot: RunPlot, show: Callable[[float | None], str], current: RunRow, base: RunRow | None
+) -> list[Line]:
+    lines: list[Line] = [
+        [(visible(current.title), "bold")],
+        [(show(plot.of(current)), "bold accent"), (f"   {plot}", "muted")],
+    ]
+    if base is not None and base is not current:
+        lines += [[], _base_line(base, show(plot.of(base)))]
+    return lines
+
+
+def _base_line(base: RunRow, figure: str) -> Line:
+    return [("base ● ", "muted"), (visible(base.title), ""), (f"  {figure}", "muted")]
+
+
+def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None) -> list[Line]:
+    if current is None or (rate := pass_rate(current)) is None:
+        return []
+    passed, done = current.totals.passed, current.totals.evaluated
+    lines: list[Line] = [
+        [(visible(current.title), "bold")],
+        [
+            (show_rate(rate), "bold accent"),
+            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed", "muted"),
+        ],
+    ]
+    if base is not None and base is not current and (before := pass_rate(base)) is not None:
+        lines += [[], _base_line(base, show_rate(before))]
+        if _same_cases(current, base):
+            points = round((rate - before) * 100)
+            role = "success" if points > 0 else "error" if points < 0 else "muted"
+            change = show_points(before, rate) if points else "no change"
+            lines.append([(change, f"bold {role}"), (" to the base", "muted")])
+        else:
+            lines.append([("other cases than the base", "muted")])
+    over = [row for row in rows if row.ending == "over" and _same_cases(row, current)]
+    alike = [(own_rate, row) for row in over if (own_rate := pass_rate(row))]
+    if alike:
+        best, of = max(alike, key=lambda rated: rated[0])
+        lines += [[], [("best ", "muted"), (show_rate(best), ""), (f"  {visible(of.title)}", "muted")]]
+    return lines
+
+
+def _same_cases(first: RunRow, second: RunRow) -> bool:
+    mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (first, second))
+    return mine == theirs

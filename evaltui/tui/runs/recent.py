@@ -17,9 +17,9 @@ from evaltui.text.lines import Line, both_ends, cells, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.pane import Pane
-from evaltui.tui.runs.plot import pass_rate
+from evaltui.tui.runs.page import pass_rate
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import FilesChanged, ResultsChanged, RunProgressed, RunsRead
@@ -133,14 +133,6 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     BINDINGS = bindings(Scope.RECENT_RUNS)
     SHOWS = (FilesChanged, ResultsChanged, RunsRead, RunProgressed)
 
-    class OpenRun(Message):
-        """The user opens the results of a run."""
-
-        def __init__(self, path: Path, title: str) -> None:
-            super().__init__()
-            self.path = path
-            self.title = title
-
     class CompareRuns(Message):
         """The user opens the comparison of a run with its base."""
 
@@ -168,7 +160,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         runs_now = self._workbench.runs_now
         if runs_now != self._loaded_for:
             self._loaded_for = runs_now
-            self.run_worker(self._runs.load(), group="recent runs", exclusive=True)
+            start_work(self, self._runs.load, group="recent runs")
         self._show()
 
     def _read_again(self) -> None:
@@ -225,7 +217,8 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def open_current(self) -> None:
         if (run := self._run_at(self.cursor)) is not None:
-            self.post_message(self.OpenRun(run.path, run.title))
+            open_run = self._workbench.outcomes.open_run
+            start_work(self.screen, open_run, run.path, run.title, group="runs")
 
     def action_open(self) -> None:
         self.open_current()

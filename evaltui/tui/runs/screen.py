@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from textual import events, on
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import name_run
 from evaltui.runs.listing import RunRow
@@ -20,18 +18,17 @@ from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.compare.screen import ComparisonScreen
 from evaltui.tui.dialogs.framed import RUNS, FramedScreen
 from evaltui.tui.dialogs.prompt import PromptScreen
-from evaltui.tui.runs.page import write_run, write_side
-from evaltui.tui.runs.plot import PLOT_ROWS, SIDE, RunPlot, write_figures, write_plot
+from evaltui.tui.runs.page import PLOT_ROWS, SIDE, RunPlot, write_plot, write_run, write_side
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead
-from evaltui.workbench.runs.run_list import RunList, refuses_to_resume
+from evaltui.workbench.runs.run_list import RunList, RunTarget, refuses_to_resume
 from evaltui.workbench.workbench import Workbench
 
 # The width from which on the failures of the current run stand at the right.
@@ -41,20 +38,6 @@ _WIDEST = 400
 _TICK = 1.0
 # Actions that need a run.
 _OF_A_RUN = frozenset(("open", "set_base", "compare", "rename", "resume_run"))
-
-
-class RunTarget(NamedTuple):
-    """A run to open, with a case in it; or a run to resume."""
-
-    path: Path
-    """File of the run."""
-    title: str
-    case: CaseId | None = None
-    """The case to show; None for the run as a whole."""
-    eval_set_id: str = ""
-    """Set of the case."""
-    resumes: bool = False
-    """Whether the run is resumed."""
 
 
 class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
@@ -141,11 +124,8 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         current = self.rows.current
         height = min(PLOT_ROWS + 1, self.query_one("#runs-plot").size.height)
         shown = self._runs.row(current) if current else None
-        if self._plot is RunPlot.RATE:
-            sets = {case.path for case in self.workbench.sets.every_case()}
-            write_plot(page, height, rows, shown, self._base, sets)
-        else:
-            write_figures(page, height, rows, shown, self._base, self._plot)
+        sets = {case.path for case in self.workbench.sets.every_case()}
+        write_plot(page, height, rows, shown, self._base, self._plot, sets)
 
     def _write_side(self, page: Page) -> None:
         path = self.rows.current
@@ -193,7 +173,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     def action_reload(self) -> None:
         self._loaded_for = self.workbench.runs_now
-        self.run_worker(self._runs.load(), group="load", exclusive=True)
+        start_work(self, self._runs.load, group="load")
 
     @on(CursorLines.Opened)
     def action_open(self) -> None:
@@ -210,13 +190,8 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         if self.refuse("compare") or (path := self.rows.current) is None:
             return
         sides = self._runs.sides_of(path, self.workbench.outcomes.base_run)
-        if isinstance(sides, str):
-            return
-
-        def show(chosen: tuple[Path, str, CaseId, str]) -> None:
-            self.dismiss(RunTarget(*chosen))
-
-        ask(self, ComparisonScreen(self.workbench, sides), show)
+        if not isinstance(sides, str):
+            ask(self, ComparisonScreen(self.workbench, sides), self.dismiss)
 
     def action_rename(self) -> None:
         if (row := self._run) is None:

@@ -170,11 +170,6 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         """The last drawn content of each row of the screen."""
         return {}
 
-    @cached_property
-    def _strips(self) -> dict[int, tuple[object, Strip]]:
-        """The last painted strip of each row of the screen, with its inputs."""
-        return {}
-
     @abstractmethod
     def line(self, number: int) -> Line:
         """A line, by its number from 0."""
@@ -235,39 +230,12 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
     on_blur = on_focus
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Renders lines as Textual does, without its slow search for borders and links."""
-        if self.gutter:
-            return super().render_lines(crop)
-        width, background = self.region.width, self.background_colors[1]
-        strips = [self._painted(y, width) for y in crop.line_range]
-        for line_filter in self.get_line_filters():
-            strips = [strip.apply_filter(line_filter, background) for strip in strips]
-        return [strip.crop(*crop.column_span) for strip in strips] if crop.width != width else strips
-
-    def _painted(self, y: int, width: int) -> Strip:
-        """A row of the screen with the cells beside the line; the same strip as long as its inputs are
-        equal."""
-        drawing, style = self._drawing(y), self.visual_style
-        selected, roles = self._selected(drawing[0]), palette(self.app)
-        appearance = drawing, selected, width, self.size, style, self.has_focus, roles
-        cached = self._strips.get(y)
-        if cached is None or cached[0] != appearance:
-            is_line = y < self.size.height
-            strip = self._paint(y, drawing, selected) if is_line else Strip.blank(width, style.rich_style)
-            cached = self._strips[y] = appearance, strip.adjust_cell_length(width, style.rich_style)
-        return cached[1]
-
     def render_line(self, y: int) -> Strip:
-        drawing = self._drawing(y)
-        return self._paint(y, drawing, self._selected(drawing[0]))
-
-    def _paint(self, y: int, drawing: tuple[int, Line, str], selected: tuple[int, int] | None) -> Strip:
-        self._rows_drawn[y] = number, line, role = drawing
+        self._rows_drawn[y] = number, line, role = self._drawing(y)
         width = self.size.width
         if number < 0:
             return Strip.blank(width, self.visual_style.rich_style)
-        if selected:
+        if selected := self._selected(number):
             line = with_role("selection", line, *selected)
         return paint(self, line, width, role).apply_offsets(0, number)
 

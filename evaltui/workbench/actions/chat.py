@@ -15,18 +15,6 @@ def _nothing_to_resend(workbench: Workbench) -> str | None:
     return workbench.chat.refuses_to_repeat()
 
 
-def _cannot_restore(workbench: Workbench) -> str | None:
-    return workbench.chat.refuses_to_restore()
-
-
-def _cannot_save_chat(workbench: Workbench) -> str | None:
-    return workbench.chat.refuses_to_save()
-
-
-def _no_request(workbench: Workbench) -> str | None:
-    return None if workbench.chat.waiting() else "No call waits for a response"
-
-
 def _no_conversation(workbench: Workbench) -> str | None:
     """Why the conversation of the last run cannot become a case; only simulated users have one."""
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
@@ -42,15 +30,7 @@ def _cancel(workbench: Workbench) -> None:
     if workbench.chat.busy:
         workbench.chat.cancel()
     else:
-        workbench.cancel_run()
-
-
-def _nothing_to_cancel_in_chat(workbench: Workbench) -> str | None:
-    return None if workbench.chat.busy or workbench.is_running else nothing_to_cancel()
-
-
-def _cancel_word(workbench: Workbench) -> str:
-    return "cancel turn" if workbench.chat.busy else "cancel run"
+        workbench.runs.cancel()
 
 
 # fmt: off
@@ -66,18 +46,20 @@ CHAT: tuple[Action, ...] = (
     Action("rewind", "Rewind", "delete D", "chat",
         "Remove this message and everything after it", _no_messages, acts=True),
     Action("restore_chat", "Undo rewind", "B", "chat",
-        "Restore what the last rewind, resend, replay or new chat removed", _cannot_restore,
+        "Restore what the last rewind, resend, replay or new chat removed",
+        lambda bench: bench.chat.refuses_to_restore(),
         do=lambda bench: bench.chat.restore(), acts=True),
     Action("session_state", "Show session state", "S", "chat", "Show the whole session state", _no_messages),
     Action("cancel_turn", "Cancel turn", "ctrl+c", "chat message",
         "Cancel the turn; a second time forces it to end. Without a turn, cancel the run",
-        _nothing_to_cancel_in_chat, do=_cancel, rank=-10, footer=_cancel_word),
+        lambda bench: None if bench.chat.busy or bench.is_running else nothing_to_cancel(), do=_cancel,
+        rank=-10, footer=lambda bench: "cancel turn" if bench.chat.busy else "cancel run"),
     Action("retry", "Resend last message", "ctrl+r", "chat message",
         "Send the last message again, in place of its response", _nothing_to_resend,
         do=lambda bench: bench.chat.retry(), rank=0, footer="resend", acts=True),
     Action("save_as_case", "Save as case…", "ctrl+t", "chat message result sessions",
         "Save turns of the conversation as a case, with their expected calls and responses",
-        _cannot_save_chat, rank=0, ranks={"sessions": 10},
+        lambda bench: bench.chat.refuses_to_save(), rank=0, ranks={"sessions": 10},
         refusals={"result": _no_conversation, "sessions": None}, footer="save case", acts=True),
     Action("new_chat", "New chat…", "ctrl+n", "chat message",
         "Start a chat with a session state, a user or a sub-agent", rank=0, footer="new", acts=True),
@@ -91,7 +73,9 @@ CHAT: tuple[Action, ...] = (
         "Cancel the change of an earlier message, or go to the conversation", rank=-10,
         footer="transcript"),
     Action("respond_to_next", "Switch request", "f7", "message",
-        "Respond to the next request, or write a message instead", _no_request, rank=-10, footer="switch"),
+        "Respond to the next request, or write a message instead",
+        lambda bench: None if bench.chat.waiting() else "No call waits for a response", rank=-10,
+        footer="switch"),
     Action("attach_file", "Attach file…", "f6", "message",
         "Attach a file to the message", rank=70, footer="attach", acts=True),
     Action("earlier_message", "Earlier message", "up", "message",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import ModuleType
 
 from evaltui.workbench.actions.action import Action, no_cases, not_read
-from evaltui.workbench.cases.chosen_cases import refuses_cases, refuses_paste, refuses_to_convert
 from evaltui.workbench.result.acceptable import refuses_in_list, refuses_in_result
 from evaltui.workbench.workbench import Workbench
 
@@ -18,7 +17,32 @@ def _set_editing() -> ModuleType:
 
 
 def _no_editable_case(workbench: Workbench) -> str | None:
-    return refuses_cases(workbench.editing)
+    navigation, sets = workbench.navigation, workbench.sets
+    if not navigation.chosen:
+        return "No case selected" if sets.listed else "No eval sets yet"
+    if navigation.selection.turn is not None and not navigation.marking:
+        return "Turns are edited in the case pane"
+    paths = {sets.file_of(case.path) for case in navigation.chosen}
+    return next(filter(None, map(workbench.editing.refuses_to_edit, paths)), None)
+
+
+def _cannot_paste(workbench: Workbench) -> str | None:
+    return (
+        "No case copied or cut"
+        if workbench.navigation.marking.clipboard is None
+        else _file_read_only(workbench)
+    )
+
+
+def _cannot_convert(workbench: Workbench) -> str | None:
+    eval_set = workbench.sets.by_case_path(workbench.navigation.selection.path)
+    if eval_set is None:
+        return "Nothing selected"
+    if eval_set.format is None:
+        return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
+    if eval_set.format == "eval set":
+        return f"{eval_set.path.name} has the current format; nothing to convert"
+    return None
 
 
 def _file_read_only(workbench: Workbench) -> str | None:
@@ -46,22 +70,6 @@ def _no_place(workbench: Workbench) -> str | None:
     return _file_read_only(workbench) if workbench.sets.listed else None
 
 
-def _cannot_paste(workbench: Workbench) -> str | None:
-    return refuses_paste(workbench.editing)
-
-
-def _cannot_convert(workbench: Workbench) -> str | None:
-    return refuses_to_convert(workbench.sets, workbench.navigation.selection)
-
-
-def _no_difference(workbench: Workbench) -> str | None:
-    return refuses_in_result(workbench.editing)
-
-
-def _no_failing_case(workbench: Workbench) -> str | None:
-    return refuses_in_list(workbench.editing)
-
-
 def _not_relaxable(workbench: Workbench) -> str | None:
     at = workbench.navigation.difference
     if at is None:
@@ -75,7 +83,8 @@ def _not_relaxable(workbench: Workbench) -> str | None:
 EDIT: tuple[Action, ...] = (
     Action("accept", "Accept…", "a", "cases case result",
         "Take the actual argument, call, response, turn or cases as expected; previews the change",
-        _no_difference, rank=1, ranks={"cases": 40, "case": None}, refusals={"cases": _no_failing_case},
+        lambda bench: refuses_in_result(bench.editing), rank=1, ranks={"cases": 40, "case": None},
+        refusals={"cases": lambda bench: refuses_in_list(bench.editing)},
         acts=True),
     Action("relax", "Relax…", "x", "result",
         "Add a rule that lets this argument differ; of a call or response, go to the metric that failed",
@@ -123,7 +132,8 @@ EDIT: tuple[Action, ...] = (
         do=lambda bench: _set_editing().paste(bench.editing), rank=40, footer="paste", acts=True),
     Action("convert", "Convert format…", "M", "cases",
         "Preview a dataset or a file of an old format as an eval set, and write it to a new file",
-        _cannot_convert, rank=20, footer="convert", acts=True),
+        _cannot_convert, rank=20, footer="convert",
+        acts=True),
     Action("find_case", "Find case…", "ctrl+g", "main",
         "Find a case by letters of its id, set or text", no_cases),
     Action("edit_value", "Edit value", "enter e", "case criteria",

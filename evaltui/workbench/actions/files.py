@@ -7,43 +7,33 @@ from evaltui.workbench.actions.action import Action, not_read
 from evaltui.workbench.workbench import Workbench
 
 
-def _nothing_unsaved(workbench: Workbench) -> str | None:
-    return None if workbench.editing.unsaved() or workbench.draft else "No unsaved changes"
-
-
 def _save_word(workbench: Workbench) -> str:
     unsaved = workbench.editing.unsaved()
     return f"save ●{show_number(len(unsaved))}" if unsaved else "save"
 
 
-def _nothing_to_undo(workbench: Workbench) -> str | None:
-    return None if workbench.editing.undo_label else "Nothing to undo"
-
-
-def _nothing_to_redo(workbench: Workbench) -> str | None:
-    return None if workbench.editing.redo_label else "Nothing to redo"
-
-
-def _no_set(workbench: Workbench) -> str | None:
-    return "No set selected" if workbench.navigation.selection.path is None else None
-
-
 # fmt: off
 FILES: tuple[Action, ...] = (
     Action("save", "Save all", "ctrl+s", "main criteria criteria_effect",
-        "Save every file with unsaved changes", _nothing_unsaved,
+        "Save every file with unsaved changes",
+        lambda bench: None if bench.editing.unsaved() or bench.draft else "No unsaved changes",
         do=lambda bench: bench.editing.save_all(), rank=10, footer=_save_word, acts=True),
     Action("undo", "Undo", "u ctrl+z", "main criteria criteria_effect",
-        "Undo the last change in any file", _nothing_to_undo, do=lambda bench: bench.editing.undo(),
+        "Undo the last change in any file",
+        lambda bench: None if bench.editing.undo_label else "Nothing to undo",
+        do=lambda bench: bench.editing.undo(),
         rank=20, ranks={"case": 4}, acts=True),
     Action("redo", "Redo", "U ctrl+y", "main criteria criteria_effect",
-        "Redo the last undone change", _nothing_to_redo, do=lambda bench: bench.editing.redo(), rank=20,
+        "Redo the last undone change", lambda bench: None if bench.editing.redo_label else "Nothing to redo",
+        do=lambda bench: bench.editing.redo(), rank=20,
         acts=True),
     Action("import_traces", "Import traces…", "I", "cases start",
         "Add a conversation of recorded traces as a case: type, paste or drag the path of the file",
         not_read, acts=True),
     Action("criteria", "Edit criteria", "m", "main",
-        "Choose metrics, thresholds and options for this set", _no_set, rank=60, footer="criteria"),
+        "Choose metrics, thresholds and options for this set",
+        lambda bench: "No set selected" if bench.navigation.selection.path is None else None, rank=60,
+        footer="criteria"),
     Action("add_criterion", "Add metric", "space o", "criteria",
         "Add the metric, or a rubric", rank=20, footer="add", acts=True),
     Action("lower", "Lower value", "left h", "criteria",

@@ -28,28 +28,12 @@ def _no_case_selected(workbench: Workbench) -> str | None:
     return None if eval_set.cases else f"No cases in {eval_set.path.name}"
 
 
-def _no_run_to_cancel(workbench: Workbench) -> str | None:
-    return None if workbench.is_running else nothing_to_cancel()
-
-
-def _nothing_to_clear(workbench: Workbench) -> str | None:
-    return None if workbench.can_step_back else "Nothing to clear"
-
-
 def _clear_word(workbench: Workbench) -> str:
     if workbench.navigation.marking:
         return "clear marks"
     if workbench.navigation.is_narrowed:
         return "clear filter"
     return "close run"
-
-
-def _run_word(workbench: Workbench) -> str:
-    return "run marked" if workbench.navigation.marking else "run"
-
-
-def _never_ran(workbench: Workbench) -> str | None:
-    return _cannot_run(workbench) if workbench.runs.has_run else "Nothing run yet"
 
 
 def _no_repeats(workbench: Workbench) -> str | None:
@@ -69,19 +53,11 @@ def _nothing_fails(workbench: Workbench) -> str | None:
     return "No failing case" if workbench.outcomes.counts_of() else "Nothing run yet"
 
 
-def _no_failed_case(workbench: Workbench) -> str | None:
-    return _cannot_run(workbench) or _nothing_fails(workbench)
-
-
 def _no_checks(workbench: Workbench) -> str | None:
     run = workbench.runs.current
     if workbench.agent.python_check is not None or (run is not None and run.checks):
         return None
     return "Nothing run yet" if run is None else "No metrics in this run"
-
-
-def _run_in_progress(workbench: Workbench) -> str | None:
-    return f"Run in progress ({key_of('cancel_run')} cancels)" if workbench.runs.is_running else None
 
 
 def _nothing_stale(workbench: Workbench) -> str | None:
@@ -92,25 +68,21 @@ def _nothing_stale(workbench: Workbench) -> str | None:
     return "No stale case can be run: fix set or config" if workbench.outcomes.stale() else "No stale results"
 
 
-def _watch_word(workbench: Workbench) -> str:
-    return "watch off" if workbench.watch.on else "watch"
-
-
-def _listening_word(workbench: Workbench) -> str:
-    return "stop listening" if workbench.received.is_on else "listen"
-
-
 # fmt: off
 RUN: tuple[Action, ...] = (
     Action("cancel_run", "Cancel run", "ctrl+c", "cases case result trace console",
-        "Cancel the run; a second time forces it to end", _no_run_to_cancel,
-        do=lambda bench: bench.cancel_run(), rank=0),
+        "Cancel the run; a second time forces it to end",
+        lambda bench: None if bench.is_running else nothing_to_cancel(),
+        do=lambda bench: bench.runs.cancel(), rank=0),
     Action("step_back", "Clear or close", "escape", "main",
-        "Clear the marks, then the filter, then the zoom; then close an earlier run", _nothing_to_clear,
+        "Clear the marks, then the filter, then the zoom; then close an earlier run",
+        lambda bench: None if bench.navigation.is_narrowed or bench.outcomes.previous_run
+        else "Nothing to clear",
         do=Workbench.step_back, rank=0, footer=_clear_word),
     Action("run", "Run case", "r", "main",
         "Run the marked cases, else the selected case or the selected set", _nothing_chosen, rank=10,
-        ranks={"result": 5, "case": 3, "trace": 4}, footer=_run_word, acts=True),
+        ranks={"result": 5, "case": 3, "trace": 4},
+        footer=lambda bench: "run marked" if bench.navigation.marking else "run", acts=True),
     Action("run_set", "Run set", "s", "main",
         "Run the set of the selected case", _no_case_selected, do=lambda bench: bench.runs.run_set(),
         rank=20, acts=True),
@@ -126,10 +98,12 @@ RUN: tuple[Action, ...] = (
         "Show the previous repeat of the case", _no_repeats, refusals={"matrix": None},
         call="step_repeat(-1)"),
     Action("run_failed", "Run failing cases", "ctrl+f", "main",
-        "Run every case that did not pass", _no_failed_case, do=lambda bench: bench.runs.run_failed(),
+        "Run every case that did not pass", lambda bench: _cannot_run(bench) or _nothing_fails(bench),
+        do=lambda bench: bench.runs.run_failed(),
         acts=True),
     Action("run_again", "Run again", "ctrl+r", "cases case result trace console",
-        "Repeat the last run", _never_ran, do=lambda bench: bench.runs.run_again(), acts=True),
+        "Repeat the last run", lambda bench: _cannot_run(bench) if bench.runs.has_run else "Nothing run yet",
+        do=lambda bench: bench.runs.run_again(), acts=True),
     Action("preflight", "Check metric requirements", "exclamation_mark", "main",
         "Show the agent's Python, packages missing there, and which metrics of the last run are available",
         _no_checks),
@@ -141,7 +115,8 @@ RUN: tuple[Action, ...] = (
         "Go to the previous case that did not pass", _nothing_fails,
         do=lambda bench: bench.navigation.select_failing(-1)),
     Action("reload", "Reload", "f5", "main runs matrix",
-        "Read the eval sets, the runs or the matrix from disk again", _run_in_progress,
+        "Read the eval sets, the runs or the matrix from disk again",
+        lambda bench: f"Run in progress ({key_of('cancel_run')} cancels)" if bench.runs.is_running else None,
         refusals={"runs": None, "matrix": None}),
     Action("runs", "Open runs", "H", "main",
         "List earlier runs to open, compare, name or resume them", not_read, rank=70, footer="runs"),
@@ -173,11 +148,13 @@ RUN: tuple[Action, ...] = (
         "Calls that turns of sessions make and turns of no case; Save as case… takes an example of one",
         rank=20, footer="trajectories"),
     Action("toggle_listening", "Toggle listening", "space", "sessions",
-        "Stop listening, or listen again; what was received stays", rank=30, footer=_listening_word,
+        "Stop listening, or listen again; what was received stays", rank=30,
+        footer=lambda bench: "stop listening" if bench.received.is_on else "listen",
         acts=True),
     Action("watch", "Toggle watch mode", "w", "main",
         "Run affected cases after every save of a file of the agent", not_read,
-        do=lambda bench: bench.watch.switch(), rank=70, footer=_watch_word, acts=True),
+        do=lambda bench: bench.watch.switch(), rank=70,
+        footer=lambda bench: "watch off" if bench.watch.on else "watch", acts=True),
     Action("run_waiting", "Run stale cases", "W", "main",
         "Run the cases whose result is older than the agent", _nothing_stale,
         do=lambda bench: bench.watch.run_waiting(), rank=10, footer="run stale", acts=True),

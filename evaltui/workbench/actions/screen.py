@@ -27,14 +27,6 @@ def _no_messages(workbench: Workbench) -> str | None:
     return workbench.chat.refuses_to_rewind()
 
 
-def _no_editor(_: Workbench) -> str | None:
-    return refuses_editor()
-
-
-def _origin_word(workbench: Workbench) -> str:
-    return "chat" if workbench.navigation.trace_of_chat else "result"
-
-
 # fmt: off
 GO: tuple[Action, ...] = (
     Action("filter", "Filter cases", "slash", "main",
@@ -62,7 +54,7 @@ GO: tuple[Action, ...] = (
         "Show a key on every pane and section and go to the pressed one"),
     Action("back_to_result", "Show in result", "t", "trace inspector",
         "Return to the result of the case; from the trace of the chat to the row of this event", rank=20,
-        ranks={"trace": 2}, footer=_origin_word),
+        ranks={"trace": 2}, footer=lambda bench: "chat" if bench.navigation.trace_of_chat else "result"),
     Action("show_expected", "Edit expected", "e", "result",
         "Go to the expected value of this difference and edit it", _no_result, rank=6, acts=True),
     Action("back", "Go back", "backspace", "main", "Return to the previous location"),
@@ -92,7 +84,8 @@ LOOK: tuple[Action, ...] = (
     Action("take_step", "Run step", "enter", "start",
         "Do the selected step", rank=0, footer="do it", acts=True),
     Action("open_source", "Open source", "E", "start case result trace inspector console chat details",
-        "Open the source of a call, a tool, an instruction or a traceback in $EDITOR", _no_editor,
+        "Open the source of a call, a tool, an instruction or a traceback in $EDITOR",
+        lambda _: refuses_editor(),
         acts=True),
 )
 # fmt: on

@@ -1,10 +1,9 @@
-"""The list of cases: its lines, each built when it is shown, and the search of cases by a few letters."""
+"""The list of cases: its lines, and the search of cases by a few letters."""
 
 from __future__ import annotations
 
 import heapq
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from evaltui.workbench.state import Selection
 class Row(NamedTuple):
     """One line of the list: a set, one of its cases, or one turn of that; counted from 0."""
 
-    set_number: int
+    eval_set: EvalSetFile
     case: int | None = None
     turn: int | None = None
 
@@ -26,165 +25,53 @@ class Row(NamedTuple):
     def depth(self) -> int:
         return 0 if self.case is None else 1 if self.turn is None else 2
 
-
-@dataclass(frozen=True)
-class _Unfolded:
-    """A case with its turns shown: its place among the shown cases, and the number of turns shown before
-    it."""
-
-    place: int
-    turns: int
-    before: int
-
-
-@dataclass(frozen=True)
-class _Block:
-    """A set from its line `first` on, with the numbers of its shown cases, and their turns."""
-
-    number: int
-    eval_set: EvalSetFile
-    first: int
-    cases: Sequence[int]
-    unfolded: Sequence[_Unfolded]
-
     @property
-    def size(self) -> int:
-        return 1 + len(self.cases) + sum(case.turns for case in self.unfolded)
-
-    def row(self, line: int) -> Row:
-        """The row at a line, counted from the set's own."""
-        if line == 0:
-            return Row(self.number)
-        at = line - 1
-        nearest = bisect_right(self.unfolded, at, key=lambda case: case.place + case.before) - 1
-        if nearest < 0:
-            return Row(self.number, self.cases[at])
-        case = self.unfolded[nearest]
-        turn = at - case.place - case.before - 1
-        if turn < 0:
-            return Row(self.number, self.cases[case.place])
-        if turn < case.turns:
-            return Row(self.number, self.cases[case.place], turn)
-        return Row(self.number, self.cases[at - case.before - case.turns])
-
-    def line_of(self, place: int, turn: int | None) -> int | None:
-        """The line of a shown case, or of its turn, counted from the line of the set; None for a hidden
-        turn."""
-        above = bisect_left(self.unfolded, place, key=lambda case: case.place)
-        line = 1 + place + sum(case.turns for case in self.unfolded[:above])
-        if turn is None:
-            return line
-        if above == len(self.unfolded) or self.unfolded[above].place != place:
-            return None
-        return line + 1 + turn if turn < self.unfolded[above].turns else None
+    def selection(self) -> Selection:
+        """The selection for the line."""
+        eval_id = None if self.case is None else self.eval_set.cases[self.case].eval_id
+        return Selection(self.eval_set.case_path, eval_id, self.turn)
 
 
-class TreeRows:
-    """The lines of the tree of sets and cases.
+def tree_rows(
+    sets: Sequence[EvalSetFile],
+    matching: Mapping[str, Sequence[int]] | None,
+    folded: Collection[str],
+    unfolded: Collection[CaseId],
+    order: Callable[[EvalSetFile, Sequence[int]], Sequence[int]] = lambda eval_set, numbers: numbers,
+) -> list[Row | None]:
+    """The lines of the tree of sets and cases; None is an empty line, which separates sets with shown cases.
 
     `matching` are the numbers of the cases that match the filter; None without a filter. A filter unfolds
-    every set. `order` sorts the numbers of a set's cases. An empty line separates sets with shown cases.
+    every set. `order` sorts the numbers of a set's cases.
     """
-
-    def __init__(
-        self,
-        sets: Sequence[EvalSetFile],
-        matching: Mapping[str, Sequence[int]] | None,
-        folded: Collection[str],
-        unfolded: Collection[CaseId],
-        order: Callable[[EvalSetFile, Sequence[int]], Sequence[int]] = lambda eval_set, numbers: numbers,
-    ) -> None:
-        self._sets = sets
-        self._blocks: list[_Block] = []
-        self.count = 0
-        for number, eval_set in enumerate(sets):
-            cases: Sequence[int] = range(len(eval_set.cases))
-            if matching is not None:
-                if eval_set.case_path not in matching:
-                    continue
-                cases = matching[eval_set.case_path]
-            elif eval_set.case_path in folded:
-                cases = ()
-            cases = order(eval_set, cases)
-            ids = {case.eval_id for case in unfolded if case.path == eval_set.case_path}
-            if self._blocks and (cases or self._blocks[-1].cases):
-                self.count += 1
-            block = _Block(number, eval_set, self.count, cases, _unfolded(eval_set, cases, ids))
-            self._blocks.append(block)
-            self.count += block.size
-
-    def _block_at(self, line: int) -> _Block:
-        return self._blocks[bisect_right(self._blocks, line, key=lambda block: block.first) - 1]
-
-    def is_gap(self, line: int) -> bool:
-        """Whether a line is empty."""
-        block = self._block_at(line)
-        return line - block.first >= block.size
-
-    def row(self, line: int) -> Row:
-        """The row of a line. Raises IndexError for an empty line, and past the end."""
-        if not 0 <= line < self.count or self.is_gap(line):
-            raise IndexError(line)
-        block = self._block_at(line)
-        return block.row(line - block.first)
-
-    def eval_set(self, row: Row) -> EvalSetFile:
-        """The set of a row, as it was when these rows were built."""
-        return self._sets[row.set_number]
-
-    def selection(self, line: int) -> Selection:
-        """The selection for a line."""
-        row = self.row(line)
-        eval_set = self.eval_set(row)
-        if row.case is None:
-            return Selection(eval_set.case_path)
-        return Selection(eval_set.case_path, eval_set.cases[row.case].eval_id, row.turn)
-
-    def line_of(self, selection: Selection) -> int | None:
-        """The line that shows a selection; None where none does."""
-        for block in self._blocks:
-            if block.eval_set.case_path == selection.path:
-                line = self._line_in(block, selection)
-                return None if line is None else block.first + line
-        return None
-
-    def _line_in(self, block: _Block, selection: Selection) -> int | None:
-        if selection.eval_id is None:
-            return 0
-        place = _place(block.cases, block.eval_set.number(selection.eval_id))
-        if place is None:
-            # Of several cases with one id, a filter may have left another one than the first.
-            cases = block.eval_set.cases
-            at_id = (
-                at for at, number in enumerate(block.cases) if cases[number].eval_id == selection.eval_id
-            )
-            place = next(at_id, None)
-        return None if place is None else block.line_of(place, selection.turn)
-
-    def shown(self, set_number: int) -> Sequence[int]:
-        """The numbers of the shown cases of a set."""
-        return next((block.cases for block in self._blocks if block.number == set_number), ())
+    rows: list[Row | None] = []
+    for eval_set in sets:
+        path, cases = eval_set.case_path, eval_set.cases
+        if matching is not None and path not in matching:
+            continue
+        numbers: Sequence[int] = range(len(cases)) if matching is None else matching[path]
+        if matching is None and path in folded:
+            numbers = ()
+        if rows and (numbers or ((last := rows[-1]) is not None and last.depth)):
+            rows.append(None)
+        rows.append(Row(eval_set))
+        ids = {case.eval_id for case in unfolded if case.path == path}
+        for number in order(eval_set, numbers):
+            rows.append(Row(eval_set, number))
+            if ids and cases[number].eval_id in ids:
+                rows += [Row(eval_set, number, turn) for turn in range(cases[number].outline.turns or 0)]
+    return rows
 
 
-def _unfolded(eval_set: EvalSetFile, cases: Sequence[int], ids: Collection[str]) -> list[_Unfolded]:
-    unfolded: list[_Unfolded] = []
-    if not ids:
-        return unfolded
-    before = 0
-    places = (_place(cases, eval_set.number(eval_id)) for eval_id in ids)
-    for place in sorted(place for place in places if place is not None):
-        if turns := eval_set.cases[cases[place]].outline.turns:
-            unfolded.append(_Unfolded(place, turns, before))
-            before += turns
-    return unfolded
-
-
-def _place(numbers: Sequence[int], number: int | None) -> int | None:
-    """The index of a number; None where it is missing."""
-    try:
-        return None if number is None else numbers.index(number)
-    except ValueError:
-        return None
+def line_of(rows: Sequence[Row | None], selection: Selection) -> int | None:
+    """The line that shows a selection; None where none does."""
+    path, turn = selection.path, selection.turn
+    for line, row in enumerate(rows):
+        if row is not None and row.turn == turn and row.eval_set.case_path == path:
+            eval_id = None if row.case is None else row.eval_set.cases[row.case].eval_id
+            if eval_id == selection.eval_id:
+                return line
+    return None
 
 
 # What a word is worth by where it is found; within one kind, tighter and earlier is better.

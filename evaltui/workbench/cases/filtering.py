@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from fnmatch import translate
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
@@ -82,76 +81,45 @@ def scores_of(result: CaseResult) -> Scores:
     return Scores(deciding, {metric.name: metric.score for metric in scored if metric.score is not None})
 
 
-class ShownScores:
-    """The scores of last results, cached while a filter compares them: those in run files are queries."""
-
-    def __init__(self) -> None:
-        self._scores: dict[CaseId, tuple[ResultRef, Scores]] = {}
-
-    def of(self, results: Mapping[CaseId, ResultRef]) -> dict[CaseId, Scores]:
-        """The scores of these results; none for an unreadable one."""
-        stored: dict[RunResults, dict[int, tuple[CaseId, StoredResult]]] = {}
-        for case, ref in results.items():
-            if case in self._scores and self._scores[case][0] is ref:
-                continue
-            if isinstance(ref, StoredResult):
-                self._scores[case] = ref, Scores()
-                stored.setdefault(ref.file, {})[ref.number] = case, ref
-            else:
-                self._scores[case] = ref, scores_of(ref.result)
-        for file, cases in stored.items():
-            for number, metrics in file.scores(cases).items():
-                case, in_file = cases[number]
-                figures = in_file.figures
-                # As the summary has them, metrics are in order.
-                with_verdict = (name for name in figures.scores if name in metrics)
-                deciding = (metrics[name][0] for name in with_verdict if metrics[name][1] == figures.status)
-                scores = {name: score for name, (score, _) in metrics.items()}
-                self._scores[case] = in_file, Scores(next(deciding, None), scores)
-        return {case: self._scores[case][1] for case in results}
-
-    def forget(self) -> None:
-        """Clears the cache, when no filter compares scores any more."""
-        self._scores.clear()
+def scores_by_case(results: Mapping[CaseId, ResultRef]) -> dict[CaseId, Scores]:
+    """The scores of results; none for an unreadable one. Those in run files are one query for each file."""
+    scores: dict[CaseId, Scores] = {}
+    stored: dict[RunResults, dict[int, tuple[CaseId, StoredResult]]] = {}
+    for case, ref in results.items():
+        if isinstance(ref, StoredResult):
+            stored.setdefault(ref.file, {})[ref.number] = case, ref
+        else:
+            scores[case] = scores_of(ref.result)
+    for file, cases in stored.items():
+        for number, metrics in file.scores(cases).items():
+            case, in_file = cases[number]
+            figures = in_file.figures
+            # As the summary has them, metrics are in order.
+            with_verdict = (name for name in figures.scores if name in metrics)
+            deciding = (metrics[name][0] for name in with_verdict if metrics[name][1] == figures.status)
+            values = {name: score for name, (score, _) in metrics.items()}
+            scores[case] = Scores(next(deciding, None), values)
+    return scores
 
 
-class _Searched:
-    """The searchable texts of the cases of a set, case-folded.
-
-    Texts are folded when first searched: those of a large set are many megabytes.
-    """
-
-    def __init__(self, eval_set: EvalSetFile) -> None:
-        self._cases = eval_set.cases
-        self._tags = eval_set.tags
-        self.set_id = eval_set.eval_set_id.casefold()
-
-    @cached_property
-    def ids(self) -> list[str]:
-        return [_folded(case.eval_id) for case in self._cases]
-
-    @cached_property
-    def texts(self) -> list[str]:
-        return [_folded("\n".join(case.outline.texts)) for case in self._cases]
-
-    def fold(self) -> None:
-        """Folds ids and texts ahead of a search."""
-        _ = self.ids, self.texts
-
-    @cached_property
-    def tags(self) -> list[tuple[str, ...]]:
-        tags_by_id = self._tags or {}
-        return [tuple(map(str.casefold, tags_by_id.get(case.eval_id, ()))) for case in self._cases]
-
-    @cached_property
-    def tools(self) -> list[tuple[str, ...]]:
-        return [tuple(map(str.casefold, case.outline.tools)) for case in self._cases]
-
-
-def _folded(text: str) -> str:
-    """The case-folded text; the same object where folding changes nothing, to save memory."""
-    folded = text.casefold()
-    return text if folded == text else folded
+def _folded(eval_set: EvalSetFile, field: str) -> list[tuple[str, ...]]:
+    """The case-folded texts of the cases of a set in a field; those of id and messages for ""."""
+    texts: Iterable[tuple[str, ...]]
+    match field:
+        case "id":
+            texts = ((case.eval_id,) for case in eval_set.cases)
+        case "text":
+            texts = (("\n".join(case.outline.texts),) for case in eval_set.cases)
+        case "tool":
+            texts = (case.outline.tools for case in eval_set.cases)
+        case "set":
+            texts = ((eval_set.eval_set_id,) for _ in eval_set.cases)
+        case "tag":
+            tags = eval_set.tags or {}
+            texts = (tags.get(case.eval_id, ()) for case in eval_set.cases)
+        case _:
+            texts = ((case.eval_id, "\n".join(case.outline.texts)) for case in eval_set.cases)
+    return [tuple(map(str.casefold, of_case)) for of_case in texts]
 
 
 _Search = Callable[[str], object]
@@ -164,40 +132,9 @@ class _Text:
     field: str
     search: _Search
     negated: bool
-    word: str = ""
-    """The text to find anywhere in id and text; "" for another kind of search."""
 
-    def among(self, cases: _Searched, numbers: Iterable[int]) -> list[int]:
-        """The numbers of the cases that match."""
-        if (word := self.word) and not self.field and not self.negated:
-            # Most of what is typed: of a hundred thousand cases, two calls for each would be felt.
-            ids, texts = cases.ids, cases.texts
-            return [number for number in numbers if word in ids[number] or word in texts[number]]
-        has_text = self._finder(cases)
-        return [number for number in numbers if bool(has_text(number)) is not self.negated]
-
-    def _finder(self, cases: _Searched) -> Callable[[int], object]:
-        """A function that tells whether the case with a number has the text."""
-        search = self.search
-        match self.field:
-            case "id":
-                ids = cases.ids
-                return lambda number: search(ids[number])
-            case "text":
-                texts = cases.texts
-                return lambda number: search(texts[number])
-            case "set":
-                in_set = search(cases.set_id)
-                return lambda number: in_set
-            case "tool":
-                tools = cases.tools
-                return lambda number: any(map(search, tools[number]))
-            case "tag":
-                tags = cases.tags
-                return lambda number: any(map(search, tags[number]))
-            case _:
-                ids, texts = cases.ids, cases.texts
-                return lambda number: search(ids[number]) or search(texts[number])
+    def matches(self, texts: Iterable[str]) -> bool:
+        return any(map(self.search, texts)) is not self.negated
 
 
 @dataclass(frozen=True)
@@ -265,9 +202,7 @@ class Filter:
                     sign = _COMPARE[compared["sign"]]
                     scores.append(_Compared(compared["name"].casefold(), sign, number, negated))
             else:
-                word = word.casefold()
-                plain = "" if _WILD.search(word) else word
-                texts.append(_Text(name, _pattern(word, whole=name == "tag"), negated, plain))
+                texts.append(_Text(name, _pattern(word.casefold(), whole=name == "tag"), negated))
         included, excluded = frozenset(statuses[False]), frozenset(statuses[True])
         return cls(tuple(texts), tuple(scores), included, excluded, tuple(problems))
 
@@ -292,23 +227,7 @@ def _pattern(word: str, *, whole: bool = False) -> _Search:
     value."""
     if not _WILD.search(word):
         return _is(word) if whole else _contains(word)
-    texts = word.split("*")
-    first, *others = (re.compile(re.escape(text).replace(r"\?", "."), re.DOTALL) for text in texts)
-    if not others:
-        return first.fullmatch
-    *between, last = others
-
-    def fits(value: str) -> bool:
-        end = len(value) - len(texts[-1])
-        if end < 0 or not last.match(value, end):
-            return False
-        # Each piece as early as it can be: where this finds no way, there is none.
-        match = first.match(value, 0, end)
-        for piece in between:
-            match = match and piece.search(value, match.end(), end)
-        return match is not None
-
-    return fits
+    return re.compile(translate(word.replace("[", "[[]"))).match
 
 
 class Filtered:
@@ -320,7 +239,8 @@ class Filtered:
         self.matching: dict[str, list[int]] = {}
         self._ids: dict[str, frozenset[str]] = {}
         self._sets: Sequence[EvalSetFile] = ()
-        self._searched: list[_Searched] = []
+        # By the path of a set and the field.
+        self._folded: dict[tuple[str, str], list[tuple[str, ...]]] = {}
 
     def ids(self, path: str) -> frozenset[str]:
         """The ids of the matching cases of a set, by the path of `CaseId`."""
@@ -344,64 +264,52 @@ class Filtered:
         sets: Sequence[EvalSetFile],
         status: Callable[[CaseId], str],
         also: CaseId | None = None,
-        scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]] | None = None,
+        scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]] = lambda cases: {},
     ) -> None:
         """Filters again after a change of text, sets or outcomes.
 
         `also` stays although its outcome or score has changed. `scores` returns the scores of the cases that
-        match the other terms; without it no case has scores.
+        match the other terms.
         """
         self.text = text
         self.filter = Filter.parse(text)
         self.matching, self._ids = {}, {}
-        if not self.filter:
+        if sets is not self._sets or not self.filter:
             # The folded texts are as large as those of the cases: they are held only while they are searched.
-            self._sets, self._searched = (), []
-            return
-        self._search_in(sets)
-        for eval_set, searched in zip(sets, self._searched, strict=True):
-            if numbers := self._keep(eval_set, searched, status, also, scores or (lambda cases: {})):
+            self._sets, self._folded = sets, {}
+        for eval_set in sets if self.filter else ():
+            if numbers := self._keep(eval_set, status, also, scores):
                 self.matching[eval_set.case_path] = numbers
 
-    async def prepare(self, sets: Sequence[EvalSetFile]) -> None:
-        """Folds the texts ahead of typing, so that no key waits for a large set."""
-        self._search_in(sets)
-        for searched in self._searched:
-            await asyncio.to_thread(searched.fold)
-
-    def _search_in(self, sets: Sequence[EvalSetFile]) -> None:
-        if sets is not self._sets:
-            self._sets = sets
-            self._searched = [_Searched(eval_set) for eval_set in sets]
+    def _texts(self, eval_set: EvalSetFile, field: str) -> list[tuple[str, ...]]:
+        key = eval_set.case_path, field
+        if key not in self._folded:
+            self._folded[key] = _folded(eval_set, field)
+        return self._folded[key]
 
     def _keep(
         self,
         eval_set: EvalSetFile,
-        searched: _Searched,
         status: Callable[[CaseId], str],
         also: CaseId | None,
         scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]],
     ) -> list[int]:
         current = self.filter
-        numbers: Sequence[int] = range(len(eval_set.cases))
+        numbers = list(range(len(eval_set.cases)))
         for term in current.texts:
-            numbers = term.among(searched, numbers)
+            texts = self._texts(eval_set, term.field)
+            numbers = [number for number in numbers if term.matches(texts[number])]
         if not (current.statuses or current.not_statuses or current.scores):
-            return list(numbers)
-        named = {number: CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers}
-        if current.statuses or current.not_statuses:
-            named = {
-                number: case
-                for number, case in named.items()
-                if case == also or self._has_status(status(case))
-            }
+            return numbers
+        cases = [(number, CaseId(eval_set.case_path, eval_set.cases[number].eval_id)) for number in numbers]
+        cases = [(number, case) for number, case in cases if case == also or self._has_status(status(case))]
         if not current.scores:
-            return list(named)
-        scores_by_case, nothing = scores(list(named.values())), Scores()
+            return [number for number, _ in cases]
+        values, nothing = scores([case for _, case in cases]), Scores()
         return [
             number
-            for number, case in named.items()
-            if case == also or all(term.holds(scores_by_case.get(case, nothing)) for term in current.scores)
+            for number, case in cases
+            if case == also or all(term.holds(values.get(case, nothing)) for term in current.scores)
         ]
 
     def _has_status(self, outcome: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +14,7 @@ from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
 from evaltui.views.cause import differences_of, made_call
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.cases.filtering import Filtered, Scores, ShownScores
+from evaltui.workbench.cases.filtering import Filtered, Scores, scores_by_case
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, SelectionChanged
 from evaltui.workbench.result.outcomes import Outcomes
@@ -123,19 +122,6 @@ class Marking:
         return self.clipboard is not None and self.clipboard.cut and case in self.clipboard.members
 
 
-Place = tuple[int, int]
-"""The place of a case in the list: the index of its set, and its index in the set, from 0."""
-
-
-def _place(placed: tuple[Place, CaseId]) -> Place:
-    return placed[0]
-
-
-def _is_same(value: object, other: object) -> bool:
-    # Of large collections only the object is compared.
-    return value is other or (isinstance(value, int) and value == other)
-
-
 class Navigation:
     """The position of the user: the selection, the filter, the marks and the order of the cases."""
 
@@ -168,11 +154,8 @@ class Navigation:
         self._outcomes = outcomes
         self._messages = messages
         self._filtered = Filtered()
-        self._scores = ShownScores()
         self._filtered_from: object = None
         self._difference: tuple[CaseId | None, DifferenceAt | None] = (None, None)
-        # What the failing cases were found in, and these.
-        self._failing: tuple[tuple[object, ...], Sequence[tuple[Place, CaseId]]] = ((None,) * 5, ())
 
     # Selection
 
@@ -180,6 +163,12 @@ class Navigation:
     def file(self) -> Path | None:
         """The file of the selected set."""
         return None if self.selection.path is None else self._sets.file_of(self.selection.path)
+
+    @property
+    def chosen(self) -> tuple[CaseId, ...]:
+        """The cases of an action: the marked ones, else the selected one."""
+        selected = self.selection.case
+        return tuple(self.marking.marked) or ((selected,) if selected else ())
 
     def select(self, selection: Selection) -> None:
         if selection != self.selection and (selection.case == self.selection.case or self.leave()):
@@ -217,60 +206,30 @@ class Navigation:
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass; wraps at the end."""
-        failing = self._failing_in_order()
+        attention, selected = self._outcomes.results.attention, self.selection
+        shown = [*self._shown_cases()]
+        # A set is before its cases.
+        here = next((at for at, case in enumerate(shown) if case.path == selected.path), 0) - 0.5
+        if selected.case in shown:
+            here = shown.index(selected.case)
+        failing = [at for at, case in enumerate(shown) if case in attention]
         if not failing:
             self._messages.say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
             return
-        here = self._place_of_selection()
-        at = (
-            bisect_right(failing, here, key=_place)
-            if step > 0
-            else bisect_left(failing, here, key=_place) - 1
-        )
-        if not 0 <= at < len(failing):
-            at = 0 if step > 0 else -1
+        beyond = [at for at in failing if (at - here) * step > 0]
+        if not beyond:
             self._messages.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
-        self.select(Selection(*failing[at][1]))
+        at = (beyond or failing)[0 if step > 0 else -1]
+        self.select(Selection(*shown[at]))
 
-    def _failing_in_order(self) -> Sequence[tuple[Place, CaseId]]:
-        """The cases that did not pass and match the filter; cached while nothing changes."""
-        outcomes, results = self._outcomes, self._outcomes.results
-        found_in = outcomes.version, results.version, self._sets.listed, self.order, self.filtered.matching
-        if not all(map(_is_same, found_in, self._failing[0])):
-            places = self._places([case for case in results.attention if self._keeps(case)])
-            self._failing = found_in, sorted((place, case) for case, place in places.items())
-        return self._failing[1]
-
-    def _places(self, cases: Collection[CaseId]) -> dict[CaseId, Place]:
-        """The places in the list of those of the cases that exist: index of the set, and index in it."""
-        places: dict[CaseId, tuple[int, int]] = {}
-        for of_set, eval_set in enumerate(self._sets.listed):
-            numbers = {
-                number: case
-                for case in cases
-                if case.path == eval_set.case_path and (number := eval_set.number(case.eval_id)) is not None
-            }
-            if numbers:
-                order = self.in_order(eval_set, range(len(eval_set.cases)))
-                # In the order of the file, the place is the number.
-                place_of = (
-                    order if isinstance(order, range) else {number: at for at, number in enumerate(order)}
-                )
-                places |= {case: (of_set, place_of[number]) for number, case in numbers.items()}
-        return places
-
-    def _place_of_selection(self) -> Place:
-        """The place of the selection; for a set, just before its first case."""
-        case = self.selection.case
-        if case is not None:
-            return self._places([case]).get(case, (-1, 0))
-        paths = [eval_set.case_path for eval_set in self._sets.listed]
-        return (paths.index(self.selection.path) if self.selection.path in paths else -1, -1)
-
-    def _every_case(self) -> Iterator[CaseId]:
-        """The cases of all sets, in the order in which they are listed."""
+    def _shown_cases(self) -> Iterator[CaseId]:
+        """The cases that match the filter, in the order in which they are listed."""
+        filtered = self.filtered
         for eval_set in self._sets.listed:
-            for number in self.in_order(eval_set, range(len(eval_set.cases))):
+            numbers: Sequence[int] = range(len(eval_set.cases))
+            if filtered.filter:
+                numbers = filtered.matching.get(eval_set.case_path, ())
+            for number in self.in_order(eval_set, numbers):
                 yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
 
     def in_order(self, eval_set: EvalSetFile, numbers: Sequence[int]) -> Sequence[int]:
@@ -316,17 +275,11 @@ class Navigation:
         """Shows only some of the cases; "" shows all."""
         self._filter(text)
         if self._filtered.count and not self._keeps(self.selection.case):
-            self.selection = Selection(*next(self._matching_cases()))
+            self.selection = Selection(*next(self._shown_cases()))
         self._messages.publish(SelectionChanged())
-
-    async def prepare_filter(self) -> None:
-        """Prepares the texts before a filter is typed."""
-        await self._filtered.prepare(self._sets.listed)
 
     def _filter(self, text: str, also: CaseId | None = None) -> None:
         self._filtered_from = self._filter_source()
-        if not text:
-            self._scores.forget()
         self._filtered.update(text, self._sets.listed, self._outcomes.last_status, also, self._last_scores)
 
     def _filter_source(self) -> object:
@@ -337,15 +290,9 @@ class Navigation:
         """Whether the filter shows a case; true without a filter."""
         return not self.filtered.filter or (case is not None and case.eval_id in self.filtered.ids(case.path))
 
-    def _matching_cases(self) -> Iterator[CaseId]:
-        """The cases that match the filter, in their order."""
-        for eval_set in self._sets.listed:
-            for number in self.filtered.matching.get(eval_set.case_path, ()):
-                yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
-
     def _last_scores(self, cases: Sequence[CaseId]) -> Mapping[CaseId, Scores]:
         scored = ((case, self._outcomes.get(case)) for case in cases)
-        return self._scores.of({case: outcome.ref for case, outcome in scored if outcome is not None})
+        return scores_by_case({case: outcome.ref for case, outcome in scored if outcome is not None})
 
     @property
     def is_narrowed(self) -> bool:
@@ -385,7 +332,7 @@ class Navigation:
     def mark(self, cases: Collection[CaseId]) -> int:
         """Marks exactly these cases, as far as they match the filter; returns their number."""
         self.marking.clear()
-        self.marking.toggle([case for case in self._every_case() if case in cases and self._keeps(case)])
+        self.marking.toggle([case for case in self._shown_cases() if case in cases])
         self._messages.publish(SelectionChanged())
         return len(self.marking)
 

@@ -35,7 +35,6 @@ from evaltui.workbench.case.case_plan import (
     refusing,
 )
 from evaltui.workbench.case.editing import Editing
-from evaltui.workbench.cases.chosen_cases import chosen
 from evaltui.workbench.cases.navigation import CaseClipboard
 from evaltui.workbench.state import Selection
 
@@ -290,13 +289,14 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
 
 def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
     """The chosen cases. Raises EditError where the filter hides the selected case."""
-    cases = chosen(editing)
+    cases = editing.navigation.chosen
     if not editing.navigation.marking.marked and editing.navigation.is_hidden(editing.navigation.selection):
         raise EditError(f"The selected case is filtered out   {key_of('step_back')} clear filter")
     return cases
 
 
 def _named(cases: Sequence[CaseId]) -> str:
+    """Cases in short: an id, or their number."""
     return cases[0].eval_id if len(cases) == 1 else counted(len(cases), "case")
 
 
@@ -359,20 +359,19 @@ _MOST_NAMED = 6
 
 def chosen_named(editing: Editing) -> str:
     """The chosen cases in short: an id, or their number."""
-    cases = chosen(editing)
-    return cases[0].eval_id if len(cases) == 1 else counted(len(cases), "case")
+    return _named(editing.navigation.chosen)
 
 
 def common_tags(editing: Editing) -> list[str]:
     """The tags that all chosen cases have."""
-    first, *others = ([*editing.sets.tags(case)] for case in chosen(editing))
+    first, *others = ([*editing.sets.tags(case)] for case in editing.navigation.chosen)
     return [tag for tag in first if all(tag in tags for tags in others)]
 
 
 def tags_hint(editing: Editing) -> str:
     """A hint: the tags of only some of the chosen cases, else the other tags in use."""
     common = common_tags(editing)
-    tags = dict.fromkeys(tag for case in chosen(editing) for tag in editing.sets.tags(case))
+    tags = dict.fromkeys(tag for case in editing.navigation.chosen for tag in editing.sets.tags(case))
     if some := [tag for tag in tags if tag not in common]:
         return f"Some also have {some_of(some, _MOST_NAMED)}; these stay"
     others = [tag for tag in editing.sets.known_tags() if tag not in common]
@@ -388,7 +387,7 @@ def change_tags(editing: Editing, before: list[str], typed: str) -> None:
     named = chosen_named(editing)
     with refusing(editing.say):
         plan = Plan(editing)
-        for path, numbers in numbers_in_sets(editing, chosen(editing)).items():
+        for path, numbers in numbers_in_sets(editing, editing.navigation.chosen).items():
             here = plan.of(path)
             cases = [(here.eval_set_id, eval_id) for eval_id in ids_at(here, numbers)]
             References(here.config).change_tags(cases, added, removed)

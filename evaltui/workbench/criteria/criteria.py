@@ -18,8 +18,8 @@ from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, errors_
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.references import BlockList
 from evaltui.documents.edits import EditError
+from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
-from evaltui.documents.whole_text import WholeText
 from evaltui.project.config_references import ScoredSets
 from evaltui.project.configs import choice_problems, refuses_to_edit_config
 from evaltui.project.eval_set_file import EvalSetFile

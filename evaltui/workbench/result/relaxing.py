@@ -24,8 +24,8 @@ from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CaseFile
 from evaltui.documents.editing.config import ConfigEditor, Rule, new_rule
 from evaltui.documents.edits import EditError
+from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
-from evaltui.documents.whole_text import WholeText
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.case_plan import change_config, config_after

@@ -77,6 +77,11 @@ def repeat_problem(text: str) -> str | None:
     return None
 
 
+def more_problem(text: str) -> str | None:
+    """Why a text is no valid number of more repeats, as a sentence."""
+    return None if text.isdecimal() and 1 <= int(text) <= _MOST else f"A number from 1 to {_MOST}"
+
+
 def repeat_title(sets: OpenSets, selection: Selection) -> str:
     """The title of the dialog: the cases that would be run."""
     key = selection.case

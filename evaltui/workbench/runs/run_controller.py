@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.agents.exception_kinds import nearest_first
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.problems import EvalSetError
-from evaltui.runs.run_kind import RunKind
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.case.editing import Editing
@@ -25,13 +24,26 @@ if TYPE_CHECKING:
     from evaltui.runner.starting import StartedHost
     from evaltui.runs.execution import RunService
     from evaltui.runs.resuming import Resumption
-    from evaltui.runs.selection import RunRequest
 
 
 # What fewer cases leave behind when they have been run is not worth looking for.
 _MANY = 1_000
 # Of each file the cases that are meant, None for all of them.
 Chosen = Mapping[Path, tuple[str, ...] | None]
+
+
+@dataclass
+class MoreRepeats:
+    """A run of more repeats of cases in a variant of a matrix, and its progress."""
+
+    title: str
+    total: int
+    done: int = 0
+    stage: Stage = Stage.RUNNING
+
+    def __str__(self) -> str:
+        """`movie_mode in pro: 2 of 5 runs`"""
+        return f"{self.title}: {show_number(self.done)} of {counted(self.total, 'run')}"
 
 
 class RunController:
@@ -52,8 +64,8 @@ class RunController:
     ) -> None:
         self.current: Run | None = None
         """The last started run; None before the first one."""
-        self.is_busy: Callable[[], bool] = lambda: False
-        """Whether another kind of run is in progress."""
+        self.more: MoreRepeats | None = None
+        """The run of more repeats that is in progress."""
         self._agent = agent
         self._editing = editing
         self._sets = editing.sets
@@ -80,6 +92,11 @@ class RunController:
         return self.current is not None and not self.current.over
 
     @property
+    def is_busy(self) -> bool:
+        """Whether any run is in progress."""
+        return self.is_running or self.more is not None
+
+    @property
     def has_run(self) -> bool:
         """Whether there is a run to repeat."""
         return self._last is not None
@@ -90,7 +107,7 @@ class RunController:
             return READ_ONLY
         if not self._sets.is_read:
             return "Loading eval sets…"
-        if self.is_running or self.is_busy():
+        if self.is_busy:
             return f"Run in progress ({key_of('cancel_run')} cancels)"
         if not any(eval_set.cases for eval_set in self._sets.listed):
             return "No case to run"
@@ -145,12 +162,15 @@ class RunController:
                 by_path.setdefault(case.path, []).append(case.eval_id)
         return {self._sets.file_of(path): tuple(eval_ids) for path, eval_ids in by_path.items()}
 
-    def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
-        if reason := self.refuses_to_run():
+    def _is_refused(self) -> bool:
+        """Whether no run can be started now, with a message."""
+        reason = self.refuses_to_run() or self._agent.read_settings()
+        if reason:
             self._messages.say(reason)
-            return
-        if problem := self._agent.read_settings():
-            self._messages.say(problem)
+        return bool(reason)
+
+    def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
+        if self._is_refused():
             return
         self._last = title, chosen, repeated
         self.start(f"{title}, {repeated.in_words}" if repeated else title, chosen, repeated=repeated)
@@ -158,35 +178,14 @@ class RunController:
 
     async def resume(self, path: Path) -> bool:
         """Resumes an interrupted run, in a new run that has all results; False where that is impossible."""
-        from evaltui.runs.resuming import ResumeError, read_resumption
-        from evaltui.workbench.runs.running import EditedSets
+        from evaltui.workbench.runs.running import read_rest
 
-        if reason := self.refuses_to_run():
-            self._messages.say(reason)
+        if self._is_refused():
             return False
-        if problem := self._agent.read_settings():
-            self._messages.say(problem)
-            return False
-        sets = EditedSets(self._sets)
-        try:
-            resumption = await asyncio.to_thread(read_resumption, self._agent.address, path, sets)
-        except ResumeError as error:
-            self._messages.say(f"Cannot resume: {error}" if error.differs else str(error))
-            return False
-        except EvalSetError as error:
-            self._messages.say(f"Cannot resume: {error.problems[0].located()}")
-            return False
-        except (OSError, ValueError) as error:
-            self._messages.say(str(error))
-            return False
-        variant, kind = resumption.header.variant, resumption.header.kind
-        if variant or kind.agent != RunKind.of(self._agent.address):
-            # Its results would stand in the list as those of the agent as it is.
-            what = f"variant {variant.name}" if variant else ", ".join(kind.in_words) or "the root agent"
-            self._messages.say(f"The run is of {what}: evaltui run --resume {resumption.id}")
-            return False
-        if reason := self.refuses_to_run():
-            self._messages.say(reason)
+        resumption = await read_rest(self._agent.address, self._sets, path)
+        reason = resumption if isinstance(resumption, str) else self.refuses_to_run()
+        if isinstance(resumption, str) or reason:
+            self._messages.say(reason or "")
             return False
         number = resumption.header.number
         title = f"rest of run {number}" if number else f"rest of {resumption.id}"
@@ -277,8 +276,6 @@ class RunController:
                 await asyncio.to_thread(give_back)
 
     def _tell_failure(self, run: Run, error: Exception) -> None:
-        import traceback
-
         # Of what ran side by side, what failed by itself.
         own = next(cause for cause in nearest_first(error) if not isinstance(cause, BaseExceptionGroup))
         run.remarks.append(f"{type(own).__name__}: {own}")
@@ -292,9 +289,9 @@ class RunController:
             return Stage.FAILED
         await self.warm_up()
         from evaltui.runs import execution
-        from evaltui.workbench.runs.running import EditedSets, RunFollower
+        from evaltui.workbench.runs import running
 
-        follower = RunFollower(
+        follower = running.RunFollower(
             run,
             self._agent,
             self._outcomes,
@@ -302,11 +299,13 @@ class RunController:
             selected=lambda: self._reload_if_stale(run, chosen),
             messages=self._messages,
         )
-        executed = await (self._service or execution.run)(
-            self._request(run, chosen),
-            EditedSets(self._sets),
+        request = running.request_of(run, chosen, self._agent, self._outcomes.logs_in_use)
+        execute = self._service or execution.run
+        executed = await execute(
+            request,
+            running.EditedSets(self._sets),
             follower.on_update,
-            lambda: first or self._start_host(),
+            lambda: self._use(first or self._agent.start_host()),
         )
         run.logged_seconds = None if executed.log is None else executed.seconds
         if self._reloading is not None:
@@ -325,38 +324,44 @@ class RunController:
             await follower.read_carried_over(run.log)
         return Stage.FINISHED
 
-    def _start_host(self) -> StartedHost:
-        self._host = self._agent.start_host()
-        return self._host
+    def _use(self, host: StartedHost) -> StartedHost:
+        """Notes the host of the run, for `cancel`."""
+        self._host = host
+        return host
 
-    def _request(self, run: Run, chosen: Chosen) -> RunRequest:
-        from evaltui.runs.selection import RunRequest, resuming
-        from evaltui.workbench.runs.repeats import confidence_of
+    # More repeats
 
-        settings = self._agent.settings
-        if run.resumes:
-            request = RunRequest(
-                self._agent.address,
-                number=run.number,
-                settings=settings,
-                logs_in_use=self._outcomes.logs_in_use,
-            )
-            return resuming(request, run.resumes)
-        if repeated := run.repeated:
-            settings = replace(
-                settings,
-                runs=repeated.runs if repeated.confidence is None else None,
-                pass_if=repeated.pass_if,
-                confidence=confidence_of(repeated),
-            )
-        return RunRequest(
-            self._agent.address,
-            chosen,
-            skips_invalid=True,
-            settings=settings,
-            number=run.number,
-            logs_in_use=self._outcomes.logs_in_use,
-        )
+    def run_more(self, log: Path, cases: Collection[CaseId], runs: int, title: str) -> None:
+        """Runs each of the cases `runs` more times, with the variant of a log.
+
+        The repeats are stored with the earlier results of the variant in a new log, which replaces the old
+        one. The list of cases does not get them: it shows the agent without variants.
+        """
+        if not self._is_refused():
+            self.more = MoreRepeats(title, runs * len(cases))
+            self._task = asyncio.create_task(self._work_more(self.more, log, dict.fromkeys(cases, runs)))
+            self._messages.say("")
+            self._messages.publish(RunProgressed())
+
+    async def _work_more(self, more: MoreRepeats, log: Path, repeats: Mapping[CaseId, int]) -> None:
+        from evaltui.workbench.runs.running import run_more
+
+        def on_done() -> None:
+            more.done += 1
+            self._messages.publish(RunProgressed())
+
+        try:
+            ended = await run_more(self._agent, self._sets, self._service, log, repeats, on_done, self._use)
+            if isinstance(ended, str):
+                self._messages.say(ended)
+            else:
+                end = ", cancelled" if ended.status is None else ""
+                self._messages.say(f"{more.title}: {counted(more.done, 'run')}{end}")
+        except asyncio.CancelledError:
+            self._messages.say(f"{more.title}: cancelled")
+        finally:
+            self.more = self._host = None
+            self._messages.publish(RunProgressed())
 
     def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
         """Lists the sets again where the files differ from the list."""
@@ -377,22 +382,22 @@ class RunController:
 
         A second call kills its processes, which otherwise happens after some seconds.
         """
-        if self.current is None or self._task is None or not self.is_running:
+        run = self.current if self.is_running else self.more
+        if run is None or self._task is None:
             self._messages.say(nothing_to_cancel())
-            return
-        if self.current.stage is Stage.CANCELLING:
-            self._forcing = asyncio.create_task(self._kill(self.current))
-            return
-        self._cancel(self.current, self._task)
-        self._messages.say(CANCELLING)
+        elif run.stage is Stage.CANCELLING:
+            self._forcing = asyncio.create_task(self._kill(run))
+        else:
+            self._cancel(run, self._task)
+            self._messages.say(CANCELLING)
 
-    async def _kill(self, run: Run) -> None:
+    async def _kill(self, run: Run | MoreRepeats) -> None:
         if self._host is not None:
             await self._host.host.kill()
-        if run.kill is not None:
+        if isinstance(run, Run) and run.kill is not None:
             await run.kill()
 
-    def _cancel(self, run: Run, task: asyncio.Task[None]) -> None:
+    def _cancel(self, run: Run | MoreRepeats, task: asyncio.Task[None]) -> None:
         run.stage = Stage.CANCELLING
         # Not before its first step: cancelled by then it would never begin, and so never end in order.
         asyncio.get_running_loop().call_soon(task.cancel)
@@ -401,6 +406,7 @@ class RunController:
     async def close(self) -> None:
         """Cancels the run and waits for its end."""
         if self._task is not None:
-            if self.current is not None and self.is_running and self.current.stage is not Stage.CANCELLING:
-                self._cancel(self.current, self._task)
+            run = self.current if self.is_running else self.more
+            if run is not None and run.stage is not Stage.CANCELLING:
+                self._cancel(run, self._task)
             await asyncio.wait([self._task])

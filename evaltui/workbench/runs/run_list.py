@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_files import FilesNow
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
@@ -43,6 +44,20 @@ class Sides(NamedTuple):
     candidate: Side
 
 
+class RunTarget(NamedTuple):
+    """A run to open, with a case in it; or a run to resume."""
+
+    path: Path
+    """File of the run."""
+    title: str
+    case: CaseId | None = None
+    """The case to show; None for the run as a whole."""
+    eval_set_id: str = ""
+    """Set of the case."""
+    resumes: bool = False
+    """Whether the run is resumed."""
+
+
 class RunList:
     """The list of stored runs; `store` returns the current run store."""
 
@@ -76,15 +91,11 @@ class RunList:
         """A run's row; None while it is being read."""
         return self._rows.get(path)
 
-    def previous(self, path: Path) -> RunRow | None:
-        """The previous run; None for the first one, and while it is being read."""
-        before = self._before.get(path)
-        return self.row(before) if before else None
-
     def changed_in(self, path: Path) -> tuple[str, ...]:
         """The differences of a run from the previous one, as far as they are known."""
-        row, before = self.row(path), self.previous(path)
-        return changed_between(before, row) if row and before else ()
+        row, before = self.row(path), self._before.get(path)
+        row_before = self.row(before) if before else None
+        return changed_between(row_before, row) if row and row_before else ()
 
     def sides_of(self, path: Path, marked: Path | None) -> Sides | str:
         """A run and the run to compare it with: the marked base, else the previous run; or why there is

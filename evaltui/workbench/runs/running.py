@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -25,6 +25,8 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.trace.model_calls import ModelCalls, count_model_calls, judge_calls
+from evaltui.project.agent_address import AgentAddress, as_variant
+from evaltui.project.variants import hidden_in
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -39,14 +41,18 @@ from evaltui.runner.plan import (
     Scaled,
     SetPlan,
 )
-from evaltui.runs.execution import LogGrew, RunUpdate, Selected
+from evaltui.runner.starting import HostSettings, StartedHost, start_host
+from evaltui.runs import execution
+from evaltui.runs.execution import ExecutedRun, LogGrew, RunService, RunUpdate, Selected
+from evaltui.runs.resuming import ResumeError, Resumption, begun_with, read_resumption
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.selection import SelectedRun
+from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import FilesRead, Messages, RunProgressed
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.stored_results import ResultInMemory, RunResults, StoredResult
+from evaltui.workbench.runs.repeats import confidence_of
 from evaltui.workbench.state import CaseOutcome, Run, Stage
 
 # Results that are read before keys are looked at again.
@@ -87,6 +93,80 @@ class EditedSets:
         # Logs of earlier versions may know the id only.
         by_id = [eval_set.path for eval_set in self._entries if eval_set.eval_set_id == eval_set_id]
         return by_id[0] if case_path_in_log == eval_set_id and len(by_id) == 1 else None
+
+
+async def read_rest(agent: AgentAddress, sets: OpenSets, path: Path) -> Resumption | str:
+    """The rest of an interrupted run; or why it cannot be resumed, as a sentence."""
+    try:
+        return await asyncio.to_thread(read_resumption, agent, path, EditedSets(sets))
+    except ResumeError as error:
+        return f"Cannot resume: {error}" if error.differs else str(error)
+    except EvalSetError as error:
+        return f"Cannot resume: {error.problems[0].located()}"
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+def request_of(
+    run: Run,
+    chosen: Mapping[Path, tuple[str, ...] | None],
+    agent: AgentState,
+    logs_in_use: Callable[[], Collection[Path]],
+) -> RunRequest:
+    """The request for a run of the chosen cases."""
+    request = RunRequest(agent.address, settings=agent.settings, number=run.number, logs_in_use=logs_in_use)
+    if run.resumes:
+        return resuming(request, run.resumes)
+    settings = agent.settings
+    if repeated := run.repeated:
+        settings = replace(
+            settings,
+            runs=repeated.runs if repeated.confidence is None else None,
+            pass_if=repeated.pass_if,
+            confidence=confidence_of(repeated),
+        )
+    return replace(request, cases=chosen, skips_invalid=True, settings=settings)
+
+
+async def run_more(
+    agent: AgentState,
+    sets: OpenSets,
+    service: RunService | None,
+    log: Path,
+    repeats: Mapping[CaseId, int],
+    on_done: Callable[[], None],
+    use: Callable[[StartedHost], StartedHost],
+) -> ExecutedRun | str:
+    """Runs more repeats of cases with the variant of a log; returns why it could not, as a sentence.
+
+    `on_done` is called after each repeat, `use` with the host.
+    """
+
+    def on_update(update: RunUpdate) -> None:
+        if isinstance(update, RepeatDone):
+            on_done()
+
+    try:
+        variant, edited = (await asyncio.to_thread(begun_with, log)).variant, EditedSets(sets)
+        if variant is None:
+            raise ResumeError("the run is of no variant")
+        if name := hidden_in(variant):
+            raise ResumeError(f"the value of {name} is secret, so the run log does not have it")
+        with ExitStack() as ready:
+            # A commit is checked out.
+            as_it_runs = as_variant(agent.address, variant, None)
+            address = await asyncio.to_thread(ready.enter_context, as_it_runs)
+            rest = await asyncio.to_thread(read_resumption, address, log, edited, frozenset(), more=repeats)
+            request = resuming(RunRequest(address, settings=agent.settings), rest)
+            settings = HostSettings(address, agent.settings.timeout)
+            run = service or execution.run
+            return await run(request, edited, on_update, lambda: use(start_host(settings)))
+    except EvalSetError as error:
+        return f"Cannot run: {error.problems[0].located()}"
+    except ResumeError as error:
+        return f"Cannot run: {error}{'. Run the matrix again' if error.differs else ''}"
+    except (OSError, ValueError) as error:
+        return f"Cannot run: {error}"
 
 
 @lru_cache(1024)
