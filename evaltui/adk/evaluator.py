@@ -18,8 +18,8 @@ from evaltui.documents.files import write_atomically
 from evaltui.project.configs import find_config_for_test_file
 from evaltui.project.eval_sets import load_eval_set, migrated_text
 from evaltui.reports.details import MAX_WIDTH, case_details
+from evaltui.runs.adk_document import ResultsManager, save_results
 from evaltui.runs.evaluation import plan_for, run_planned
-from evaltui.runs.results_managers import ResultsManager, save_results
 from evaltui.text.lines import draw
 from evaltui.text.values import without_commands
 

@@ -23,6 +23,7 @@ from evaltui.runner.in_process import start_in_process
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import Noted, OnUpdate, RunPlan, Update
 from evaltui.runner.run_recordings import open_recordings
+from evaltui.runs.adk_document import gcs_manager, is_gcs, save_results
 from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
     address_of,
@@ -34,7 +35,6 @@ from evaltui.runs.given import (
     started_as,
     tagged,
 )
-from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
 

@@ -2,7 +2,7 @@ import pytest
 
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import Call, Status
-from evaltui.runs.adk_reader import run_from_adk
+from evaltui.runs.adk_results import run_from_adk
 
 
 def content(text, role):

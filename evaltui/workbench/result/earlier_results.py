@@ -30,9 +30,8 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Workspace
-from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.adk_results import read_adk_result
+from evaltui.runs.adk_results import AdkRun, read_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
 from evaltui.runs.run_file import CaseInRun, RunFile
