@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaltui.testing.options import AGENT, FAILURE, FLAGS, NOT_EVALUATED, RUN_OPTIONS
-from evaltui.testing.tag_markers import OF_USER, registered
-from evaltui.testing.terminal import has_terminal
+from evaltui.testing.options import (
+    AGENT,
+    FAILURE,
+    FLAGS,
+    NOT_EVALUATED,
+    OF_USER,
+    RUN_OPTIONS,
+    has_terminal,
+    registered,
+)
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -156,7 +163,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "evaltui_case" not in metafunc.fixturenames:
         return
     from evaltui.testing.fixture import cases_of_marker
-    from evaltui.testing.tag_markers import marker_of
+    from evaltui.testing.options import marker_of
 
     cases = [
         pytest.param(

@@ -26,8 +26,7 @@ from evaltui.project.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_document import adk_result
-from evaltui.runs.report import RunReport
-from evaltui.runs.reported_cases import ReportedCases
+from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
 
 DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}

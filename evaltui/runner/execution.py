@@ -31,7 +31,6 @@ from evaltui.core.simulated_users import simulated_user
 from evaltui.project.folders import agent_folder
 from evaltui.project.settings import secrets_of
 from evaltui.runner.gate.gate import Gate, Stop
-from evaltui.runner.judges import CaseJudge
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -50,12 +49,11 @@ from evaltui.runner.plan import (
     WorkItem,
     check_plan,
 )
-from evaltui.runner.pool import HostPool
+from evaltui.runner.pool import ExecutionResult, Executor, ExecutorError, HostPool, WorkQueue
 from evaltui.runner.run_recordings import RunRecordings, open_recordings
 from evaltui.runner.scoring import LocalScoring, ScoringHosts
 from evaltui.runner.starting import HostSettings, StartedHost
-from evaltui.runner.verdicts import Verdicts
-from evaltui.runner.work import ExecutionResult, Executor, ExecutorError, WorkQueue
+from evaltui.runner.verdicts import CaseJudge, Verdicts
 from evaltui.text.figures import counted, plural
 
 _EMPTY = "the conversation is empty; nothing to run"

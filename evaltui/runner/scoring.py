@@ -17,9 +17,8 @@ from evaltui.core.model.events import Json
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_folder
 from evaltui.project.interpreters import OWN, Interpreter
-from evaltui.runner.console import OnConsole
 from evaltui.runner.gate.requests import CallGate, GatedRequest
-from evaltui.runner.host import Host, import_limit
+from evaltui.runner.host import Host, OnConsole, import_limit
 
 ScoringKind = Literal["metrics", "models", "functions"]
 """Custom metrics, models that judge, and functions of the user's in the place of such a model."""

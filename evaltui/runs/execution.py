@@ -38,19 +38,16 @@ from evaltui.runner.plan import (
     SpentWithoutResult,
     Update,
 )
+from evaltui.runner.pool import ExecutorError
 from evaltui.runner.run_recordings import RunRecordings, open_recordings
 from evaltui.runner.starting import StartedHost, require_variant
-from evaltui.runner.work import ExecutorError
 from evaltui.runs.adk_document import adk_result
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.history import result_of
-from evaltui.runs.pruning import prune
-from evaltui.runs.resuming import Resumption
+from evaltui.runs.history import prune, result_of
+from evaltui.runs.resuming import Resumption, changed_meanwhile, with_opened
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_files import changed_meanwhile, with_opened
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import RunWriter, begin_run, dumped
-from evaltui.runs.secret_pieces import SecretPieces
+from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, dumped
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore

@@ -30,9 +30,8 @@ from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs.baselines import LaterRun, stored_run
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import missing_in_words, open_run, result_of, summary_of
+from evaltui.runs.history import missing_in_words, open_run, prune, result_of, summary_of
 from evaltui.runs.merging import merge
-from evaltui.runs.pruning import prune
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter, begin_run

@@ -23,19 +23,51 @@ from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
+from evaltui.project.agents import agents_in, is_agent
 from evaltui.project.configs import find_config
+from evaltui.project.folders import project_root
 from evaltui.project.remote_address import is_url
 from evaltui.project.settings import secrets_of
-from evaltui.testing.agents import agent_of_set
 from evaltui.testing.failures import NoResultError
 from evaltui.testing.options import FLAGS, RUN_OPTIONS
 from evaltui.testing.workers import Shards
+from evaltui.text.figures import some_of
 from evaltui.text.values import without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
     from evaltui.core.secrets import Secrets
     from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun
+
+_MOST_NAMES = 5
+
+
+class NoAgentError(ValueError):
+    """No agent can be told for an eval set; the message says what to do."""
+
+
+def agent_of_set(path: Path, root: Path) -> Path:
+    """The nearest agent at or above the folder of a set, else the only one beside one of these folders in its
+    project.
+
+    Agents are looked for up to the project of the set, or `root` where it is in none. Raises NoAgentError.
+    """
+    folders = [path.parent, *path.parent.parents]
+    project = project_root(path.parent)
+    top = project or root
+    within = folders[: folders.index(top) + 1] if top in folders else folders[:1]
+    for folder in within:
+        if is_agent(folder):
+            return folder
+    for folder in within if project else ():
+        if names := agents_in(folder):
+            if len(names) == 1:
+                return folder / names[0]
+            raise NoAgentError(
+                f"{path.name} may belong to {some_of(names, _MOST_NAMES)}. Name one: --evaltui-agent DIR"
+            )
+    raise NoAgentError(f"no agent at or above {path.parent}. Name it: --evaltui-agent DIR")
+
 
 # Arguments of `evaluate` that are no settings.
 _OF_RUN = ("runs", "pass_if", "confidence", "max_runs", "adk_verdicts")

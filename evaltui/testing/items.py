@@ -15,10 +15,9 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.project.folders import agent_folder, json_files
 from evaltui.project.workspace import keeps_sets, skipped_hint, skipped_in, with_tags
-from evaltui.testing.agents import NoAgentError
-from evaltui.testing.case_runs import CaseRuns, CaseToTest
+from evaltui.testing.case_runs import CaseRuns, CaseToTest, NoAgentError
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
-from evaltui.testing.tag_markers import marker_of
+from evaltui.testing.options import marker_of
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
 

@@ -13,8 +13,7 @@ from evaltui.project.settings import secrets_of
 from evaltui.testing.case_runs import CaseRuns
 from evaltui.testing.failures import FailureLines
 from evaltui.testing.items import EvalCaseItem
-from evaltui.testing.options import FAILURE
-from evaltui.testing.terminal import ask
+from evaltui.testing.options import FAILURE, ask
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import draw
 from evaltui.text.values import without_commands

@@ -15,8 +15,8 @@ from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.spending import Tokens
 from evaltui.project.settings import secrets_of
-from evaltui.runner.judges import CaseJudge, Judges
 from evaltui.runner.run_recordings import SetRecordings
+from evaltui.runner.verdicts import CaseJudge, Judges
 
 SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE", kind=None))
 NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key", kind=None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from evaltui.runner.console import MOST_LINES, MOST_PRINTED
+from evaltui.runner.host import MOST_LINES, MOST_PRINTED
 from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
 

@@ -14,7 +14,7 @@ from stored_runs import add_case
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
-from evaltui.runs.pruning import prune
+from evaltui.runs.history import prune
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter

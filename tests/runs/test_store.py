@@ -13,8 +13,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.project.agent_files import files_of
 from evaltui.project.run_settings import run_settings
 from evaltui.project.workspace import open_workspace
-from evaltui.runs.history import find_run, name_run
-from evaltui.runs.pruning import prune
+from evaltui.runs.history import find_run, name_run, prune
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run, next_number
 from evaltui.runs.store import RunStore

@@ -16,7 +16,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult
 from evaltui.core.model.outcome import Status as CaseStatus
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunKind
 from evaltui.text.figures import counted, show_duration, show_moment
 from evaltui.text.lines import Line, both_ends, filled, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph

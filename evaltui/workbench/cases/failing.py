@@ -9,7 +9,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunKind
 from evaltui.text.figures import counted
 from evaltui.workbench.workbench import Workbench
 

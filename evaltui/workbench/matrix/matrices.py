@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.listing import run_title
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, open_matrix, stored_matrices
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line

@@ -34,10 +34,9 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import AdkRun, read_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
+from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import CaseInRun, RunFile
-from evaltui.runs.run_files import files_changed_since
-from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunHeader, RunKind, SelectedSet
 from evaltui.runs.store import RunStore
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evaltui.agents.exception_kinds import nearest_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunKind
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console

@@ -17,7 +17,7 @@ from commands.command_line import call
 from runner.cluster.clusters import Run, cluster_here
 
 from evaltui.runner.dask import worker as on_worker
-from evaltui.runner.dask.versions import differing, versions_of
+from evaltui.runner.dask.worker import differing, versions_of
 from tests.numbered_cases import one_case
 from tests.stored_runs import count
 
