@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer
@@ -20,14 +20,12 @@ from evaltui.core.model.config import OwnPrice, PassIf, Repeats
 from evaltui.core.model.events import Json
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
+from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_file
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs.run_tables import with_all_fields
 from evaltui.runs.shards import ShardsOfRun
-
-if TYPE_CHECKING:
-    from evaltui.project.agent_address import AgentAddress
 
 
 class RunKind(NamedTuple):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from evaltui.core.compare.explain import sentence
+from evaltui.core.model.outcome import CaseResult
+from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.text.lines import Line, draw
-
-if TYPE_CHECKING:
-    from evaltui.core.model.outcome import CaseResult
 
 
 class NoResultError(Exception):
@@ -94,7 +93,4 @@ def details(result: CaseResult) -> str:
 
 
 def _case_lines(result: CaseResult) -> tuple[Line, ...]:
-    # It builds on the models, which what controls pytest-xdist has no use for.
-    from evaltui.reports.details import MAX_WIDTH, case_details
-
     return tuple(case_details(result, min(shutil.get_terminal_size().columns, MAX_WIDTH)))

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.workspace import open_workspace, select
 from evaltui.runs.evaluation import evaluate
+from evaltui.runs.given import ConfigGiven, EvalSetsGiven
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
-
-if TYPE_CHECKING:
-    from evaltui.runs.given import ConfigGiven, EvalSetsGiven
 
 
 class Evaluator:

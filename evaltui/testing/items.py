@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,14 +15,12 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.project.folders import agent_folder, json_files
 from evaltui.project.workspace import keeps_sets, skipped_hint, skipped_in, with_tags
+from evaltui.testing.agent_run import FinishedCase
 from evaltui.testing.case_runs import CaseRuns, CaseToTest, NoAgentError
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
 from evaltui.testing.options import marker_of
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
-
-if TYPE_CHECKING:
-    from evaltui.testing.agent_run import FinishedCase
 
 
 class FlakyWarning(pytest.PytestWarning):

@@ -1,4 +1,4 @@
-"""Options, markers and terminal of the pytest plugin. Every pytest loads it: nothing of evaltui is imported."""
+"""Options, markers and terminal of the pytest plugin. Every pytest loads it: it imports nothing of ours."""
 
 from __future__ import annotations
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from evaltui.project.settings import secrets_of
+from evaltui.testing.accepting import accept_cases
+from evaltui.testing.agent_run import FinishedRun
 from evaltui.testing.case_runs import CaseRuns
 from evaltui.testing.failures import FailureLines
 from evaltui.testing.items import EvalCaseItem
@@ -17,9 +19,7 @@ from evaltui.testing.options import FAILURE, ask
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import draw
 from evaltui.text.values import without_commands
-
-if TYPE_CHECKING:
-    from evaltui.testing.agent_run import FinishedRun
+from evaltui.views.comparison import comparison_lines
 
 
 class EvaltuiSession:
@@ -70,8 +70,6 @@ class EvaltuiSession:
             if run.comparison is not None:
                 # Logs of earlier versions may hold secrets.
                 masked = secrets_of(run.agent_dir).masked(run.comparison)
-                from evaltui.views.comparison import comparison_lines
-
                 for line in comparison_lines(masked, shutil.get_terminal_size().columns):
                     terminalreporter.write_line(draw(line, color=terminalreporter.hasmarkup))
             if run.log is not None:
@@ -84,7 +82,6 @@ class EvaltuiSession:
         reviews = self._config.getoption("evaltui_review")
         if not (reviews or self._config.getoption("evaltui_accept")):
             return
-        from evaltui.testing.accepting import accept_cases
 
         def answer(question: str) -> str:
             terminalreporter.flush()

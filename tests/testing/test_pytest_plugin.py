@@ -594,8 +594,7 @@ def test_a_session_that_asks_for_no_eval_sets_imports_nothing_of_evaltui(pyteste
         """
         import sys
 
-        TESTING = ("evaltui.testing", "evaltui.testing.options", "evaltui.testing.options")
-        TESTING += ("evaltui.testing.options",)
+        TESTING = ("evaltui.testing", "evaltui.testing.options")
 
         def test_it():
             ours = {name for name in sys.modules if name.startswith("evaltui")}
