@@ -331,7 +331,7 @@ class Host:
         self,
         message: Message,
         timeout: float,
-        on_event: OnEvent,
+        on_event: OnEvent = lambda text: None,
         on_recorded: OnRecorded = lambda line: None,
         gated: GatedRequest | None = None,
     ) -> Message:

@@ -124,11 +124,11 @@ class _ScoringHost:
         if message["op"] == "metric" and message["path"] not in imported:
             # The first import does not count as time of the metric.
             function = {key: message[key] for key in ("agent_folder", "path")}
-            await host.request({"op": "import", **function}, import_limit(self._timeout), lambda _: None)
+            await host.request({"op": "import", **function}, import_limit(self._timeout))
             imported.add(message["path"])
         gated = GatedRequest(self._gate, self._timeout) if self._gate else None
         try:
-            return await host.request(message, self._timeout, lambda _: None, gated=gated)
+            return await host.request(message, self._timeout, gated=gated)
         finally:
             self.opened |= host.opened
 

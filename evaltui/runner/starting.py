@@ -70,7 +70,7 @@ class RunningHost(Protocol):
         self,
         message: Message,
         timeout: float,
-        on_event: OnEvent,
+        on_event: OnEvent = ...,
         on_recorded: OnRecorded = ...,
         gated: GatedRequest | None = None,
     ) -> Message:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer
 
-from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
+from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
@@ -24,6 +24,7 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_file
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.run_settings import RunSettings
+from evaltui.runner.plan import rule_of_case
 from evaltui.runs.run_tables import with_all_fields
 from evaltui.runs.shards import ShardsOfRun
 
@@ -241,13 +242,8 @@ class RunHeader:
 
     def repeat_rule(self, eval_set: SelectedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
         """How often a case is run whose config has `repeats`. Raises ValueError where it could never pass."""
-        if eval_set.conversations is not None:
-            return FixedRuns(max(len(eval_set.conversations.get(eval_id, ())), 1))
-        if eval_id in eval_set.more:
-            return FixedRuns(eval_set.more[eval_id])
-        settings = self.settings
-        runs, pass_if = settings.runs or repeats.runs, settings.pass_if or repeats.pass_if
-        return repeat_rule(runs, pass_if, settings.confidence)
+        ids = None if eval_set.conversations is None else len(eval_set.conversations.get(eval_id, ()))
+        return rule_of_case(self.settings, repeats, ids, eval_set.more.get(eval_id))
 
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """The selected cases, each with its set id."""

@@ -192,7 +192,7 @@ class DaskExecutor:
             request = {"op": "import", "agent_folder": str(agent_folder(agent.code).resolve()), "path": path}
             # A function that cannot be imported is an error when it is computed.
             with suppress(RequestFailedError, HostLostError):
-                answer = await host.request(request, IMPORT_TIMEOUT, lambda _: None)
+                answer = await host.request(request, IMPORT_TIMEOUT)
                 files |= frozenset(map(Path, answer["files"]))
         return files
 

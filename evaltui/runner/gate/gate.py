@@ -70,13 +70,19 @@ class Ledger:
     """The budget of a run, and its spending. A call that ends without its tokens counts with its estimate."""
 
     def __init__(
-        self, budget: Budget, prices: Prices, estimate: Callable[[str, int], Tokens], *, counts_all: bool
+        self,
+        budget: Budget,
+        prices: Prices,
+        estimate: Callable[[str, int], Tokens],
+        spent: Amount,
+        *,
+        counts_all: bool,
     ) -> None:
         """`estimate` gets the model of a call and the characters of its request. Where it `counts_all`, a
         model without a price is an error."""
         self.budget = budget
-        self.total = Amount()
-        """Spending of calls that are over."""
+        self.total = spent
+        """Spending of calls that are over, and of earlier parts of the run."""
         self._prices = prices
         self._estimate = estimate
         self._counts_all = counts_all
@@ -97,10 +103,6 @@ class Ledger:
         if self.budget.unit == "USD":
             return show_money(self.spent)
         return counted(round(self.spent), "token")
-
-    def carry_over(self, amount: Amount) -> None:
-        """Count the spending of an earlier part of the run."""
-        self.total += amount
 
     def admits(self, call: Call) -> bool:
         """Starts a call, unless those under way may use up the rest.
@@ -190,8 +192,9 @@ class Gate:
         self._estimates = shared.estimates
         if budget and shared.ledger is None:
             estimate = self._estimates.tokens
-            shared.ledger = Ledger(budget, prices or Prices(), estimate, counts_all=not allows_unmetered)
-            shared.ledger.carry_over(shared.spent)
+            shared.ledger = Ledger(
+                budget, prices or Prices(), estimate, shared.spent, counts_all=not allows_unmetered
+            )
         self.ledger = shared.ledger
         """The budget and its spending; None without one."""
         # For each call that waits, its `on_go` and `on_stop`.
