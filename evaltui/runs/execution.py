@@ -130,7 +130,8 @@ class LoggedRun:
         if store is None:
             writer = RunWriter(None, header, secrets, _texts(plan))
         else:
-            writer = begin_run(store, header, _texts(plan), or_in_memory=True)
+            writer = begin_run(store, header, _texts(plan))
+            writer.may_continue_in_memory = True
         return cls(writer, agent, header, note)
 
     @property

@@ -90,12 +90,17 @@ def last_run(store: RunStore) -> Path | None:
     """The newest run of the agent that the store is asked for; None without one."""
     if not (store.module or store.url):
         return store.latest()
-    for path in reversed(store.files()):
-        with suppress(OSError, ValueError):
-            kind = RunFile(path).header.kind
-            if (kind.module, kind.url) == (store.module, store.url):
-                return path
-    return None
+    agent = store.module, store.url
+    headers = ((path, header_of(path)) for path in reversed(store.files()))
+    return next((path for path, header in headers if header and (header.module, header.url) == agent), None)
+
+
+def header_of(path: Path) -> RunHeader | None:
+    """The header of a run's file; None where it cannot be read."""
+    try:
+        return RunFile(path).header
+    except (OSError, ValueError):
+        return None
 
 
 def run_id(path: Path) -> str:
@@ -363,7 +368,7 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
     if len(store.files()) <= keep:
         return []
     with store.naming() as named:
-        runs = [(log, _header(log)) for log in store.files()]
+        runs = [(log, header_of(log)) for log in store.files()]
         stay = {log for log, _ in runs[-keep:]} | _last_of_sets(runs)
         stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
         baselines = set(_baselines(runs, stay))
@@ -372,13 +377,6 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
             if log not in stay and run_id(log) not in baselines and _delete(log):
                 deleted.append(log)
         return deleted
-
-
-def _header(log: Path) -> RunHeader | None:
-    try:
-        return RunFile(log).header
-    except (OSError, ValueError):
-        return None
 
 
 def _last_of_sets(runs: list[_Read]) -> set[Path]:

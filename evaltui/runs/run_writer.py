@@ -57,35 +57,27 @@ CaseTexts = Iterable[tuple[CaseId, str]]
 """Selected cases, each as JSON text."""
 
 
-def begin_run(
-    store: RunStore, header: RunHeader, cases: CaseTexts = (), *, or_in_memory: bool = False
-) -> RunWriter:
+def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunWriter:
     """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's where that cannot be used.
 
     The run has the number of its header, unless another run has that already. The rest is as in `RunWriter`.
     Raises OSError where neither folder can be written.
     """
-
-    def create(folder: Path) -> RunWriter:
-        return _begin_run(store, folder, header, cases, or_in_memory=or_in_memory)
-
     try:
-        return create(store.make())
+        return _begin_run(store, store.make(), header, cases)
     except OSError as error:
-        writer = create(store.make_folder_of_user())
+        writer = _begin_run(store, store.make_folder_of_user(), header, cases)
         writer.elsewhere = f"Run stored in {writer.path.parent}: {error}"
         return writer
 
 
-def _begin_run(
-    store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts, *, or_in_memory: bool
-) -> RunWriter:
+def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts) -> RunWriter:
     with _locked(folder):
         number = max(header.number or 0, next_number(store))
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
         numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
-        return RunWriter(path, numbered, secrets, cases, or_in_memory=or_in_memory)
+        return RunWriter(path, numbered, secrets, cases)
 
 
 def next_number(store: RunStore) -> int:
@@ -121,20 +113,8 @@ class RunWriter:
     interrupted. Secrets are masked, except in ids of sets and cases.
     """
 
-    def __init__(
-        self,
-        path: Path | None,
-        header: RunHeader,
-        secrets: Secrets,
-        cases: CaseTexts = (),
-        *,
-        or_in_memory: bool = False,
-    ) -> None:
-        """Creates the file; without a path, the run is in memory.
-
-        `or_in_memory` continues the run in memory where its file cannot be written to its end. Raises
-        OSError.
-        """
+    def __init__(self, path: Path | None, header: RunHeader, secrets: Secrets, cases: CaseTexts = ()) -> None:
+        """Creates the file; without a path, the run is in memory. Raises OSError."""
         self.path = path or _NO_FILE
         self.secrets = secrets
         self.elsewhere = ""
@@ -144,9 +124,10 @@ class RunWriter:
         self._is_told = False
         self._retry_at = 0.0
         self.is_in_memory = path is None
+        self.may_continue_in_memory = False
+        """Whether the run continues in memory where its file cannot be written to its end."""
         self.problem = ""
         """Why the run continues in memory; "" where it does not."""
-        self._or_in_memory = False
         self._numbers: dict[CaseId, int] = {}
         # Statements since the last commit, which a copy in memory needs.
         self._uncommitted: list[tuple[str, Sequence[Sequence[object]]]] = []
@@ -166,7 +147,6 @@ class RunWriter:
             draft.rename(path)
             self._db = connect(path)
             self._go_on()
-            self._or_in_memory = or_in_memory
         except OSError:
             with suppress(OSError):
                 draft.unlink()
@@ -430,9 +410,9 @@ class RunWriter:
             with suppress(sqlite3.Error):
                 self._db.close()
             problem = OSError(f"{self.path}: {error}")
-            if not self._or_in_memory:
+            if not self.may_continue_in_memory:
                 raise problem from error
-            self._or_in_memory, self.problem = False, str(problem)
+            self.may_continue_in_memory, self.problem = False, str(problem)
             self._continue_in_memory()
 
     def _continue_in_memory(self) -> None:
