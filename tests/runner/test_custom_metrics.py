@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 
-from evaltui import EvalConfig, EvalSet, Status, evaluate
+from evaltui import EvalCase, EvalConfig, Status, evaluate
 from evaltui.core.scoring import Expected, score_repeat
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -122,16 +123,13 @@ def config(*names: str, place: str = "my_agent.metrics", **more) -> EvalConfig:
     )
 
 
-def sets(*says: str) -> EvalSet:
-    def turn(text):
-        return {
-            "user_content": {"role": "user", "parts": [{"text": text}]},
-            "final_response": {"role": "model", "parts": [{"text": text}]},
-            "rubrics": [{"rubric_id": "kind", "rubric_content": {"text_property": "It is kind."}}],
-        }
+KIND = {"rubrics": [{"rubric_id": "kind", "rubric_content": {"text_property": "It is kind."}}]}
 
-    cases = [{"eval_id": text, "conversation": [turn(text)]} for text in says or ("good morning",)]
-    return EvalSet.model_validate({"eval_set_id": "s", "eval_cases": cases})
+
+def sets(*says: str) -> dict:
+    return make_set(
+        "s", *(make_case(text, make_turn(text, text, **KIND)) for text in says or ("good morning",))
+    )
 
 
 def metrics_of(result, case=0):
@@ -202,7 +200,9 @@ async def test_what_ends_a_run_of_adk_is_no_pass_by_its_verdicts(write_agent):
     assert {one.status for name, one in metrics_of(result).items() if name in names} == {Status.ERROR}
     assert result.status is Status.ERROR
     found = {name: metrics_of(result)[name] for name in names}
-    scored = Expected("s", sets().eval_cases[0], config("exact"), adk_verdicts=True)
+    scored = Expected(
+        "s", EvalCase.model_validate(sets()["eval_cases"][0]), config("exact"), adk_verdicts=True
+    )
     actual = result.cases[0].repeats[0].actual
     for name in names:
 

@@ -249,17 +249,6 @@ async def test_what_was_recorded_is_replayed_in_order_and_nobody_is_asked(path, 
     assert recorded_file(path).read_text() == text
 
 
-async def test_what_is_not_recorded_is_named_in_a_replay(path):
-    missing = await run(path, "replay")
-    assert missing.statuses == ["ERROR"]
-    assert missing.metric.error.type == "NotRecordedError"
-    assert (
-        f"the request of the judge of {METRIC} in turn 1 is not in recordings/shapes.jsonl: no judge "
-        "response recorded for this repeat. --record auto requests the missing ones"
-    ) in missing.metric.reason
-    assert missing.calls.judge_live == 0
-
-
 GEMINI_AGENT = """
     from evaltui import Agent
 

@@ -167,17 +167,6 @@ def test_calls_let_go_together_and_refused_together_lower_the_pace_once() -> Non
     assert limiter.let_go() == more[:7]
 
 
-def test_what_nobody_wants_any_more_takes_no_place() -> None:
-    limiter = Limiter([Limit("*", concurrent=1)], lambda: 0.0)
-    first, second, third = (limiter.ask("gemini", 1) for _ in range(3))
-    assert limiter.let_go() == [first]
-
-    limiter.withdraw(second)
-    limiter.withdraw(first)
-
-    assert limiter.let_go() == [third]
-
-
 def test_one_call_above_the_limit_of_tokens_begins_alone() -> None:
     course = run_calls([Asked(tokens=9.0, estimate=9.0)] * 2, [Limit("*", tpm=5)])
 

@@ -151,21 +151,6 @@ def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
     assert set(store.files()) == named | set(logs[-keep:])
 
 
-def test_a_run_that_goes_on_stays(tmp_path):
-    store = RunStore(agent(tmp_path / "desk"))
-    first, second = begin_run(store, RunHeader()), begin_run(store, RunHeader())
-    for number in (1, 2):
-        log_in(store, number)
-    first.close()
-    # The ids begin with the time: those are newer than the ones of January.
-    before, *_ = store.files()
-    assert before.name.startswith("20260102")
-    prune(store, 1)
-    assert second.path in store.files()
-    assert before not in store.files()
-    second.close()
-
-
 def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):
     """Naming and deleting take turns: a run is named and stays, or is gone and cannot be named."""
     store = RunStore(agent(tmp_path / "desk"))

@@ -268,19 +268,6 @@ async def test_other_methods_and_heads_without_end_are_refused(attacked):
     assert await attacked.lives()
 
 
-async def test_a_session_in_which_nobody_does_anything_is_asked_to_end():
-    async with serving(CAT, Access("127.0.0.1", TOKEN), 0, limits=Limits(idle=0.05)) as url:
-        attacked = Attacked(url, [])
-        headers = {"Cookie": await attacked.cookie()} | attacked.own
-        async with (
-            aiohttp.ClientSession(headers=headers) as client,
-            client.ws_connect(f"{url}/ws") as socket,
-        ):
-            while not socket.closed:
-                await socket.receive(timeout=10)
-    assert not sessions()
-
-
 async def test_the_end_of_the_server_is_the_end_of_its_sessions():
     async with serving(CAT, Access("127.0.0.1", TOKEN), 0) as url:
         attacked = Attacked(url, [])

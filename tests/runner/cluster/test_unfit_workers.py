@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from commands.command_line import call
+from eval_data import write_eval_set
 from runner.cluster.clusters import Run, cluster_here
 
 from evaltui.runner.dask import worker as on_worker
@@ -37,8 +38,7 @@ COUNT = 24
 @pytest.fixture
 def agent(write_agent) -> Path:
     folder = write_agent(AGENT, name="packed")
-    data = {"eval_set_id": "packed", "eval_cases": [one_case(number) for number in range(COUNT)]}
-    (folder / "packed.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, "packed", *map(one_case, range(COUNT)))
     return folder
 
 
