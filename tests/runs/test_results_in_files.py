@@ -61,16 +61,16 @@ def any_of(hint: Any, *places: str) -> st.SearchStrategy[Any]:
         return st.builds(hint, **fields | FIXED.get(hint, {}))
     if origin is tuple:
         return st.lists(any_of(arguments[0], *places), max_size=2 if len(places) < 3 else 1).map(tuple)
-    if origin is Mapping:
-        return st.dictionaries(st.text(max_size=8), any_of(arguments[1], *places), max_size=2)
-    if origin is dict:
-        return st.dictionaries(st.text(max_size=8), values, max_size=2)
+    if origin in (Mapping, dict):
+        # Keys are Unicode.
+        keys = st.text(max_size=8) if arguments[0] is str else any_of(arguments[0])
+        return st.dictionaries(keys, any_of(arguments[1], *places), max_size=2)
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin is not None:
         return st.one_of(*(any_of(part, *places) for part in arguments))
     if hint is float:
-        return rounded if name in ("seconds", "throttled", "usd") else st.floats(0, 1)
+        return rounded if name.endswith(("seconds", "throttled", "usd")) else st.floats(0, 1)
     simple = {str: texts, int: st.integers(0, 9), bool: st.booleans(), NoneType: st.none(), Any: values}
     return simple[hint] if hint in simple else st.sampled_from(hint)
 
@@ -85,7 +85,7 @@ FIXED: dict[Any, dict[str, Any]] = {
         "path": st.just(CASE.path),
     },
     # Rounded to microseconds.
-    Event: {"t": st.sampled_from([0.0, 1.5]), "duration": st.sampled_from([None, 0.5])},
+    Event: {"repeat": st.just(0), "t": st.just(1.5), "duration": st.sampled_from([None, 0.5])},
 }
 results, summaries, events = map(any_of, (RepeatResult, CaseSummary, Event))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 from pathlib import Path
@@ -131,24 +130,6 @@ def test_runs_in_the_folder_of_an_agent_are_no_part_of_it(repository):
         store.name(log.path.stem, "best")
     assert before == files_of(desk)
     assert open_workspace(desk).sets == ()
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
-    chance = random.Random(seed)
-    count, keep = chance.randint(0, 12), chance.randint(1, 12)
-    results_dir = chance.choice([None, tmp_path / "out"])
-    store = RunStore(agent(tmp_path / "desk"), results_dir)
-    logs = [log_in(store, number) for number in range(count)]
-    named = {log for log in logs if chance.random() < 0.3}
-    for log in named:
-        store.name(log.stem, f"name of {log.stem}")
-    (tmp_path / "other").write_text("")
-    prune(store, keep)
-    assert set(store.files()) == named | set(logs[-keep:])
-    assert store.names().keys() == {f"name of {log.stem}" for log in named}
-    prune(store, keep)
-    assert set(store.files()) == named | set(logs[-keep:])
 
 
 def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):
