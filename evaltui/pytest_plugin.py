@@ -116,7 +116,7 @@ def pytest_report_from_serializable(data: dict[str, Any]) -> Generator[None, Any
     failure = data.pop(FAILURE, None)
     report = yield
     if failure is not None:
-        from evaltui.testing.failures import FailureLines
+        from evaltui.testing.items import FailureLines
 
         report.longrepr = FailureLines.from_json(failure)
     return report
@@ -182,7 +182,7 @@ def evaltui_case(request: pytest.FixtureRequest) -> CaseResult:
     runs = runs_of(request.config)
     result = runs.result(request.param, request.session).result
     if not result.passed:
-        from evaltui.testing.failures import details
+        from evaltui.testing.items import details
 
         # Shown where the test fails.
         request.node.add_report_section(

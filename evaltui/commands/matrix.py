@@ -25,7 +25,7 @@ from evaltui.project.run_settings import RunSettings
 from evaltui.project.settings import secrets_of
 from evaltui.project.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport, stops
-from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.gate import SharedByGates
 from evaltui.runner.starting import HostSettings, StartedHost, require_variant, start_host
 from evaltui.runs.matrices import usual_base
 from evaltui.runs.run_header import RunKind

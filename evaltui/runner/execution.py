@@ -30,7 +30,7 @@ from evaltui.core.scoring import Expected
 from evaltui.core.simulated_users import simulated_user
 from evaltui.project.folders import agent_folder
 from evaltui.project.settings import secrets_of
-from evaltui.runner.gate.gate import Gate, SharedByGates, Stop
+from evaltui.runner.gate import Gate, SharedByGates, Stop
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,

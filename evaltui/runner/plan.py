@@ -26,7 +26,7 @@ from evaltui.documents.saving import Fingerprint
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
 from evaltui.project.run_settings import OFF, RunSettings
-from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.gate import SharedByGates
 from evaltui.runner.recording_files import recordings_path
 from evaltui.text.figures import counted, show_number
 

@@ -15,7 +15,7 @@ from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.settings import environment_of, secrets_of
-from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.gate import SharedByGates
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.matrices import newest_runs, recorded_seconds

@@ -39,7 +39,6 @@ from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets
 from evaltui.runs.shards import Shard
 from evaltui.runs.store import RunStore
-from evaltui.testing.failures import NoResultError
 from evaltui.testing.workers import Shards, run_files
 from evaltui.text.figures import show_p
 
@@ -48,6 +47,10 @@ _OF_TESTS = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
 # Seconds between two looks at the shards of other workers.
 _LOOK_EVERY = 0.1
 _CANCELLED = "the run was cancelled"
+
+
+class NoResultError(Exception):
+    """The run is over, and there is no result of a case; the message says why."""
 
 
 @dataclass(frozen=True)

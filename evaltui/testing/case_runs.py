@@ -31,8 +31,7 @@ from evaltui.project.remote_address import is_url
 from evaltui.project.settings import secrets_of
 from evaltui.runs.given import config_given
 from evaltui.runs.sets import FileSets
-from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun, merged
-from evaltui.testing.failures import NoResultError
+from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun, NoResultError, merged
 from evaltui.testing.options import FLAGS, RUN_OPTIONS
 from evaltui.testing.workers import Shards
 from evaltui.text.figures import some_of

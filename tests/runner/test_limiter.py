@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from virtual_calls import Asked, Course, Service, run_calls
 
 from evaltui.core.model.limits import Limit
-from evaltui.runner.gate.limiter import Limiter
+from evaltui.runner.limiter import Limiter
 
 _MANY = 5_000
 

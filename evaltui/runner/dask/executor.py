@@ -41,7 +41,7 @@ from evaltui.runner.dask.messages import (
 )
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk, versions_of
 from evaltui.runner.dask.workers import RemoteWorker, ScoringOnWorkers, UnfitWorkers
-from evaltui.runner.gate.gate import Gate
+from evaltui.runner.gate import Gate
 from evaltui.runner.host import IMPORT_TIMEOUT, Host
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 from evaltui.runner.pool import ExecutionResult, ExecutorError, Listener, WorkQueue, finished

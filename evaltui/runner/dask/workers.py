@@ -31,8 +31,8 @@ from evaltui.runner.dask.messages import (
     WorkerReady,
 )
 from evaltui.runner.dask.worker import deliver
-from evaltui.runner.gate.gate import Gate
-from evaltui.runner.gate.limiter import Call
+from evaltui.runner.gate import Gate
+from evaltui.runner.limiter import Call
 from evaltui.runner.plan import Noted, WorkItem
 from evaltui.runner.pool import Listener
 from evaltui.runner.scoring import JudgingRoom, ScoringKind
