@@ -15,7 +15,6 @@ ECHO = "def root_agent(message, session):\n    return message\n"
 METRICS = """
     import os
     import statistics
-    import time
 
     from evaltui import (
         ConversationScenario,
@@ -65,53 +64,50 @@ METRICS = """
         return EvaluationResult(overall_score=1.0, per_invocation_results=result.per_invocation_results)
 
 
-    def raises(metric, actual, expected, scenario):
-        raise RuntimeError("judge 500")
-
-
-    def leaves(metric, actual, expected, scenario):
-        raise SystemExit("bye")
-
-
-    def dies(metric, actual, expected, scenario):
-        os._exit(3)
-
-
-    def wrong_type(metric, actual, expected, scenario):
-        return 0.5
-
-
-    def nothing(metric, actual, expected, scenario):
-        pass
-
-
-    def no_turns(metric, actual, expected, scenario):
-        return EvaluationResult(overall_score=1.0, overall_eval_status=EvalStatus.PASSED)
-
-
-    def nan(metric, actual, expected, scenario):
-        return _result(float("nan"), metric, actual)
-
-
-    def text(metric, actual, expected, scenario):
-        result = _result(1.0, metric, actual)
-        result.overall_score = "much"
-        return result
-
-
-    def no_list(metric, actual, expected, scenario):
-        result = _result(1.0, metric, actual)
-        result.per_invocation_results = None
-        return result
-
-
     def three_arguments(actual, expected, criterion):
         return 1.0
 
 
-    def hangs(metric, actual, expected, scenario):
-        time.sleep(600)
+    def _changed(result, **fields):
+        for name, value in fields.items():
+            setattr(result, name, value)
+        return result
 """
+# Bodies of functions that do something wrong, and the error that this is.
+WRONG = {
+    "raises": ("raise RuntimeError('judge 500')", "RuntimeError", "judge 500"),
+    "leaves": ("raise SystemExit('bye')", "SystemExit", "bye"),
+    "dies": ("os._exit(3)", "AgentProcessError", "the metric's process ended itself with exit code 3"),
+    "wrong_type": (
+        "return 0.5",
+        "CustomMetricError",
+        "my_agent.metrics.wrong_type returned a float; it must return",
+    ),
+    "nothing": ("pass", "CustomMetricError", "returned None; it must return an EvaluationResult"),
+    "no_turns": (
+        "return EvaluationResult(overall_score=1.0, overall_eval_status=EvalStatus.PASSED)",
+        "CustomMetricError",
+        "per_invocation_results has 0 entries for 1 turn",
+    ),
+    "nan": ("return _result(float('nan'), metric, actual)", "CustomMetricError", "overall_score"),
+    "text": (
+        "return _changed(_result(1.0, metric, actual), overall_score='much')",
+        "CustomMetricError",
+        "overall_score",
+    ),
+    "no_list": (
+        "return _changed(_result(1.0, metric, actual), per_invocation_results=None)",
+        "CustomMetricError",
+        "must return an EvaluationResult",
+    ),
+    "three_arguments": ("", "TypeError", '"function": "my_agent.metrics.three_arguments"'),
+    "absent": ("", "FunctionNotFoundError", "metrics.py has no function absent"),
+}
+METRICS = textwrap.dedent(METRICS) + "\n".join(
+    f"def {name}(metric, actual, expected, scenario):\n    {body}\n"
+    for name, (body, *_) in WRONG.items()
+    if body
+)
 
 
 def config(*names: str, place: str = "my_agent.metrics", **more) -> EvalConfig:
@@ -162,27 +158,12 @@ async def test_what_functions_may_do(write_agent):
     assert metrics["no_verdict"].reason.endswith("returned no overall_eval_status")
 
 
-WRONG = {
-    "raises": ("RuntimeError", "judge 500"),
-    "leaves": ("SystemExit", "bye"),
-    "dies": ("AgentProcessError", "the metric's process ended itself with exit code 3"),
-    "wrong_type": ("CustomMetricError", "my_agent.metrics.wrong_type returned a float; it must return"),
-    "nothing": ("CustomMetricError", "returned None; it must return an EvaluationResult"),
-    "no_turns": ("CustomMetricError", "per_invocation_results has 0 entries for 1 turn"),
-    "nan": ("CustomMetricError", "overall_score"),
-    "text": ("CustomMetricError", "overall_score"),
-    "no_list": ("CustomMetricError", "must return an EvaluationResult"),
-    "three_arguments": ("TypeError", '"function": "my_agent.metrics.three_arguments"'),
-    "absent": ("FunctionNotFoundError", "metrics.py has no function absent"),
-}
-
-
 async def test_what_a_function_does_wrong_is_an_error_of_that_metric_alone(write_agent):
     result = await evaluate(write_agent(ECHO, metrics=METRICS), sets(), config(*WRONG, "exact"))
     metrics = metrics_of(result)
     assert {name: metrics[name].status for name in WRONG} == dict.fromkeys(WRONG, Status.ERROR)
-    assert {name: metrics[name].error.type for name in WRONG} == {name: one[0] for name, one in WRONG.items()}
-    for name, (_, says) in WRONG.items():
+    assert {name: metrics[name].error.type for name in WRONG} == {name: one[1] for name, one in WRONG.items()}
+    for name, (*_, says) in WRONG.items():
         assert says in metrics[name].reason
     assert "metrics.py" in metrics["raises"].error.traceback
     assert metrics["no_turns"].error.where.startswith("metrics.py:")
@@ -260,7 +241,7 @@ async def test_an_edited_module_counts_in_the_next_run(write_agent):
     agent = write_agent(ECHO, metrics=METRICS)
     before = await evaluate(agent, sets(), config("asynchronous"))
     # Of the same size, and within the time that tells one compiled file from another.
-    (agent / "metrics.py").write_text(textwrap.dedent(METRICS).replace("_result(0.25,", "_result(0.75,"))
+    (agent / "metrics.py").write_text(METRICS.replace("_result(0.25,", "_result(0.75,"))
     after = await evaluate(agent, sets(), config("asynchronous"))
     assert [metrics_of(one)["asynchronous"].score for one in (before, after)] == [0.25, 0.75]
 
