@@ -232,7 +232,9 @@ def test_sequences_of_two_runs_are_not_mixed(agent, tmp_path, capsys, monkeypatc
     run(agent, cases=[ALWAYS, NEVER])
     first = RunStore(agent).latest()
     with monkeypatch.context() as patch:
-        run_without_processes(patch, lambda case, repeat: act(case.model_copy(update={"eval_id": OPEN}), repeat))
+        run_without_processes(
+            patch, lambda case, repeat: act(case.model_copy(update={"eval_id": OPEN}), repeat)
+        )
         run(agent, cases=[ALWAYS, NEVER])
     second = interrupt(RunStore(agent).latest(), left)
     merged = tmp_path / "merged.sqlite"
