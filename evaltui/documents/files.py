@@ -66,6 +66,15 @@ def target_of(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+Stamp = tuple[int, int, int, int]
+
+
+def stamp_in(status: os.stat_result) -> Stamp:
+    """A value that changes when a file is written or replaced, even by one of its size and time; the third
+    number is its size."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
 def read_regular(path: Path) -> bytes:
     """The content of a file. Raises OSError, also for a folder, a pipe and a device, which would not end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

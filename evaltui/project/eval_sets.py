@@ -32,6 +32,7 @@ from evaltui.core.model.problems import (
     errors_in,
     has_error,
 )
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys, locate, parse, text_or_problem
 from evaltui.project.folders import SET_SUFFIXES
 from evaltui.text.values import in_words
@@ -60,11 +61,12 @@ def set_kind(path: Path) -> SetKind | None:
     except OSError:
         return None
     # Whoever opens a pipe waits for what writes to it.
-    return _set_kind(path, stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else None
+    return _set_kind(path, stamp_in(stat)) if S_ISREG(stat.st_mode) else None
 
 
 @lru_cache(maxsize=10_000)
-def _set_kind(path: Path, modified: int, size: int) -> SetKind | None:
+def _set_kind(path: Path, stamp: Stamp) -> SetKind | None:
+    _, _, size, _ = stamp
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)

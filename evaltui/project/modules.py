@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.project.agents import agents_in, workspace_members
 from evaltui.project.folders import agent_folder, is_entered, project_root, subfolders
 from evaltui.project.import_names import full_name
@@ -191,7 +192,7 @@ class ImportedFiles:
 
     def __init__(self, agent_dir: Path) -> None:
         self._agent_dir = agent_dir
-        self._imports: dict[Path, tuple[tuple[int, int], list[_Import]]] = {}
+        self._imports: dict[Path, tuple[Stamp, list[_Import]]] = {}
 
     def outside(self, inside: Iterable[Path]) -> list[Path]:
         """The files outside of the agent's folder, sorted; `inside` are the modules in it."""
@@ -217,8 +218,7 @@ class ImportedFiles:
 
     def _imports_of(self, module: Path) -> list[_Import]:
         try:
-            stat = module.stat()
-            stamp = stat.st_mtime_ns, stat.st_size
+            stamp = stamp_in(module.stat())
             before, imports = self._imports.get(module, (None, []))
             if before != stamp:
                 text = module.read_text(encoding="utf-8", errors="replace")[:_MOST_CHARACTERS]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -399,15 +400,23 @@ async def test_verdicts_of_a_set_that_no_run_takes_are_stale_unless_it_is_being_
         await workbench.close()
 
 
+@pytest.mark.parametrize("has_same_time", [False, True])
 @pytest.mark.parametrize("is_open", [False, True])
-async def test_a_run_takes_what_is_on_disk_and_that_is_shown(is_open, as_run, tmp_path, monkeypatch):
+async def test_a_run_takes_what_is_on_disk_and_that_is_shown(
+    is_open, has_same_time, as_run, tmp_path, monkeypatch
+):
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
     folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench = await opened(folder)
     try:
         if is_open:
             workbench.editing.data(folder / SET)
+        before = (folder / SET).stat()
         write(folder, SET, case(**first_turn(user_content=message("ho"))))
+        if has_same_time:
+            # As what unpacks an archive, or builds an image, may set it.
+            assert (folder / SET).stat().st_size == before.st_size
+            os.utime(folder / SET, ns=(before.st_atime_ns, before.st_mtime_ns))
         workbench.runs.run_cases("a", [CaseId(SET, "a")])
         await workbench.runs.finished()
         assert workbench.outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
