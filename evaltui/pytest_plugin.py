@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaltui.testing.options import AGENT, FAILURE, FLAGS, NOT_EVALUATED, RUN_OPTIONS
-from evaltui.testing.tag_markers import OF_USER, registered
-from evaltui.testing.terminal import has_terminal
+from evaltui.testing.options import (
+    AGENT,
+    FAILURE,
+    FLAGS,
+    NOT_EVALUATED,
+    OF_USER,
+    RUN_OPTIONS,
+    has_terminal,
+    registered,
+)
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -109,7 +116,7 @@ def pytest_report_from_serializable(data: dict[str, Any]) -> Generator[None, Any
     failure = data.pop(FAILURE, None)
     report = yield
     if failure is not None:
-        from evaltui.testing.failures import FailureLines
+        from evaltui.testing.items import FailureLines
 
         report.longrepr = FailureLines.from_json(failure)
     return report
@@ -156,7 +163,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "evaltui_case" not in metafunc.fixturenames:
         return
     from evaltui.testing.fixture import cases_of_marker
-    from evaltui.testing.tag_markers import marker_of
+    from evaltui.testing.options import marker_of
 
     cases = [
         pytest.param(
@@ -175,7 +182,7 @@ def evaltui_case(request: pytest.FixtureRequest) -> CaseResult:
     runs = runs_of(request.config)
     result = runs.result(request.param, request.session).result
     if not result.passed:
-        from evaltui.testing.failures import details
+        from evaltui.testing.items import details
 
         # Shown where the test fails.
         request.node.add_report_section(

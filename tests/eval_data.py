@@ -27,6 +27,16 @@ def make_case(eval_id: str, *turns: Json, **more: Any) -> Json:
     return {"eval_id": eval_id, "conversation": list(turns), **more}
 
 
+def make_set(name: str, *cases: Json) -> Json:
+    return {"eval_set_id": name, "eval_cases": list(cases)}
+
+
+def make_answers(*messages: str, answer: str | None = None) -> Json:
+    """A set with a case for each message, `case_0` and so on; it expects `answer`, or the message itself."""
+    turns = [make_turn(message, message if answer is None else answer) for message in messages]
+    return make_set("basics", *(make_case(f"case_{number}", turn) for number, turn in enumerate(turns)))
+
+
 def write_eval_set(folder: Path, name: str, *cases: Json) -> Path:
     """Writes `NAME.evalset.json` and returns its path; the id of the set is its name."""
     path = folder / f"{name}.evalset.json"

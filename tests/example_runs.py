@@ -25,9 +25,8 @@ from evaltui.project.configs import ConfigInUse
 from evaltui.project.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
 from evaltui.runner.plan import SetPlan
-from evaltui.runs.adk_document import AdkResult
-from evaltui.runs.report import RunReport
-from evaltui.runs.reported_cases import ReportedCases
+from evaltui.runs.adk_document import adk_result
+from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
 
 DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
@@ -163,11 +162,9 @@ def mixed():
 def adk_document(eval_set_id, cases, created, *, expected=(), config=None):
     """What is kept for google-adk of cases of an agent `home`."""
     in_use = ConfigInUse(None, EvalConfig.model_validate(config or {}))
-    result = AdkResult(SetPlan(eval_set_id, eval_set_id, tuple(expected), in_use), Secrets())
-    for one in cases:
-        result.add(one)
-    result_id, text = result.document("home", created)
-    document = json.loads(text)
+    eval_set = SetPlan(eval_set_id, eval_set_id, tuple(expected), in_use)
+    result_id, pieces = adk_result(eval_set, cases, "home", created, Secrets())
+    document = json.loads("".join(pieces))
     assert document["eval_set_result_id"] == result_id
     return document
 

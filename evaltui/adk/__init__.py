@@ -8,14 +8,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from evaltui.adk.evaluator import AgentEvaluator
-    from evaltui.adk.generator import EvalCaseResponses, EvaluationGenerator
+    from evaltui.adk.evaluator import AgentEvaluator, EvalCaseResponses, EvaluationGenerator
     from evaltui.adk.results_manager import EvaltuiResultsManager
 
 _HOMES = {
     "AgentEvaluator": ".evaluator",
-    "EvalCaseResponses": ".generator",
-    "EvaluationGenerator": ".generator",
+    "EvalCaseResponses": ".evaluator",
+    "EvaluationGenerator": ".evaluator",
     "EvaltuiResultsManager": ".results_manager",
 }
 

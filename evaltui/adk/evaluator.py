@@ -18,8 +18,8 @@ from evaltui.documents.files import write_atomically
 from evaltui.project.configs import find_config_for_test_file
 from evaltui.project.eval_sets import load_eval_set, migrated_text
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.runs.evaluation import plan_for, run_planned
-from evaltui.runs.results_managers import ResultsManager, save_results
+from evaltui.runs.adk_document import ResultsManager, save_results
+from evaltui.runs.evaluation import CaseResponses, generate_responses, plan_for, run_planned
 from evaltui.text.lines import draw
 from evaltui.text.values import without_commands
 
@@ -187,3 +187,40 @@ def _judged(result: RunResult, prints: bool) -> RunResult:
     if failed or not result.cases:
         raise CasesFailedError(result)
     return result
+
+
+EvalCaseResponses = CaseResponses
+
+
+class EvaluationGenerator:
+    """Runs an agent on eval sets without scoring."""
+
+    @staticmethod
+    async def generate_responses(
+        eval_set: Any,
+        agent_module_path: Any,
+        repeat_num: int = 3,
+        agent_name: str | None = None,
+        user_simulator_config: Any = None,
+    ) -> list[EvalCaseResponses]:
+        """Each case of a set, `repeat_num` times. The agent is what `evaltui.evaluate` takes.
+
+        Raises RuntimeError where the agent raised: `evaltui.generate_responses` has such cases, too.
+        """
+        config = (
+            {} if user_simulator_config is None else {"user_simulator_config": _data(user_simulator_config)}
+        )
+        responses = await generate_responses(
+            agent_module_path,
+            eval_set,
+            {"criteria": {}, **config},
+            repeat_num=repeat_num,
+            agent_name=agent_name,
+        )
+        if failed := [repr(response) for response in responses if any(response.errors)]:
+            raise RuntimeError("\n".join(failed))
+        return responses
+
+
+def _data(model: Any) -> Any:
+    return model.model_dump(mode="json", exclude_none=True) if hasattr(model, "model_dump") else model

@@ -27,9 +27,8 @@ from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import open_workspace
 from evaltui.reports.sessions import end_lines, session_json, session_lines
 from evaltui.runner.interrupts import INTERRUPTED, run_interruptible
-from evaltui.runs.listening import Address, Listener, listening
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import Pattern, ScoredSession
+from evaltui.runs.sessions import Address, Listener, Pattern, ScoredSession, listening
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible

@@ -21,7 +21,7 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.variants import hidden_in
 from evaltui.reports.matrix_report import notes_in
-from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.gate import SharedByGates
 from evaltui.runner.starting import HostSettings, StartedHost, start_host
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import open_run

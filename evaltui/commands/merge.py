@@ -32,9 +32,8 @@ from evaltui.project.settings import secrets_of
 from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run
-from evaltui.runs.history import find_run, missing_in_words, open_run
+from evaltui.runs.history import find_run, missing_in_words, open_run, prune
 from evaltui.runs.merging import MergedRun, MergeError, merge
-from evaltui.runs.pruning import prune
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter, begin_run

@@ -67,7 +67,7 @@ class RunSettings:
     results_dir: Path | None = None
     """The folder for run logs, absolute; None: `.evaltui/runs` of the agent's folder."""
     keep_runs: int = DEFAULT_KEPT
-    """Number of runs that stay when one more is over (see `runs.pruning`)."""
+    """Number of runs that stay when one more is over (see `runs.history.prune`)."""
     budget: str | None = None
     """The budget for the model calls of a run, see `parse_budget`; None: any amount."""
     allow_unmetered: bool = False

@@ -14,8 +14,7 @@ from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.project.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
-from evaltui.runs.report import RunReport
-from evaltui.runs.reported_cases import ReportedCases
+from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap

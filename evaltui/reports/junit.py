@@ -16,8 +16,7 @@ from evaltui.core.cost.cost_lines import estimate
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.runs.report import RunReport
-from evaltui.runs.reported_cases import ReportedCases
+from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import draw
 from evaltui.text.values import visible

@@ -16,8 +16,7 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import file_of
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs.history import KeptRun, missing_in_words
-from evaltui.runs.report import RunReport
-from evaltui.runs.reported_cases import ReportedCases
+from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 

@@ -50,9 +50,10 @@ class Conversation:
         host = await self._loaded_host()
         if self._chat is not None:
             ended, self._chat = self._chat, None
-            await self._request(host, {"op": "end", "chat": ended})
+            await host.request({"op": "end", "chat": ended}, self._settings.timeout)
         steps = [step.to_json() for step in past]
-        answer = await self._request(host, {"op": "chat", "session": session, "past": steps})
+        message = {"op": "chat", "session": session, "past": steps}
+        answer = await host.request(message, self._settings.timeout)
         self._chat = answer["id"]
         state: Json | None = answer["state"]
         return state
@@ -89,7 +90,7 @@ class Conversation:
         message: Json = {"op": "say", "chat": self._chat, "turn": turn, "content": content}
         if places:
             message["places"] = places_to_json(places)
-        answer = await self._request(self._started.host, message, on_text)
+        answer = await self._started.host.request(message, self._settings.timeout, on_text)
         if (failure := unanswered_failure(events)) is not None:
             raise RequestFailedError(failure)
         state: Json | None = answer["state"]
@@ -120,8 +121,3 @@ class Conversation:
             await self.close()
             raise
         return self._started.host
-
-    async def _request(
-        self, host: RunningHost, message: Json, on_event: Callable[[str], None] = lambda text: None
-    ) -> Json:
-        return await host.request(message, self._settings.timeout, on_event)

@@ -30,8 +30,7 @@ from evaltui.core.scoring import Expected
 from evaltui.core.simulated_users import simulated_user
 from evaltui.project.folders import agent_folder
 from evaltui.project.settings import secrets_of
-from evaltui.runner.gate.gate import Gate, Stop
-from evaltui.runner.judges import CaseJudge
+from evaltui.runner.gate import Gate, SharedByGates, Stop
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -50,12 +49,11 @@ from evaltui.runner.plan import (
     WorkItem,
     check_plan,
 )
-from evaltui.runner.pool import HostPool
+from evaltui.runner.pool import ExecutionResult, Executor, ExecutorError, HostPool, WorkQueue
 from evaltui.runner.run_recordings import RunRecordings, open_recordings
 from evaltui.runner.scoring import LocalScoring, ScoringHosts
 from evaltui.runner.starting import HostSettings, StartedHost
-from evaltui.runner.verdicts import Verdicts
-from evaltui.runner.work import ExecutionResult, Executor, ExecutorError, WorkQueue
+from evaltui.runner.verdicts import CaseJudge, Verdicts
 from evaltui.text.figures import counted, plural
 
 _EMPTY = "the conversation is empty; nothing to run"
@@ -126,16 +124,13 @@ def _gate_of(plan: RunPlan) -> Gate | None:
     settings = plan.settings
     if not (settings.limits or settings.budget):
         return None
-    gate = Gate(
+    return Gate(
         settings.limits,
         budget=parse_budget(settings.budget) if settings.budget else None,
         prices=plan.prices_of(*plan.sets),
         allows_unmetered=settings.allow_unmetered,
-        shared=plan.shared,
+        shared=plan.shared or SharedByGates(plan.spent),
     )
-    if gate.ledger is not None and plan.shared is None:
-        gate.ledger.carry_over(plan.spent)
-    return gate
 
 
 @dataclass(slots=True)

@@ -15,9 +15,8 @@ from evaltui.agents.model_gate import ModelGate
 from evaltui.agents.protocol import FilesOpened, Message
 from evaltui.core.model.events import Json
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.console import OnConsole
-from evaltui.runner.gate.requests import GatedRequest, answered
-from evaltui.runner.host import OnEvent, OnRecorded
+from evaltui.runner.gate import GatedRequest, answered
+from evaltui.runner.host import OnConsole, OnEvent, OnRecorded
 from evaltui.runner.starting import HostSettings, StartedHost, started_loading
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class InProcessHost:
         self,
         message: Message,
         timeout: float,
-        on_event: OnEvent,
+        on_event: OnEvent = lambda text: None,
         on_recorded: OnRecorded = lambda line: None,
         gated: GatedRequest | None = None,
     ) -> Message:

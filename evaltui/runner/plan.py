@@ -14,7 +14,7 @@ from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.config import EvalConfig, PassIf, Repeats
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.limits import CallRate
@@ -26,7 +26,7 @@ from evaltui.documents.saving import Fingerprint
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
 from evaltui.project.run_settings import OFF, RunSettings
-from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.gate import SharedByGates
 from evaltui.runner.recording_files import recordings_path
 from evaltui.text.figures import counted, show_number
 
@@ -179,16 +179,28 @@ class RunPlan:
 
     def repeat_rule(self, eval_set: SetPlan, case: CaseId) -> RepeatRule:
         """The rule of how often a case of a set is run. Raises ValueError where it could never pass."""
-        if self.held is not None:
-            return FixedRuns(max(len(self.held.get(case, ())), 1))
-        if case in self.more:
-            return FixedRuns(self.more[case])
-        runs = self.settings.runs or eval_set.config.evaltui.repeats.runs
-        return repeat_rule(runs, self.pass_if_of(eval_set), self.settings.confidence)
+        held = None if self.held is None else len(self.held.get(case, ()))
+        return rule_of_case(self.settings, eval_set.config.evaltui.repeats, held, self.more.get(case))
 
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """All cases in order, each with the id of its set."""
         return ((case, eval_set.eval_set_id) for eval_set in self.sets for case in eval_set.case_ids)
+
+
+def rule_of_case(
+    settings: RunSettings, repeats: Repeats, conversations: int | None, more: int | None
+) -> RepeatRule:
+    """The rule of how often a case is run whose config has `repeats`.
+
+    `conversations` is the number of those that are scored instead, None where the agent is run; `more` is the
+    number of runs of a case that is run more often than others. Raises ValueError where it could never pass.
+    """
+    if conversations is not None:
+        return FixedRuns(max(conversations, 1))
+    if more is not None:
+        return FixedRuns(more)
+    runs, pass_if = settings.runs or repeats.runs, settings.pass_if or repeats.pass_if
+    return repeat_rule(runs, pass_if, settings.confidence)
 
 
 @dataclass(frozen=True, slots=True)

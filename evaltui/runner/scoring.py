@@ -17,9 +17,8 @@ from evaltui.core.model.events import Json
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_folder
 from evaltui.project.interpreters import OWN, Interpreter
-from evaltui.runner.console import OnConsole
-from evaltui.runner.gate.requests import CallGate, GatedRequest
-from evaltui.runner.host import Host, import_limit
+from evaltui.runner.gate import CallGate, GatedRequest
+from evaltui.runner.host import Host, OnConsole, import_limit
 
 ScoringKind = Literal["metrics", "models", "functions"]
 """Custom metrics, models that judge, and functions of the user's in the place of such a model."""
@@ -125,11 +124,11 @@ class _ScoringHost:
         if message["op"] == "metric" and message["path"] not in imported:
             # The first import does not count as time of the metric.
             function = {key: message[key] for key in ("agent_folder", "path")}
-            await host.request({"op": "import", **function}, import_limit(self._timeout), lambda _: None)
+            await host.request({"op": "import", **function}, import_limit(self._timeout))
             imported.add(message["path"])
         gated = GatedRequest(self._gate, self._timeout) if self._gate else None
         try:
-            return await host.request(message, self._timeout, lambda _: None, gated=gated)
+            return await host.request(message, self._timeout, gated=gated)
         finally:
             self.opened |= host.opened
 

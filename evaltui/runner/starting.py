@@ -20,9 +20,8 @@ from evaltui.core.model.variants import VARIANT_ERROR
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import env_file
 from evaltui.project.packages import site_packages
-from evaltui.runner.console import OnConsole
-from evaltui.runner.gate.requests import GatedRequest
-from evaltui.runner.host import Host, OnEvent, OnRecorded, import_limit
+from evaltui.runner.gate import GatedRequest
+from evaltui.runner.host import Host, OnConsole, OnEvent, OnRecorded, import_limit
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class RunningHost(Protocol):
         self,
         message: Message,
         timeout: float,
-        on_event: OnEvent,
+        on_event: OnEvent = ...,
         on_recorded: OnRecorded = ...,
         gated: GatedRequest | None = None,
     ) -> Message:

@@ -6,23 +6,25 @@ has a place only for what judges found: the rest is in the other reports.
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from io import SEEK_END
-from tempfile import SpooledTemporaryFile
-from typing import Any
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 from evaltui.core.compare.judged import Finding, findings, findings_in, was_judged
+from evaltui.core.compare.run_result import RunResult
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.base_model import dump
 from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.secrets import Secrets
-from evaltui.runner.plan import SetPlan
-from evaltui.runs.adk_reader import EXPLANATION
-from evaltui.runs.adk_results import OWN_SESSIONS
+from evaltui.project.folders import app_name
+from evaltui.project.settings import secrets_of
+from evaltui.runner.plan import RunPlan, SetPlan
+from evaltui.runs.adk_results import EXPLANATION, OWN_SESSIONS
 from evaltui.text.values import valid_json_text
 
 Json = dict[str, Any]
@@ -31,10 +33,6 @@ _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 # As in ADK, a run that raised failed, and a metric that raised was not evaluated.
 _OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
 _OF_METRIC = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
-# Bytes of packed entries from which on they are in a file.
-_IN_MEMORY = 1 << 20
-# Bytes in which the length of entries is written.
-_LENGTH = 8
 # What ADK refuses in the id of a result, and what no file name should have.
 _NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -44,100 +42,52 @@ def result_id_of(app_name: str, eval_set_id: str, created: float) -> str:
     return _NOT_IN_IDS.sub("_", f"{app_name}_{eval_set_id}_{created}")
 
 
-class AdkResult:
-    """The results of one set, of which each repeat of a case is an entry, as with ADK's `num_runs`.
+def adk_result(
+    eval_set: SetPlan, cases: Iterable[CaseResult], app_name: str, created: float, secrets: Secrets
+) -> tuple[str, Iterator[str]]:
+    """The id of the results of a set, and their JSON text in pieces; each repeat of a case is an entry, as
+    with ADK's `num_runs`.
 
-    Made while cases are finished, in any order. The entries are kept packed, those of many cases in a file
-    that nobody else sees: all that the agent did would be too much. What is masked are texts, not the ids of
-    the set and its cases. `add` and `pieces` raise OSError where that file cannot be written or read.
+    `created` is seconds since 1970. The id is ADK's `{app}_{set}_{time}` with other characters for those that
+    a file name cannot have, so that the file can be found by it. Sessions end with the agent's process: the
+    session ids name none that a server could know. What is masked are texts, not the ids of the set and its
+    cases.
     """
-
-    def __init__(self, eval_set: SetPlan, secrets: Secrets) -> None:
-        self._eval_set_id = eval_set.eval_set_id
-        self._cases = _CasesById(eval_set.cases)
-        config = eval_set.config.scoring()
-        self._criteria: Json = config.get("criteria", {}) | config.get("evaltui", {}).get("criteria", {})
-        self._secrets = secrets
-        self._packed = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        # Where the entries of each case begin in it: their length, and they.
-        self._places: dict[str, int] = {}
-
-    def add(self, case: CaseResult) -> None:
-        # Asked for once: a model of it may have to be made.
-        expected = self._cases.get(case.eval_id)
-        entries = (self._entry(case.eval_id, expected, repeat) for repeat in case.repeats)
-        packed = zlib.compress("\n".join(entries).encode(), 1)
-        self._places[case.eval_id] = self._packed.seek(0, SEEK_END)
-        self._packed.write(len(packed).to_bytes(_LENGTH) + packed)
-
-    def close(self) -> None:
-        """Forget the entries."""
-        self._packed.close()
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._places
-
-    def document(self, app_name: str, created: float) -> tuple[str, str]:
-        """Its id, and its JSON text (see `pieces`)."""
-        result_id, pieces = self.pieces(app_name, created)
-        return result_id, "".join(pieces)
-
-    def pieces(self, app_name: str, created: float) -> tuple[str, Iterator[str]]:
-        """Its id, and its JSON text in pieces, with the cases in the order of the set.
-
-        `created` is seconds since 1970. The id is ADK's `{app}_{set}_{time}` with other characters for those
-        that a file name cannot have, so that the file can be found by it. Sessions end with the agent's
-        process: the session ids name none that a server could know.
-        """
-        result_id = result_id_of(app_name, self._eval_set_id, created)
-        head = {
-            "eval_set_result_id": result_id,
-            "eval_set_result_name": result_id,
-            "eval_set_id": self._eval_set_id,
-        }
-        return result_id, self._pieces(valid_json_text(head), created)
-
-    def _pieces(self, head: str, created: float) -> Iterator[str]:
-        yield f'{head[:-1]}, "eval_case_results": ['
-        order = {eval_id: number for number, eval_id in enumerate(self._cases)}
-        number = 0
-        for eval_id in sorted(self._places, key=lambda eval_id: order.get(eval_id, len(order))):
-            self._packed.seek(self._places[eval_id])
-            size = int.from_bytes(self._packed.read(_LENGTH))
-            for entry in zlib.decompress(self._packed.read(size)).decode().split("\n"):
-                number += 1
-                before = ", " if number > 1 else ""
-                yield f'{before}{entry[:-1]}, "session_id": "{OWN_SESSIONS}{created}-{number}"}}'
-        yield f'], "creation_timestamp": {created}}}'
-
-    def _entry(self, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> str:
-        entry = _run(self._eval_set_id, self._criteria, eval_id, case, repeat)
-        ids = {"eval_set_id": entry["eval_set_id"], "eval_id": eval_id}
-        return self._secrets.in_json(valid_json_text(entry), lambda data: valid_json_text(data | ids))
+    result_id = result_id_of(app_name, eval_set.eval_set_id, created)
+    head = {
+        "eval_set_result_id": result_id,
+        "eval_set_result_name": result_id,
+        "eval_set_id": eval_set.eval_set_id,
+    }
+    return result_id, _pieces(valid_json_text(head), eval_set, cases, created, secrets)
 
 
-class _CasesById(Mapping[str, EvalCase]):
-    """Cases by their ids; a model of a stored one is made when it is asked for."""
+def _pieces(
+    head: str, eval_set: SetPlan, cases: Iterable[CaseResult], created: float, secrets: Secrets
+) -> Iterator[str]:
+    numbers = {eval_id: number for number, eval_id in enumerate(eval_set.eval_ids)}
+    config = eval_set.config.scoring()
+    criteria: Json = config.get("criteria", {}) | config.get("evaltui", {}).get("criteria", {})
+    yield f'{head[:-1]}, "eval_case_results": ['
+    number, ids = 0, dict[str, str]()
 
-    def __init__(self, cases: Sequence[EvalCase]) -> None:
-        self._cases = cases
-        self._numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(cases))}
+    def written(data: Json) -> str:
+        return valid_json_text(data | ids)
 
-    def __getitem__(self, eval_id: str) -> EvalCase:
-        return self._cases[self._numbers[eval_id]]
+    for case in cases:
+        expected = eval_set.cases[numbers[case.eval_id]] if case.eval_id in numbers else None
+        ids = {"eval_set_id": eval_set.eval_set_id, "eval_id": case.eval_id}
+        for repeat in case.repeats:
+            number += 1
+            session = {"session_id": f"{OWN_SESSIONS}{created}-{number}"}
+            entry = valid_json_text(ids | _run(criteria, expected, repeat) | session)
+            before = ", " if number > 1 else ""
+            yield before + secrets.in_json(entry, written)
+    yield f'], "creation_timestamp": {created}}}'
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._numbers)
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-
-def _run(eval_set_id: str, criteria: Json, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> Json:
+def _run(criteria: Json, case: EvalCase | None, repeat: RepeatResult) -> Json:
     return {
-        "eval_set_id": eval_set_id,
-        "eval_id": eval_id,
         "final_eval_status": _OF_RUN.get(repeat.status, _NOT_EVALUATED),
         "overall_eval_metric_results": [
             _metric(criteria, metric, metric.score, metric.status)
@@ -231,3 +181,55 @@ def _rubric_score(rubric_id: str, score: float | None, rationale: str) -> Json:
     if rationale:
         entry["rationale"] = rationale
     return entry if score is None else entry | {"score": score}
+
+
+_GCS = "gs://"
+_NEEDS = "needs google-adk with Google Cloud's libraries. Run pip install 'google-adk[gcp]'"
+
+
+class ResultsManager(Protocol):
+    """`EvalSetResultsManager` of google-adk, as far as it is used here."""
+
+    def save_eval_set_result(self, app_name: str, eval_set_id: str, eval_case_results: list[Any]) -> None: ...
+
+
+def is_gcs(place: str | Path | None) -> bool:
+    """Whether results are meant to go to Google Cloud Storage."""
+    return isinstance(place, str) and place.startswith(_GCS)
+
+
+def gcs_manager(uri: str) -> ResultsManager:
+    """google-adk's manager for a bucket, `gs://BUCKET`.
+
+    Raises ModuleNotFoundError without its libraries, ValueError for another form and for a bucket that does
+    not exist, and what Google's client raises where it finds no project or credentials.
+    """
+    bucket, _, inner = uri.removeprefix(_GCS).partition("/")
+    if not bucket or inner:
+        raise ValueError(
+            f"results_dir: {uri!r} is not gs://BUCKET; google-adk chooses the folders in a bucket"
+        )
+    try:
+        module: Any = importlib.import_module("google.adk.evaluation.gcs_eval_set_results_manager")
+    except ImportError as error:
+        raise ModuleNotFoundError(f"results_dir {uri} {_NEEDS}", name=error.name) from error
+    # As ADK's own commands do it.
+    manager: ResultsManager = module.GcsEvalSetResultsManager(
+        bucket_name=bucket, project=os.environ.get("GOOGLE_CLOUD_PROJECT")
+    )
+    return manager
+
+
+def save_results(manager: ResultsManager, plan: RunPlan, result: RunResult, app: str | None = None) -> None:
+    """Hand over the results of a run, set by set.
+
+    `app` is the app's name, None for that of the agent's folder. Raises what the manager raises.
+    """
+    models: Any = importlib.import_module("google.adk.evaluation.eval_result")
+    name = app or app_name(plan.agent_dir)
+    secrets = secrets_of(plan.agent_dir)
+    for eval_set in plan.sets:
+        cases = (case for case in result.cases if case.id.path == eval_set.case_path)
+        _, pieces = adk_result(eval_set, cases, name, time.time(), secrets)
+        saved = models.EvalSetResult.model_validate_json("".join(pieces))
+        manager.save_eval_set_result(name, eval_set.eval_set_id, saved.eval_case_results)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.config import EvalConfig, PassIf
@@ -23,8 +23,11 @@ from evaltui.runner.in_process import start_in_process
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import Noted, OnUpdate, RunPlan, Update
 from evaltui.runner.run_recordings import open_recordings
+from evaltui.runs.adk_document import gcs_manager, is_gcs, save_results
 from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
+    ConfigGiven,
+    EvalSetsGiven,
     address_of,
     changed,
     check_settings,
@@ -34,12 +37,8 @@ from evaltui.runs.given import (
     started_as,
     tagged,
 )
-from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
-
-if TYPE_CHECKING:
-    from evaltui.runs.given import ConfigGiven, EvalSetsGiven
 
 Result = TypeVar("Result")
 

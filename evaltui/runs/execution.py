@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId, fingerprint
 from evaltui.core.model.config import DEFAULT_CRITERIA
-from evaltui.core.model.outcome import CaseResult, Status, worst_status
+from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
@@ -37,18 +38,16 @@ from evaltui.runner.plan import (
     SpentWithoutResult,
     Update,
 )
+from evaltui.runner.pool import ExecutorError
 from evaltui.runner.run_recordings import RunRecordings, open_recordings
 from evaltui.runner.starting import StartedHost, require_variant
-from evaltui.runner.work import ExecutorError
-from evaltui.runs.adk_document import AdkResult
+from evaltui.runs.adk_document import adk_result
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.pruning import prune
-from evaltui.runs.resuming import Resumption
+from evaltui.runs.history import prune, result_of
+from evaltui.runs.resuming import Resumption, changed_meanwhile, with_opened
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_files import changed_meanwhile, with_opened
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import RunWriter, begin_run, dumped
-from evaltui.runs.secret_pieces import SecretPieces
+from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, dumped
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore
@@ -131,7 +130,8 @@ class LoggedRun:
         if store is None:
             writer = RunWriter(None, header, secrets, _texts(plan))
         else:
-            writer = begin_run(store, header, _texts(plan), or_in_memory=True)
+            writer = begin_run(store, header, _texts(plan))
+            writer.may_continue_in_memory = True
         return cls(writer, agent, header, note)
 
     @property
@@ -384,10 +384,6 @@ class _Execution:
         self._statuses: list[Status] = []
         # Fingerprints before the run, by the paths of the sets.
         self._recordings: Mapping[str, str] = {}
-        secrets = secrets_of(selected.plan.agent_dir)
-        self._adk_results = {
-            eval_set.case_path: AdkResult(eval_set, secrets) for eval_set in selected.plan.sets
-        }
         resumes = selected.request.resumes
         if resumes is not None and not resumes.of_other_variant:
             done = len(list(resumes.carried()))
@@ -455,10 +451,10 @@ class _Execution:
         if log.path is not None:
             in_use = self._selected.request.logs_in_use()
             await asyncio.to_thread(self._delete_older_runs, in_use)
-        try:
-            await asyncio.to_thread(self._write_adk_results)
-        except OSError as error:
-            self._note(f"no result file for adk web: {error}")
+            try:
+                await asyncio.to_thread(self._write_adk_results, log.path)
+            except OSError as error:
+                self._note(f"no result file for adk web: {error}")
 
     async def _commit_now_and_then(self, log: LoggedRun) -> None:
         """Commits every second, so that the last events are in the file while nothing follows."""
@@ -507,7 +503,6 @@ class _Execution:
                 self._stopped = update
             case CaseDone(result):
                 self._statuses.append(result.status)
-                self._add_adk_result(result)
                 self._on_update(LogGrew(log.path, log.last_result))
         self._on_update(update)
 
@@ -519,21 +514,14 @@ class _Execution:
         except OSError as error:
             self._note(f"older runs not deleted: {error}")
 
-    def _write_adk_results(self) -> None:
+    def _write_adk_results(self, log: Path) -> None:
         """In a thread. A session that was received is no run of an eval set, and a file beside others is no
         app of google-adk."""
-        agent_dir = self._selected.plan.agent_dir
-        if self._selected.request.session or agent_file(agent_dir):
+        plan, file = self._selected.plan, RunFile(log)
+        if self._selected.request.session or agent_file(plan.agent_dir):
             return
-        for result in self._adk_results.values():
-            if not result.is_empty:
-                write_adk_result(agent_dir, *result.pieces(app_name(agent_dir), time.time()))
-            result.close()
-
-    def _add_adk_result(self, result: CaseResult) -> None:
-        try:
-            if self._adk_results:
-                self._adk_results[result.id.path].add(result)
-        except OSError as error:
-            self._adk_results.clear()
-            self._note(f"no result file for adk web: {error}")
+        sets = {eval_set.case_path: eval_set for eval_set in plan.sets}
+        app, secrets = app_name(plan.agent_dir), secrets_of(plan.agent_dir)
+        for path, cases in groupby(file.cases, key=lambda case: case.id.path):
+            results = (result_of(file, case) for case in cases)
+            write_adk_result(plan.agent_dir, *adk_result(sets[path], results, app, time.time(), secrets))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -18,7 +19,8 @@ from evaltui.core.model.json_values import dicts, list_at, spelt
 from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
-from evaltui.project.agent_address import AgentAddress
+from evaltui.core.model.variants import VariantTextError, variant_of_text
+from evaltui.project.agent_address import AgentAddress, as_variant
 from evaltui.project.configs import ConfigInUse, find_config, read_config
 from evaltui.project.eval_sets import InitialSession
 from evaltui.project.folders import case_path
@@ -26,20 +28,9 @@ from evaltui.project.interpreters import OWN, InterpreterError, find_interpreter
 from evaltui.project.modules import find_module
 from evaltui.project.remote_address import checked_url, is_url
 from evaltui.project.run_settings import COUNT, SETTINGS, ConfigChoice, Kind
+from evaltui.project.variants import VariantFileError, with_places
 from evaltui.project.workspace import no_tag, open_workspace, select
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.sets import read_set
-
-if TYPE_CHECKING:
-    # A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data.
-    EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
-    EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
-    ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
-from contextlib import contextmanager
-
-from evaltui.core.model.variants import VariantTextError, variant_of_text
-from evaltui.project.agent_address import as_variant
-from evaltui.project.variants import VariantFileError, with_places
 from evaltui.runner.starting import (
     HostSettings,
     StartedHost,
@@ -47,7 +38,12 @@ from evaltui.runner.starting import (
     require_variant,
     start_host,
 )
+from evaltui.runs.sets import read_set
 
+EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
+"""A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data."""
+EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
+ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
 # The set of cases that are in none.
 _LOOSE_CASES = "cases"
 _NO_AGENTS = (bool, int, float, bytes, list, tuple, set, Mapping)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,8 +27,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
-from evaltui.runs.run_header import RunHeader
-from evaltui.runs.run_kind import ROOT_AGENT, RunKind
+from evaltui.runs.run_header import ROOT_AGENT, RunHeader, RunKind
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.values import did_you_mean
@@ -91,12 +90,17 @@ def last_run(store: RunStore) -> Path | None:
     """The newest run of the agent that the store is asked for; None without one."""
     if not (store.module or store.url):
         return store.latest()
-    for path in reversed(store.files()):
-        with suppress(OSError, ValueError):
-            kind = RunFile(path).header.kind
-            if (kind.module, kind.url) == (store.module, store.url):
-                return path
-    return None
+    agent = store.module, store.url
+    headers = ((path, header_of(path)) for path in reversed(store.files()))
+    return next((path for path, header in headers if header and (header.module, header.url) == agent), None)
+
+
+def header_of(path: Path) -> RunHeader | None:
+    """The header of a run's file; None where it cannot be read."""
+    try:
+        return RunFile(path).header
+    except (OSError, ValueError):
+        return None
 
 
 def run_id(path: Path) -> str:
@@ -349,3 +353,57 @@ class History:
         run = RunSummary(file.id, {case: result.summary}, circumstances=circumstances)
         number = header.number or 0
         return CasePoint(header.started, result.summary, run, path, number, name, header.kind)
+
+
+# A run that cannot be read is none of any set.
+_Read = tuple[Path, RunHeader | None]
+
+
+def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Path]:
+    """Deletes the runs before the newest `keep`; returns their logs.
+
+    Those stay that have a name, that are the last one of a set, or of a set in a matrix, of their kind, with
+    which a run that stays was compared, that still go on, in any process, and those `in_use`. Raises OSError.
+    """
+    if len(store.files()) <= keep:
+        return []
+    with store.naming() as named:
+        runs = [(log, header_of(log)) for log in store.files()]
+        stay = {log for log, _ in runs[-keep:]} | _last_of_sets(runs)
+        stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
+        baselines = set(_baselines(runs, stay))
+        deleted = []
+        for log, _ in runs:
+            if log not in stay and run_id(log) not in baselines and _delete(log):
+                deleted.append(log)
+        return deleted
+
+
+def _last_of_sets(runs: list[_Read]) -> set[Path]:
+    last: dict[tuple[RunKind, str], Path] = {}
+    for log, header in runs:
+        for eval_set in header.sets if header else ():
+            if header and eval_set.eval_ids:
+                last[header.kind.of_any_deployment, eval_set.path] = log
+    matrices = {header.matrix for log, header in runs if header and header.matrix and log in last.values()}
+    return {*last.values(), *(log for log, header in runs if header and header.matrix in matrices)}
+
+
+def _baselines(runs: list[_Read], stay: Collection[Path]) -> Iterator[str]:
+    """The ids of the runs with which those that stay were compared."""
+    for log, header in runs:
+        if log in stay and header is not None:
+            yield header.baseline
+
+
+def _delete(log: Path) -> bool:
+    """Whether it was deleted: not where its run goes on, or it is gone already."""
+    try:
+        if is_being_written(log):
+            return False
+        log.unlink()
+    except FileNotFoundError:
+        return False
+    # Left beside it by a run that was killed.
+    log.with_name(f"{log.name}-journal").unlink(missing_ok=True)
+    return True

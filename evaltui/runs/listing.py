@@ -17,10 +17,9 @@ from evaltui.core.model.variants import Variant
 from evaltui.project.agent_files import FilesNow, different_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
-from evaltui.runs.history import result_of, run_id
+from evaltui.runs.history import header_of, result_of, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
-from evaltui.runs.run_header import SelectedSet
-from evaltui.runs.run_kind import ROOT_AGENT, RunKind
+from evaltui.runs.run_header import ROOT_AGENT, RunKind, SelectedSet
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_local
 
@@ -166,12 +165,11 @@ def newest_run(store: RunStore, agent: RunKind) -> RunRow | None:
     """The newest run of an agent, without one the newest in which traces were scored; None without any."""
     of_traces: Path | None = None
     for path in reversed(store.files()):
-        with suppress(OSError, ValueError):
-            header = RunFile(path).header
-            if header.of_traces:
-                of_traces = of_traces or path
-            if header.of_traces or not header.is_of(agent):
-                continue
+        header = header_of(path)
+        if header and header.of_traces:
+            of_traces = of_traces or path
+        if header and (header.of_traces or not header.is_of(agent)):
+            continue
         return read_row(path, names_by_run(store).get(run_id(path), ()))
     return read_row(of_traces, names_by_run(store).get(run_id(of_traces), ())) if of_traces else None
 

@@ -12,10 +12,9 @@ from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
-from evaltui.runs.history import KeptRun, last_run, open_run, run_id
+from evaltui.runs.history import KeptRun, header_of, last_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
-from evaltui.runs.run_header import RunHeader
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunHeader, RunKind
 from evaltui.runs.store import SUFFIX, RunStore
 
 
@@ -140,9 +139,8 @@ def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "")
 def _is_of_kind(path: Path, kind: RunKind | None) -> bool:
     """Whether a run is of a kind, without one any that ran the agent; True for a log that cannot be read,
     which its reader reports."""
-    try:
-        header = RunFile(path).header
-    except (OSError, ValueError):
+    header = header_of(path)
+    if header is None:
         return True
     return not header.of_traces if kind is None else header.kind == kind
 
@@ -173,11 +171,8 @@ def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:
 
 def _variant_log(path: Path) -> VariantLog | None:
     """None for the log of a run that belongs to no matrix."""
-    try:
-        header = RunFile(path).header
-    except (OSError, ValueError):
-        return None
-    return VariantLog(path, header) if header.matrix else None
+    header = header_of(path)
+    return VariantLog(path, header) if header and header.matrix else None
 
 
 def open_matrix(stored: StoredMatrix) -> OpenMatrix:

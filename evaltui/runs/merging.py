@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -23,7 +23,7 @@ from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.project.agent_files import changed_files, different_files, is_source
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.run_file import Ending, RunFile, is_being_written
+from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.shards import ShardsOfRun
@@ -110,8 +110,6 @@ def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> 
 
 # Files and versions that a note names.
 _MOST_NAMES = 20
-# A run of a case, and its number from 0.
-Repeat = tuple[CaseId, int]
 Create = Callable[[RunHeader], RunWriter]
 
 
@@ -122,9 +120,8 @@ class MergeError(ValueError):
     """The page of the guide that helps."""
 
 
-class _OtherPlanError(MergeError):
-    def __init__(self, run: RunFile, other: RunFile, why: str) -> None:
-        super().__init__(f"{run.path.name} is not of the same plan as {other.path.name}: {why}")
+def _other_plan(run: RunFile, other: RunFile, why: str) -> MergeError:
+    return MergeError(f"{run.path.name} is not of the same plan as {other.path.name}: {why}")
 
 
 @dataclass(frozen=True)
@@ -199,7 +196,7 @@ class _Merge:
         # Sets that two runs have in common may not be in a third.
         for earlier, later in combinations(self._runs, 2):
             if changes := list(differences(earlier.header, later.header)):
-                raise _OtherPlanError(later, earlier, some_of(changes))
+                raise _other_plan(later, earlier, some_of(changes))
         self._check_cases()
 
     def _check_cases(self) -> None:
@@ -211,14 +208,14 @@ class _Merge:
                 theirs, other = prints.setdefault(case, (mine, run))
                 # A file may have been written in another way.
                 if mine != theirs and _expects(run, case) != _expects(other, case):
-                    raise _OtherPlanError(run, other, f"{case.eval_id} of {case.path} changed")
+                    raise _other_plan(run, other, f"{case.eval_id} of {case.path} changed")
         selected = {
             case for run in self._runs for case, _ in run.header.selected() if self._last[case.path] is run
         }
         for case, (mine, run) in prints.items():
             if case not in selected and mine not in self._unselected[case.path]:
                 changed = f"{case.eval_id} of {case.path} changed"
-                raise _OtherPlanError(self._last[case.path], run, changed)
+                raise _other_plan(self._last[case.path], run, changed)
 
     @cached_property
     def _last(self) -> dict[str, RunFile]:
@@ -271,10 +268,10 @@ class _Merge:
         winners, duplicates = self._winners()
         cases = self._cases
         finished: dict[CaseId, Status] = {}
-        awaited = Counter(case for case, _ in winners)
+        awaited = {case: repeats for case, (_, repeats) in winners.items()}
         for number, run in enumerate(self._runs):
             for stored in run.repeats:
-                if winners.get((stored.case, stored.repeat)) != number:
+                if not self._counts(run, stored) or winners[stored.case][0] != number:
                     continue
                 into.copy_repeat(run, stored)
                 case = cases[stored.case]
@@ -378,39 +375,29 @@ class _Merge:
             }
         return cases
 
-    def _winners(self) -> tuple[dict[Repeat, int], int]:
-        """The number of the log that counts for each repeat, and how many repeats other logs have, too."""
-        cases = self._cases
-        winners: dict[Repeat, int] = {}
-        of_logs: list[set[Repeat]] = []
-        for number, run in enumerate(self._runs):
-            mine = {
-                (stored.case, stored.repeat)
-                for stored in run.repeats
-                if stored.repeat < cases[stored.case].rule.most
-                and _same_conversations(cases[stored.case].set, run, stored.case)
-            }
-            of_logs.append(mine)
-            winners |= dict.fromkeys(mine, number)
-        if self._confidence is not None:
-            winners = self._of_one_log(of_logs)
-        return winners, sum(map(len, of_logs)) - len(winners)
+    def _winners(self) -> tuple[dict[CaseId, tuple[int, int]], int]:
+        """The number of the log that counts for each case, with its number of repeats, and how many results
+        other logs have, too.
 
-    def _of_one_log(self, of_logs: Sequence[Collection[Repeat]]) -> dict[Repeat, int]:
-        """Takes all repeats of a case from the log that finished it, else from the one with the most repeats:
-        a test over a mix of two sequences would be wrong more often than it says."""
+        It is the last log that finished the case, else the one with the most repeats: a test over a mix of
+        two sequences would be wrong more often than it says.
+        """
         ranks: dict[CaseId, tuple[bool, int, int]] = {}
-        for number, (run, repeats) in enumerate(zip(self._runs, of_logs, strict=True)):
+        counts = [
+            Counter(stored.case for stored in run.repeats if self._counts(run, stored)) for run in self._runs
+        ]
+        for number, (run, repeats) in enumerate(zip(self._runs, counts, strict=True)):
             ended = {case.id for case in run.cases}
-            for case, count in Counter(case for case, _ in repeats).items():
+            for case, count in repeats.items():
                 rank = (True, 0, number) if case in ended else (False, count, number)
                 ranks[case] = max(ranks.get(case, rank), rank)
-        return {
-            repeat: number
-            for number, repeats in enumerate(of_logs)
-            for repeat in repeats
-            if ranks[repeat[0]][-1] == number
-        }
+        winners = {case: (number, counts[number][case]) for case, (*_, number) in ranks.items()}
+        return winners, sum(map(Counter.total, counts)) - sum(count for _, count in winners.values())
+
+    def _counts(self, run: RunFile, stored: RepeatInRun) -> bool:
+        """Whether a repeat of a log is one of the merged run, under the same number."""
+        case = self._cases[stored.case]
+        return stored.repeat < case.rule.most and _same_conversations(case.set, run, stored.case)
 
     @property
     def _confidence(self) -> Confidence | None:

@@ -23,6 +23,7 @@ from evaltui.core.model.outcome import CaseResult, RepeatResult
 from evaltui.core.secrets import Secrets
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
+from evaltui.runner.plan import Happened
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import (
@@ -57,34 +58,26 @@ CaseTexts = Iterable[tuple[CaseId, str]]
 """Selected cases, each as JSON text."""
 
 
-def begin_run(
-    store: RunStore, header: RunHeader, cases: CaseTexts = (), *, or_in_memory: bool = False
-) -> RunWriter:
+def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunWriter:
     """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's where that cannot be used.
 
     The run has the number of its header, unless another run has that already. The rest is as in `RunWriter`.
     Raises OSError where neither folder can be written.
     """
-
-    def create(folder: Path) -> RunWriter:
-        return _begin_run(store, folder, header, cases, or_in_memory=or_in_memory)
-
     try:
-        return create(store.make())
+        return _begin_run(store, store.make(), header, cases)
     except OSError as error:
-        writer = create(store.make_folder_of_user())
+        writer = _begin_run(store, store.make_folder_of_user(), header, cases)
         writer.elsewhere = f"Run stored in {writer.path.parent}: {error}"
         return writer
 
 
-def _begin_run(
-    store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts, *, or_in_memory: bool
-) -> RunWriter:
+def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts) -> RunWriter:
     with _locked(folder):
         number = max(header.number or 0, next_number(store))
         path = folder / f"{_stamp(store)}-{uuid.uuid4().hex[:6]}{SUFFIX}"
         numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
-        return RunWriter(path, numbered, secrets, cases, or_in_memory=or_in_memory)
+        return RunWriter(path, numbered, secrets, cases)
 
 
 def _stamp(store: RunStore) -> str:
@@ -131,20 +124,8 @@ class RunWriter:
     interrupted. Secrets are masked, except in ids of sets and cases.
     """
 
-    def __init__(
-        self,
-        path: Path | None,
-        header: RunHeader,
-        secrets: Secrets,
-        cases: CaseTexts = (),
-        *,
-        or_in_memory: bool = False,
-    ) -> None:
-        """Creates the file; without a path, the run is in memory.
-
-        `or_in_memory` continues the run in memory where its file cannot be written to its end. Raises
-        OSError.
-        """
+    def __init__(self, path: Path | None, header: RunHeader, secrets: Secrets, cases: CaseTexts = ()) -> None:
+        """Creates the file; without a path, the run is in memory. Raises OSError."""
         self.path = path or _NO_FILE
         self.secrets = secrets
         self.elsewhere = ""
@@ -154,9 +135,10 @@ class RunWriter:
         self._is_told = False
         self._retry_at = 0.0
         self.is_in_memory = path is None
+        self.may_continue_in_memory = False
+        """Whether the run continues in memory where its file cannot be written to its end."""
         self.problem = ""
         """Why the run continues in memory; "" where it does not."""
-        self._or_in_memory = False
         self._numbers: dict[CaseId, int] = {}
         # Statements since the last commit, which a copy in memory needs.
         self._uncommitted: list[tuple[str, Sequence[Sequence[object]]]] = []
@@ -176,7 +158,6 @@ class RunWriter:
             draft.rename(path)
             self._db = connect(path)
             self._go_on()
-            self._or_in_memory = or_in_memory
         except OSError:
             with suppress(OSError):
                 draft.unlink()
@@ -440,9 +421,9 @@ class RunWriter:
             with suppress(sqlite3.Error):
                 self._db.close()
             problem = OSError(f"{self.path}: {error}")
-            if not self._or_in_memory:
+            if not self.may_continue_in_memory:
                 raise problem from error
-            self._or_in_memory, self.problem = False, str(problem)
+            self.may_continue_in_memory, self.problem = False, str(problem)
             self._continue_in_memory()
 
     def _continue_in_memory(self) -> None:
@@ -464,3 +445,95 @@ class RunWriter:
 
     def _masked_text(self, text: str) -> str:
         return self.secrets.in_json(text, dumped)
+
+
+CaseRun = tuple[str, str, int]
+"""The path of a case's file, the id of the case, and the repeat."""
+_Stream = tuple[CaseRun, str, str]
+
+
+class SecretPieces:
+    """Holds events back whose texts end with what may be the beginning of a secret, until the texts behind
+    them in the same stream decide that: the text that an agent streams, or a stream of the console."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._held: dict[_Stream, list[Happened]] = {}
+
+    def add(self, update: Happened) -> Iterator[Happened]:
+        """The updates that can be logged now, in the order of each stream."""
+        event = update.event
+        if (stream := _stream(event)) is None:
+            # A message that streamed is whole.
+            yield from self._end([stream for stream in self._held if _is_ended_by(stream, event)])
+            yield update
+            return
+        held = [*self._held.pop(stream, ()), update]
+        text = "".join(piece for held_update in held for piece in _texts(held_update.event))
+        unsettled = self._secrets.open_tail(text)
+        held = self._masked(held, unsettled)
+        first = len(held)
+        while unsettled > 0:
+            first -= 1
+            unsettled -= len("".join(_texts(held[first].event)))
+        if first < len(held):
+            self._held[stream] = held[first:]
+        yield from held[:first]
+
+    def end(self, case: CaseRun) -> Iterator[Happened]:
+        """The rest of what happened in a run of a case."""
+        yield from self._end([stream for stream in self._held if stream[0] == case])
+
+    def close(self) -> Iterator[Happened]:
+        """The rest of all that happened."""
+        yield from self._end(list(self._held))
+
+    def _end(self, streams: Iterable[_Stream]) -> Iterator[Happened]:
+        for stream in streams:
+            yield from self._masked(self._held.pop(stream))
+
+    def _masked(self, held: Sequence[Happened], unsettled: int = 0) -> list[Happened]:
+        """The updates without the secrets that are cut over several of them; the last `unsettled` characters
+        stay."""
+        pieces = [text for update in held for text in _texts(update.event)]
+        masked = self._secrets.in_pieces(pieces, unsettled)
+        if len(pieces) < 2 or masked == pieces:
+            return list(held)
+        new = iter(masked)
+        return [
+            Happened(_with_texts(update.event, [next(new) for _ in _texts(update.event)])) for update in held
+        ]
+
+
+def _stream(event: Event) -> _Stream | None:
+    """The stream that an event is a piece of; None where it stands for itself."""
+    case = (event.path, event.case, event.repeat)
+    if event.kind == "console" and "text" in event.data:
+        return case, "console", str(event.data.get("source"))
+    if event.kind == "text" and event.data.get("partial") and _texts(event):
+        return case, "text", f"{event.agent}\n{event.branch}"
+    return None
+
+
+def _is_ended_by(stream: _Stream, event: Event) -> bool:
+    case, kind, who = stream
+    is_of_case = case == (event.path, event.case, event.repeat)
+    return is_of_case and kind == "text" and (event.kind == "user" or who.startswith(f"{event.agent}\n"))
+
+
+def _texts(event: Event) -> list[str]:
+    if event.kind == "console":
+        return [f"{event.data['text']}\n"]
+    parts = (event.content or {}).get("parts") or []
+    return [part["text"] for part in parts if isinstance(part.get("text"), str)]
+
+
+def _with_texts(event: Event, texts: Sequence[str]) -> Event:
+    if event.kind == "console":
+        return replace(event, data={**event.data, "text": texts[0].removesuffix("\n")})
+    rest, content = iter(texts), event.content or {}
+    parts = [
+        {**part, "text": next(rest)} if isinstance(part.get("text"), str) else part
+        for part in content["parts"]
+    ]
+    return replace(event, content={**content, "parts": parts})

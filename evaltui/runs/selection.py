@@ -15,13 +15,13 @@ from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.settings import environment_of, secrets_of
-from evaltui.runner.gate.gate import SharedByGates
+from evaltui.runner.gate import SharedByGates
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
+from evaltui.runs.matrices import newest_runs, recorded_seconds
 from evaltui.runs.resuming import Resumption, notes_on_kept
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.run_header import RunHeader
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunHeader, RunKind
 from evaltui.runs.scoring import (
     PairedTraces,
     TracesToScore,
@@ -300,7 +300,6 @@ def _recorded_seconds(store: RunStore, scheduler: str) -> dict[CaseId, float]:
     """The seconds of each case in the last runs, by which a scheduler orders the cases."""
     if not scheduler:
         return {}
-    from evaltui.runs.matrices import recorded_seconds
 
     return recorded_seconds(store)
 
@@ -349,7 +348,6 @@ def _passed(request: RunRequest) -> frozenset[CaseId]:
 
     Raises SelectionError where it cannot be read.
     """
-    from evaltui.runs.matrices import newest_runs
 
     store, kind = request.store, request.kind
     variants = [item.name if item.changes else "" for item in request.variants] or [kind.variant]

@@ -30,9 +30,8 @@ from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs.baselines import LaterRun, stored_run
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import missing_in_words, open_run, result_of, summary_of
+from evaltui.runs.history import missing_in_words, open_run, prune, result_of, summary_of
 from evaltui.runs.merging import merge
-from evaltui.runs.pruning import prune
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter, begin_run
@@ -40,7 +39,6 @@ from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets
 from evaltui.runs.shards import Shard
 from evaltui.runs.store import RunStore
-from evaltui.testing.failures import NoResultError
 from evaltui.testing.workers import Shards, run_files
 from evaltui.text.figures import show_p
 
@@ -49,6 +47,10 @@ _OF_TESTS = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
 # Seconds between two looks at the shards of other workers.
 _LOOK_EVERY = 0.1
 _CANCELLED = "the run was cancelled"
+
+
+class NoResultError(Exception):
+    """The run is over, and there is no result of a case; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,20 +22,50 @@ from evaltui.commands.parser import parser_of
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
-from evaltui.project.configs import find_config
+from evaltui.core.secrets import Secrets
+from evaltui.project.agents import agents_in, is_agent
+from evaltui.project.folders import project_root
 from evaltui.project.remote_address import is_url
 from evaltui.project.settings import secrets_of
-from evaltui.testing.agents import agent_of_set
-from evaltui.testing.failures import NoResultError
+from evaltui.runs.given import config_given
+from evaltui.runs.sets import FileSets
+from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun, NoResultError, merged
 from evaltui.testing.options import FLAGS, RUN_OPTIONS
 from evaltui.testing.workers import Shards
+from evaltui.text.figures import some_of
 from evaltui.text.values import without_commands
 
-if TYPE_CHECKING:
-    from evaltui.core.model.outcome import CaseResult
-    from evaltui.core.secrets import Secrets
-    from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun
+_MOST_NAMES = 5
+
+
+class NoAgentError(ValueError):
+    """No agent can be told for an eval set; the message says what to do."""
+
+
+def agent_of_set(path: Path, root: Path) -> Path:
+    """The nearest agent at or above the folder of a set, else the only one beside one of these folders in its
+    project.
+
+    Agents are looked for up to the project of the set, or `root` where it is in none. Raises NoAgentError.
+    """
+    folders = [path.parent, *path.parent.parents]
+    project = project_root(path.parent)
+    top = project or root
+    within = folders[: folders.index(top) + 1] if top in folders else folders[:1]
+    for folder in within:
+        if is_agent(folder):
+            return folder
+    for folder in within if project else ():
+        if names := agents_in(folder):
+            if len(names) == 1:
+                return folder / names[0]
+            raise NoAgentError(
+                f"{path.name} may belong to {some_of(names, _MOST_NAMES)}. Name one: --evaltui-agent DIR"
+            )
+    raise NoAgentError(f"no agent at or above {path.parent}. Name it: --evaltui-agent DIR")
+
 
 # Arguments of `evaluate` that are no settings.
 _OF_RUN = ("runs", "pass_if", "confidence", "max_runs", "adk_verdicts")
@@ -125,8 +155,6 @@ class CaseRuns:
     @staticmethod
     def _check_config(path: Path) -> None:
         """Raises pytest.UsageError: else each case would say what is wrong with the config of all of them."""
-        from evaltui.runs.given import config_given
-
         try:
             config_given(path)
         except EvalSetError as error:
@@ -167,11 +195,8 @@ class CaseRuns:
         """The error of an eval set, which is validated once; None for a valid one."""
         if path not in self._errors:
             self._errors[path] = None
-            # Models load slowly, and most sessions need none of them.
-            from evaltui.runs.sets import read_set
-
             try:
-                read_set(path.parent, path, find_config(path, self.config_file))
+                FileSets(path.parent, self.config_file).open(path)
             except EvalSetError as error:
                 self._errors[path] = error
         return self._errors[path]
@@ -201,9 +226,6 @@ class CaseRuns:
 
     def _start(self, case: CaseToTest, session: pytest.Session) -> None:
         """Begin the run of a case, with all others of its agent that have none. Raises NoResultError."""
-        # It builds on the models, which collecting has no use for.
-        from evaltui.testing.agent_run import AgentRun
-
         if self._worker is not None and not Path(self._worker["evaltui_folder"]).is_dir():
             raise NoResultError("eval cases run on the machine of pytest; leave out --tx")
         agent = case.agent_dir, case.config
@@ -303,8 +325,6 @@ class CaseRuns:
 
     def merge(self, folder: Path) -> None:
         """Make one run of the shards that the workers of pytest-xdist have run."""
-        from evaltui.testing.agent_run import merged
-
         finished = merged(folder, lambda agent_dir: options_of([*self._words(agent_dir)]))
         if finished is not None:
             self.finished.append(finished)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +16,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.workspace import open_workspace, select
 from evaltui.runs.evaluation import evaluate
+from evaltui.runs.given import ConfigGiven, EvalSetsGiven
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
-
-if TYPE_CHECKING:
-    from evaltui.runs.given import ConfigGiven, EvalSetsGiven
 
 
 class Evaluator:
@@ -70,14 +67,14 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
     try:
         if marker is None:
             raise UsageError("evaltui_case needs a marker: @pytest.mark.evaltui(agent=DIR, sets=[…])")
-        arguments = _arguments(*marker.args, **marker.kwargs)
-        agent_dir = folder / arguments.agent
-        scored_by = folder / arguments.config if arguments.config else None
+        agent, config, *sets = _arguments(*marker.args, **marker.kwargs)
+        agent_dir = folder / agent
+        scored_by = folder / config if config else None
         if scored_by is not None and not scored_by.is_file():
             raise UsageError(f"config: {scored_by} does not exist")
         require_one_agent(argparse.Namespace(agent_dir=agent_dir, url=None, module=None))
         workspace = open_workspace(agent_dir, config=scored_by or runs.config_file)
-        chosen = select(workspace, [str(_set(folder, eval_set)) for eval_set in arguments.sets])
+        chosen = select(workspace, [str(_set(folder, eval_set)) for eval_set in sets])
     except (UsageError, SelectionError, EvalSetError) as error:
         # Of this error pytest shows the text alone, not where in here it was raised.
         raise pytest.Collector.CollectError(f"{test.nodeid}: {error}") from error
@@ -99,17 +96,9 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
     ]
 
 
-@dataclass(frozen=True)
-class _Arguments:
-    """The arguments of the marker `evaltui`."""
-
-    agent: str | Path
-    sets: tuple[str | Path, ...]
-    config: str | Path | None
-
-
-def _arguments(agent: object, sets: object = (), config: object = None) -> _Arguments:
-    """Raises TypeError, as a call with wrong arguments does."""
+def _arguments(agent: object, sets: object = (), config: object = None) -> tuple[str | Path, ...]:
+    """The agent of the marker `evaltui`, its config, "" for none, and its sets. Raises TypeError, as a call
+    with wrong arguments does."""
     named = (sets,) if isinstance(sets, str | Path) else sets
     if not isinstance(agent, str | Path):
         raise TypeError(f"agent is {agent!r}, expected a folder")
@@ -117,7 +106,7 @@ def _arguments(agent: object, sets: object = (), config: object = None) -> _Argu
         raise TypeError(f"sets is {sets!r}, expected files or set ids")
     if not isinstance(config, str | Path | None):
         raise TypeError(f"config is {config!r}, expected a file")
-    return _Arguments(agent, tuple(named), config)
+    return agent, config or "", *named
 
 
 def _set(folder: Path, name: str | Path) -> str | Path:

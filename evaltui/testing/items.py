@@ -2,28 +2,108 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pytest
 
+from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.project.folders import agent_folder, json_files
 from evaltui.project.workspace import keeps_sets, skipped_hint, skipped_in, with_tags
-from evaltui.testing.agents import NoAgentError
-from evaltui.testing.case_runs import CaseRuns, CaseToTest
-from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
-from evaltui.testing.tag_markers import marker_of
+from evaltui.reports.details import MAX_WIDTH, case_details
+from evaltui.testing.agent_run import FinishedCase
+from evaltui.testing.case_runs import CaseRuns, CaseToTest, NoAgentError
+from evaltui.testing.options import marker_of
 from evaltui.text.figures import counted
+from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
 
-if TYPE_CHECKING:
-    from evaltui.testing.agent_run import FinishedCase
+
+class CaseFailedError(Exception):
+    """The agent did something else than the case expects."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(sentence(result))
+        self.result = result
+
+
+class CaseUndecidedError(Exception):
+    """It is not known whether a case passes: the agent failed, or a metric could not be computed."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(sentence(result))
+        self.result = result
+
+
+class _Writer(Protocol):
+    """The part of pytest's terminal writer that is used here."""
+
+    hasmarkup: bool
+
+    def line(self, s: str = "") -> None: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where pytest, and whoever reads its reports, says that a test failed."""
+
+    path: str
+    lineno: int
+    """From 1."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.lineno}: {self.message}"
+
+
+@dataclass(frozen=True)
+class FailureLines:
+    """The lines that `evaltui run` prints of the case, in the form that pytest takes as a failure."""
+
+    lines: tuple[Line, ...]
+    reprcrash: Place
+
+    @classmethod
+    def of(cls, result: CaseResult, path: Path, line: int) -> FailureLines:
+        """The lines for a case that begins on a line of a file, from 1."""
+        return cls(_case_lines(result), Place(str(path), line, sentence(result)))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> FailureLines:
+        """The lines that a worker of pytest-xdist has sent."""
+        lines = tuple([(text, role) for text, role in line] for line in data["lines"])
+        return cls(lines, Place(data["path"], data["lineno"], data["message"]))
+
+    def to_json(self) -> dict[str, Any]:
+        place = self.reprcrash
+        lines = [[list(span) for span in line] for line in self.lines]
+        return {"lines": lines, "path": place.path, "lineno": place.lineno, "message": place.message}
+
+    def toterminal(self, tw: _Writer) -> None:
+        for line in self.lines:
+            tw.line(draw(line, color=tw.hasmarkup))
+        tw.line("")
+        tw.line(f"{self.reprcrash.path}:{self.reprcrash.lineno}")
+
+    def __str__(self) -> str:
+        return "\n".join(draw(line, color=False) for line in self.lines)
+
+
+def details(result: CaseResult) -> str:
+    """The lines that `evaltui run` prints of a case, as text."""
+    return "\n".join(draw(line, color=False) for line in _case_lines(result))
+
+
+def _case_lines(result: CaseResult) -> tuple[Line, ...]:
+    return tuple(case_details(result, min(shutil.get_terminal_size().columns, MAX_WIDTH)))
 
 
 class FlakyWarning(pytest.PytestWarning):

@@ -10,12 +10,10 @@ import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import filelock
 import pytest
-
-if TYPE_CHECKING:
-    import filelock
 
 _SESSION_ENDED = "ended"
 
@@ -58,8 +56,6 @@ class Shards:
         return next(iter(run_files(self.results_dir(number))), None)
 
     def _lock(self, number: int) -> filelock.FileLock:
-        import filelock
-
         self.folder.mkdir(exist_ok=True)
         if number not in self._locks:
             self._locks[number] = filelock.FileLock(self.folder / f"{number}.lock", thread_local=False)
@@ -76,8 +72,6 @@ class Shards:
 
     def is_over(self, number: int) -> bool:
         """Whether the worker of another shard has run it, or is gone. Each begins before the first test."""
-        import filelock
-
         try:
             with self._lock(number).acquire(timeout=0):
                 return True

@@ -226,12 +226,17 @@ def test_shards_come_to_the_decisions_of_the_whole(agent, tmp_path):
     } == decisions(whole)
 
 
-def test_sequences_of_two_runs_are_not_mixed(agent, tmp_path, capsys):
+@pytest.mark.parametrize("left", [4, 17], ids=["fewer", "more"])
+def test_sequences_of_two_runs_are_not_mixed(agent, tmp_path, capsys, monkeypatch, left):
     """The runs of a case are those of one log: the last that was brought to its end."""
     run(agent, cases=[ALWAYS, NEVER])
     first = RunStore(agent).latest()
-    run(agent, cases=[ALWAYS, NEVER])
-    second = interrupt(RunStore(agent).latest(), 4)
+    with monkeypatch.context() as patch:
+        run_without_processes(
+            patch, lambda case, repeat: act(case.model_copy(update={"eval_id": OPEN}), repeat)
+        )
+        run(agent, cases=[ALWAYS, NEVER])
+    second = interrupt(RunStore(agent).latest(), left)
     merged = tmp_path / "merged.sqlite"
     assert call("merge", first, second, "-o", merged) == 1
     found = open_run(merged)

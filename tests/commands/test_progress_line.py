@@ -14,7 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import CallRate, Limit
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import Cost, ModelSpending, Spending
-from evaltui.runner.gate.limiter import Limiter
+from evaltui.runner.limiter import Limiter
 from evaltui.runner.plan import AtWork, CaseDone, CaseStarted, RepeatDone, Scaled
 
 RUN = RunProgress(

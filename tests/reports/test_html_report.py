@@ -27,7 +27,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.reports.html import bodies as pages
 from evaltui.reports.html.page import html_report
 from evaltui.reports.html.templates import own_text
-from evaltui.runs.reported_cases import ReportedCases
+from evaltui.runs.report import ReportedCases
 from evaltui.text.figures import ordinal
 from evaltui.text.values import visible
 from evaltui.tui.theme import THEMES

@@ -46,9 +46,9 @@ from evaltui.reports.html import bodies, rows
 from evaltui.reports.html.page import html_report
 from evaltui.reports.junit import junit_report
 from evaltui.reports.stored import stored_report
-from evaltui.runs import reported_cases
+from evaltui.runs import report
 from evaltui.runs.history import open_run
-from evaltui.runs.reported_cases import ReportedCases
+from evaltui.runs.report import ReportedCases
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_tables import case_json
@@ -78,7 +78,7 @@ def few(monkeypatch):
 def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypatch, few, format):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=1)
     held = []
-    read = reported_cases.result_of
+    read = report.result_of
 
     def counting(*which):
         held.append(sum(type(one) is CaseResult for one in gc.get_objects()))
@@ -87,7 +87,7 @@ def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypa
     run = stored_report(open_run(log), Secrets())
     gc.collect()
     before = sum(type(one) is CaseResult for one in gc.get_objects())
-    monkeypatch.setattr(reported_cases, "result_of", counting)
+    monkeypatch.setattr(report, "result_of", counting)
     out = tmp_path / "out"
     assert write_reports(run, [ReportTarget(format, out)])
     assert "00005" in out.read_text()
@@ -183,10 +183,10 @@ def test_nothing_is_read_of_a_large_run_with_a_secret(tmp_path, few, secret):
 
 def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_path, monkeypatch):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=4)
-    read = reported_cases.result_of
+    read = report.result_of
     asked = []
     monkeypatch.setattr(
-        reported_cases,
+        report,
         "result_of",
         lambda file, case, *how: asked.append(case.id.eval_id) or read(file, case, *how),
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from eval_data import make_case, make_turn, write_eval_set
 
 from evaltui import CaseResult, EvalConfig, evaluate
 from evaltui.core.model.events import Event
@@ -27,21 +28,15 @@ NO_NETWORK = """
 
 
 def turn(says: str, answer: str, *calls: tuple[str, dict[str, Any]], responses: Any = ()) -> dict[str, Any]:
-    return {
-        "user_content": {"role": "user", "parts": [{"text": says}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-        "intermediate_data": {
-            "tool_uses": [{"name": name, "args": args} for name, args in calls],
-            "tool_responses": [{"name": name, "response": response} for name, response in responses],
-        },
-    }
+    made = make_turn(says, answer, [{"name": name, "args": args} for name, args in calls])
+    made["intermediate_data"]["tool_responses"] = [
+        {"name": name, "response": response} for name, response in responses
+    ]
+    return made
 
 
 def write_set(agent: Path, cases: dict[str, list[dict[str, Any]]], name: str = "shapes") -> Path:
-    path = agent / f"{name}.evalset.json"
-    data = [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()]
-    path.write_text(json.dumps({"eval_set_id": name, "eval_cases": data}))
-    return path
+    return write_eval_set(agent, name, *(make_case(eval_id, *turns) for eval_id, turns in cases.items()))
 
 
 @dataclass

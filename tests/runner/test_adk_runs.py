@@ -6,8 +6,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from eval_data import make_answers, make_case, make_set, make_turn
 
-from evaltui import EvalCase, EvalConfig, EvalSet, RunResult, Status, evaluate
+from evaltui import Status, evaluate
 from evaltui.runner.plan import Happened, Update
 
 pytest.importorskip("google.adk")
@@ -35,21 +36,7 @@ AGENT = """
 """
 
 
-def talks(eval_id: str, says: str, answer: str) -> EvalCase:
-    return EvalCase.model_validate(
-        {
-            "eval_id": eval_id,
-            "conversation": [
-                {
-                    "user_content": {"role": "user", "parts": [{"text": says}]},
-                    "final_response": {"role": "model", "parts": [{"text": answer}]},
-                }
-            ],
-        }
-    )
-
-
-HELLO = EvalSet(eval_set_id="hello", eval_cases=[talks("one", "hello", "echo hello")])
+HELLO = make_set("hello", make_case("one", make_turn("hello", "echo hello")))
 
 
 def write(path: Path, source: str) -> None:
@@ -144,7 +131,7 @@ async def test_a_yaml_agent_with_its_environment_file(tmp_path):
           - name: bot.tools.greet
         """,
     )
-    sets = EvalSet(eval_set_id="s", eval_cases=[talks("one", "hello", "from-the-env-file")])
+    sets = make_set("s", make_case("one", make_turn("hello", "from-the-env-file")))
     result = await evaluate(tmp_path / "bot", sets)
     assert result.cases[0].error is None
     assert result.status is Status.PASSED
@@ -190,15 +177,10 @@ TOOLSET = """
 """
 
 
-def one_bad_case_of_six() -> EvalSet:
-    cases = [talks(f"case_{number}", f"hello {number}", f"echo hello {number}") for number in range(6)]
-    cases[1] = talks("case_1", "raise", "echo raise")
-    return EvalSet(eval_set_id="six", eval_cases=cases)
-
-
 async def test_one_bad_case_among_many_good_ones_and_toolsets_closed_once(tmp_path):
     agent = package_with_relative_import(tmp_path)
     log = tmp_path / "log"
+    messages = ("hello", "raise", *["hello"] * 4)
     write(agent / "agent.py", TOOLSET.format(log=str(log)))
     verdicts = set()
     events: list[str] = []
@@ -208,7 +190,9 @@ async def test_one_bad_case_among_many_good_ones_and_toolsets_closed_once(tmp_pa
             events.append(update.event.kind)
 
     for _ in range(5):
-        result = await evaluate(agent, one_bad_case_of_six(), parallel=3, on_update=watch)
+        result = await evaluate(
+            agent, make_answers(*messages, answer="echo hello"), parallel=3, on_update=watch
+        )
         verdicts.add(tuple(case.status for case in result.cases))
         error = result.cases[1].error
         assert error is not None
@@ -220,10 +204,6 @@ async def test_one_bad_case_among_many_good_ones_and_toolsets_closed_once(tmp_pa
     lines = log.read_text().splitlines()
     assert "closed wrongly" not in lines
     assert lines.count("opened") == lines.count("closed") > 0
-
-
-def statuses(result: RunResult) -> list[Status]:
-    return [case.status for case in result.cases]
 
 
 async def test_a_sub_agent_is_run_by_its_name(tmp_path):
@@ -238,36 +218,7 @@ async def test_a_sub_agent_is_run_by_its_name(tmp_path):
         root_agent = LlmAgent(name="root", model="gemini-2.5-flash", sub_agents=[helper])
         """,
     )
-    assert statuses(await evaluate(agent, HELLO, agent_name="helper")) == [Status.PASSED]
+    assert (await evaluate(agent, HELLO, agent_name="helper")).passed
     wrong = await evaluate(agent, HELLO, agent_name="helpr")
     assert wrong.cases[0].error is not None
     assert "helper" in wrong.cases[0].error.message
-
-
-async def test_adk_types_reach_a_custom_metric_that_uses_them(tmp_path):
-    agent = package_with_relative_import(tmp_path)
-    write(
-        agent / "metrics.py",
-        """
-        from google.adk.evaluation.eval_case import Invocation
-        from google.adk.evaluation.eval_metrics import EvalMetric, EvalStatus
-        from google.adk.evaluation.evaluator import EvaluationResult, PerInvocationResult
-
-        def strict(eval_metric, actual_invocations, expected_invocations, conversation_scenario):
-            assert isinstance(eval_metric, EvalMetric)
-            assert all(isinstance(one, Invocation) for one in actual_invocations + expected_invocations)
-            turns = [PerInvocationResult(actual_invocation=one, score=1.0, eval_status=EvalStatus.PASSED)
-                     for one in actual_invocations]
-            return EvaluationResult(overall_score=1.0, overall_eval_status=EvalStatus.PASSED,
-                                    per_invocation_results=turns)
-        """,
-    )
-    config = EvalConfig.model_validate(
-        {
-            "criteria": {"strict": {"threshold": 0.8}},
-            "custom_metrics": {"strict": {"code_config": {"name": "bot.metrics.strict"}}},
-        }
-    )
-    result = await evaluate(agent, HELLO, config)
-    metric = result.cases[0].metrics[0]
-    assert (metric.name, metric.status, metric.reason) == ("strict", Status.PASSED, metric.reason)

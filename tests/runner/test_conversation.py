@@ -102,50 +102,17 @@ FUNCTION = """
         yield f"{message} {session.state['n']} {len(session.history)} {os.getpid()}{spoilt}"
 """
 
-NATIVE = """
-    import os
-    from evaltui import Agent, ToolContext
-    from google.genai import types
-    from evaltui.agents.native.models import ModelResponse
-
-    class Counting:
-        name = "counting"
-
-        async def generate(self, request, on_text):
-            part = request.contents[-1].parts[-1]
-            if part.text == "fail":
-                raise RuntimeError("no luck")
-            if part.text == "exit":
-                os._exit(7)
-            if part.text:
-                call = types.FunctionCall(name="count", args={"word": part.text})
-                return ModelResponse([types.Part(function_call=call)])
-            said = [p.text for content in request.contents for p in content.parts if p.text]
-            on_text("...")
-            text = f"{said[-1]} {part.function_response.response['n']} {len(request.contents)} {os.getpid()}"
-            return ModelResponse([types.Part(text=text)])
-
-    def count(word: str, context: ToolContext) -> dict:
-        context.state["n"] = context.state.get("n", 0) + 1
-        return {"n": context.state["n"]}
-
-    root_agent = Agent("bot", model=Counting(), tools=[count])
-"""
-
-EVERY = pytest.mark.parametrize("source", [FUNCTION, NATIVE], ids=["function", "native"])
-
 
 def without_pid(answers):
     return [answer.rsplit(" ", 1)[0] for answer in answers]
 
 
-@EVERY
-async def test_turns_are_told_as_they_happen_and_the_state_is_kept_between_them(talk_to, source):
-    async with talk_to(source, {"state": {"n": 5}}) as talk:
+async def test_turns_are_told_as_they_happen_and_the_state_is_kept_between_them(talk_to):
+    async with talk_to(FUNCTION, {"state": {"n": 5}}) as talk:
         first, second = await talk.say("one"), await talk.say("two")
     assert [answer.split()[:2] for answer in (first, second)] == [["one", "6"], ["two", "7"]]
     assert [state["n"] for state in talk.states] == [6, 7]
-    assert talk.conversation.info["framework"] in ("function", "native")
+    assert talk.conversation.info["framework"] == "function"
     for number, events in enumerate(talk.turns):
         assert events[0].kind == "user"
         assert {event.turn for event in events} == {number}
@@ -154,11 +121,10 @@ async def test_turns_are_told_as_they_happen_and_the_state_is_kept_between_them(
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@EVERY
-async def test_what_is_said_after_a_failure_or_a_death_is_what_would_have_been_said_without(talk_to, source):
-    async with talk_to(source, {"state": {"n": 5}}) as talk:
+async def test_what_is_said_after_a_failure_or_a_death_is_what_would_have_been_said_without(talk_to):
+    async with talk_to(FUNCTION, {"state": {"n": 5}}) as talk:
         whole = [await talk.say(word) for word in ("one", "two", "three")]
-    async with talk_to(source, {"state": {"n": 5}}) as talk:
+    async with talk_to(FUNCTION, {"state": {"n": 5}}) as talk:
         answers = [await talk.say("one")]
         with pytest.raises(RequestFailedError, match="no luck") as failure:
             await talk.say("fail")
@@ -329,9 +295,8 @@ def again(turn, number):
     ]
 
 
-@EVERY
-async def test_a_past_of_200_turns_is_restored(talk_to, source):
-    async with talk_to(source) as talk:
+async def test_a_past_of_200_turns_is_restored(talk_to):
+    async with talk_to(FUNCTION) as talk:
         await talk.say("one")
         talk.turns = [again(talk.turns[0], number) for number in range(200)]
         await talk.open()
@@ -339,7 +304,11 @@ async def test_a_past_of_200_turns_is_restored(talk_to, source):
 
 
 async def test_a_past_that_cannot_be_restored_is_an_error_of_opening_it(talk_to):
-    async with talk_to(NATIVE) as talk:
+    source = """
+        from evaltui import Agent, Rule, ScriptedModel
+        root_agent = Agent("bot", model=ScriptedModel([Rule(user="", reply="well")]))
+    """
+    async with talk_to(source) as talk:
         await talk.say("one")
         past = past_of_turns(talk.turns)
         past[-1].content["parts"] = [{"no such part": 1}]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 
-from evaltui import EvalConfig, EvalSet, Status, evaluate
+from evaltui import EvalCase, EvalConfig, Status, evaluate
 from evaltui.core.scoring import Expected, score_repeat
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -14,7 +15,6 @@ ECHO = "def root_agent(message, session):\n    return message\n"
 METRICS = """
     import os
     import statistics
-    import time
 
     from evaltui import (
         ConversationScenario,
@@ -64,53 +64,50 @@ METRICS = """
         return EvaluationResult(overall_score=1.0, per_invocation_results=result.per_invocation_results)
 
 
-    def raises(metric, actual, expected, scenario):
-        raise RuntimeError("judge 500")
-
-
-    def leaves(metric, actual, expected, scenario):
-        raise SystemExit("bye")
-
-
-    def dies(metric, actual, expected, scenario):
-        os._exit(3)
-
-
-    def wrong_type(metric, actual, expected, scenario):
-        return 0.5
-
-
-    def nothing(metric, actual, expected, scenario):
-        pass
-
-
-    def no_turns(metric, actual, expected, scenario):
-        return EvaluationResult(overall_score=1.0, overall_eval_status=EvalStatus.PASSED)
-
-
-    def nan(metric, actual, expected, scenario):
-        return _result(float("nan"), metric, actual)
-
-
-    def text(metric, actual, expected, scenario):
-        result = _result(1.0, metric, actual)
-        result.overall_score = "much"
-        return result
-
-
-    def no_list(metric, actual, expected, scenario):
-        result = _result(1.0, metric, actual)
-        result.per_invocation_results = None
-        return result
-
-
     def three_arguments(actual, expected, criterion):
         return 1.0
 
 
-    def hangs(metric, actual, expected, scenario):
-        time.sleep(600)
+    def _changed(result, **fields):
+        for name, value in fields.items():
+            setattr(result, name, value)
+        return result
 """
+# Bodies of functions that do something wrong, and the error that this is.
+WRONG = {
+    "raises": ("raise RuntimeError('judge 500')", "RuntimeError", "judge 500"),
+    "leaves": ("raise SystemExit('bye')", "SystemExit", "bye"),
+    "dies": ("os._exit(3)", "AgentProcessError", "the metric's process ended itself with exit code 3"),
+    "wrong_type": (
+        "return 0.5",
+        "CustomMetricError",
+        "my_agent.metrics.wrong_type returned a float; it must return",
+    ),
+    "nothing": ("pass", "CustomMetricError", "returned None; it must return an EvaluationResult"),
+    "no_turns": (
+        "return EvaluationResult(overall_score=1.0, overall_eval_status=EvalStatus.PASSED)",
+        "CustomMetricError",
+        "per_invocation_results has 0 entries for 1 turn",
+    ),
+    "nan": ("return _result(float('nan'), metric, actual)", "CustomMetricError", "overall_score"),
+    "text": (
+        "return _changed(_result(1.0, metric, actual), overall_score='much')",
+        "CustomMetricError",
+        "overall_score",
+    ),
+    "no_list": (
+        "return _changed(_result(1.0, metric, actual), per_invocation_results=None)",
+        "CustomMetricError",
+        "must return an EvaluationResult",
+    ),
+    "three_arguments": ("", "TypeError", '"function": "my_agent.metrics.three_arguments"'),
+    "absent": ("", "FunctionNotFoundError", "metrics.py has no function absent"),
+}
+METRICS = textwrap.dedent(METRICS) + "\n".join(
+    f"def {name}(metric, actual, expected, scenario):\n    {body}\n"
+    for name, (body, *_) in WRONG.items()
+    if body
+)
 
 
 def config(*names: str, place: str = "my_agent.metrics", **more) -> EvalConfig:
@@ -122,16 +119,13 @@ def config(*names: str, place: str = "my_agent.metrics", **more) -> EvalConfig:
     )
 
 
-def sets(*says: str) -> EvalSet:
-    def turn(text):
-        return {
-            "user_content": {"role": "user", "parts": [{"text": text}]},
-            "final_response": {"role": "model", "parts": [{"text": text}]},
-            "rubrics": [{"rubric_id": "kind", "rubric_content": {"text_property": "It is kind."}}],
-        }
+KIND = {"rubrics": [{"rubric_id": "kind", "rubric_content": {"text_property": "It is kind."}}]}
 
-    cases = [{"eval_id": text, "conversation": [turn(text)]} for text in says or ("good morning",)]
-    return EvalSet.model_validate({"eval_set_id": "s", "eval_cases": cases})
+
+def sets(*says: str) -> dict:
+    return make_set(
+        "s", *(make_case(text, make_turn(text, text, **KIND)) for text in says or ("good morning",))
+    )
 
 
 def metrics_of(result, case=0):
@@ -164,27 +158,12 @@ async def test_what_functions_may_do(write_agent):
     assert metrics["no_verdict"].reason.endswith("returned no overall_eval_status")
 
 
-WRONG = {
-    "raises": ("RuntimeError", "judge 500"),
-    "leaves": ("SystemExit", "bye"),
-    "dies": ("AgentProcessError", "the metric's process ended itself with exit code 3"),
-    "wrong_type": ("CustomMetricError", "my_agent.metrics.wrong_type returned a float; it must return"),
-    "nothing": ("CustomMetricError", "returned None; it must return an EvaluationResult"),
-    "no_turns": ("CustomMetricError", "per_invocation_results has 0 entries for 1 turn"),
-    "nan": ("CustomMetricError", "overall_score"),
-    "text": ("CustomMetricError", "overall_score"),
-    "no_list": ("CustomMetricError", "must return an EvaluationResult"),
-    "three_arguments": ("TypeError", '"function": "my_agent.metrics.three_arguments"'),
-    "absent": ("FunctionNotFoundError", "metrics.py has no function absent"),
-}
-
-
 async def test_what_a_function_does_wrong_is_an_error_of_that_metric_alone(write_agent):
     result = await evaluate(write_agent(ECHO, metrics=METRICS), sets(), config(*WRONG, "exact"))
     metrics = metrics_of(result)
     assert {name: metrics[name].status for name in WRONG} == dict.fromkeys(WRONG, Status.ERROR)
-    assert {name: metrics[name].error.type for name in WRONG} == {name: one[0] for name, one in WRONG.items()}
-    for name, (_, says) in WRONG.items():
+    assert {name: metrics[name].error.type for name in WRONG} == {name: one[1] for name, one in WRONG.items()}
+    for name, (*_, says) in WRONG.items():
         assert says in metrics[name].reason
     assert "metrics.py" in metrics["raises"].error.traceback
     assert metrics["no_turns"].error.where.startswith("metrics.py:")
@@ -202,7 +181,9 @@ async def test_what_ends_a_run_of_adk_is_no_pass_by_its_verdicts(write_agent):
     assert {one.status for name, one in metrics_of(result).items() if name in names} == {Status.ERROR}
     assert result.status is Status.ERROR
     found = {name: metrics_of(result)[name] for name in names}
-    scored = Expected("s", sets().eval_cases[0], config("exact"), adk_verdicts=True)
+    scored = Expected(
+        "s", EvalCase.model_validate(sets()["eval_cases"][0]), config("exact"), adk_verdicts=True
+    )
     actual = result.cases[0].repeats[0].actual
     for name in names:
 
@@ -244,20 +225,14 @@ PICKY = """
 """
 
 
-async def test_a_function_that_brings_its_process_down_harms_no_other_case(write_agent):
+async def test_a_function_that_hangs_or_brings_its_process_down_harms_no_other_case(write_agent):
     agent = write_agent(ECHO, metrics=PICKY)
-    says = ("one", "die", "two", "three")
-    result = await evaluate(agent, sets(*says), config("picky"), parallel=4, workers=1)
-    found = [metrics_of(result, number)["picky"] for number in range(len(says))]
-    assert [one.status for one in found] == [Status.PASSED, Status.ERROR, Status.PASSED, Status.PASSED]
-    assert "exit code 3" in found[1].reason
-
-
-async def test_a_function_that_hangs_is_ended_and_harms_no_other_case(write_agent):
-    agent = write_agent(ECHO, metrics=PICKY)
-    result = await evaluate(agent, sets("hang", "one"), config("picky"), timeout=5.0, workers=1)
-    hung, fine = (metrics_of(result, number)["picky"] for number in range(2))
-    assert (hung.status, fine.status) == (Status.ERROR, Status.PASSED), fine.reason
+    says = ("one", "die", "two", "hang", "three")
+    result = await evaluate(agent, sets(*says), config("picky"), parallel=4, workers=1, timeout=5.0)
+    _, dead, _, hung, _ = picky = [metrics_of(result, number)["picky"] for number in range(len(says))]
+    passed, error = Status.PASSED, Status.ERROR
+    assert [one.status for one in picky] == [passed, error, passed, error, passed]
+    assert "exit code 3" in dead.reason
     assert "no response within 5 s" in hung.reason
     assert "metrics.py:8 in picky" in hung.reason
 
@@ -266,7 +241,7 @@ async def test_an_edited_module_counts_in_the_next_run(write_agent):
     agent = write_agent(ECHO, metrics=METRICS)
     before = await evaluate(agent, sets(), config("asynchronous"))
     # Of the same size, and within the time that tells one compiled file from another.
-    (agent / "metrics.py").write_text(textwrap.dedent(METRICS).replace("_result(0.25,", "_result(0.75,"))
+    (agent / "metrics.py").write_text(METRICS.replace("_result(0.25,", "_result(0.75,"))
     after = await evaluate(agent, sets(), config("asynchronous"))
     assert [metrics_of(one)["asynchronous"].score for one in (before, after)] == [0.25, 0.75]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +12,6 @@ from evaltui.core.metrics.metric import MetricInput
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.scoring import LocalScoring
 from evaltui.runner.verdicts import score_custom
-
-DOCUMENTED = sorted((Path(__file__).parents[3] / "shared" / "seeds").glob("002_*.txt"))
 
 ADK = """
 from google.adk.evaluation.conversation_scenarios import ConversationScenario
@@ -148,40 +144,3 @@ async def test_a_function_without_imports_gets_the_types_of_adk_where_it_is_inst
     [metric] = await scored(textwrap.dedent(metrics), config, ["a"], ["a"])
     has_adk = find_spec("google") is not None and find_spec("google.adk") is not None
     assert metric.score == (1.0 if has_adk else 0.0)
-
-
-def between(text: str, start: str, end: str) -> str:
-    begin = text.index(start)
-    return text[begin : text.index(end, begin)]
-
-
-@pytest.mark.adk
-@pytest.mark.skipif(not DOCUMENTED, reason="the documentation is not here")
-async def test_the_documented_examples_run_as_they_are(scored):
-    pytest.importorskip("google.adk")
-    text = DOCUMENTED[0].read_text(encoding="utf-8")
-    matches = between(text, "import statistics\n", "Async Metric\n")
-    profanity = between(text, "import asyncio\n", "Use a Custom Metric\n")
-    metrics = f"{matches}\n\n{profanity}"
-    config, _ = json.JSONDecoder().raw_decode(text[text.index('{\n  "criteria"') :])
-    [match] = await scored(metrics, config, ["yes", "no"], ["yes", "yes"])
-    assert (match.name, match.status, match.score, match.threshold) == (
-        "my_check_final_response_exact_match",
-        Status.FAILED,
-        0.5,
-        0.8,
-    )
-    [unscored] = await scored(metrics, config, ["yes"], None)
-    assert (unscored.status, unscored.score) == (Status.NOT_EVALUATED, 0.0)
-    [clean] = await scored(metrics, custom("check_for_profanity", 1.0), ["yes", "profanity"], None)
-    assert (clean.status, [one.score for one in clean.per_invocation]) == (Status.FAILED, [1.0, 0.0])
-
-    with_info, _ = json.JSONDecoder().raw_decode(text[text.rindex('{\n  "criteria"') :])
-    named = metrics + "\n\nmy_metric_function = check_final_response_exact_match\n"
-    [ranged] = await scored(named, with_info, ["yes"], ["yes"])
-    assert (ranged.name, ranged.status, ranged.score, ranged.threshold) == (
-        "my_metric",
-        Status.PASSED,
-        1.0,
-        0.5,
-    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from evaltui import EvalConfig, EvalSet, Status, evaluate
+from eval_data import make_case, make_set, make_turn
+
+from evaltui import EvalConfig, Status, evaluate
 from evaltui.core.model.errors import ErrorKind
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -12,7 +14,6 @@ ECHO = "def root_agent(message, session):\n    return message\n"
 # Nothing is imported from anywhere: an invocation and a criterion are what their attributes say.
 METRICS = """
     import asyncio
-    import time
 
 
     def text(invocation):
@@ -50,20 +51,13 @@ METRICS = """
         raise RuntimeError("no model")
 
 
-    def wrong_type(actual, expected, criterion):
-        return "1.0"
-
-
-    def nan(actual, expected, criterion):
-        return float("nan")
-
-
     def adks_form(eval_metric, actual_invocations, expected_invocations, conversation_scenario):
         return 1.0
 
 
-    def two(actual, expected):
-        return 1.0
+    wrong_type = lambda actual, expected, criterion: "1.0"
+    nan = lambda actual, expected, criterion: float("nan")
+    two = lambda actual, expected: 1.0
 """
 
 
@@ -77,17 +71,8 @@ def config(**criteria) -> EvalConfig:
     )
 
 
-def conversation(*says: str) -> EvalSet:
-    turns = [
-        {
-            "user_content": {"role": "user", "parts": [{"text": text}]},
-            "final_response": {"role": "model", "parts": [{"text": text}]},
-        }
-        for text in says
-    ]
-    return EvalSet.model_validate(
-        {"eval_set_id": "s", "eval_cases": [{"eval_id": "one", "conversation": turns}]}
-    )
+def conversation(*says: str) -> dict:
+    return make_set("s", make_case("one", *(make_turn(text, text) for text in says)))
 
 
 async def metrics_of(agent, eval_set, config, **more):
@@ -143,7 +128,7 @@ async def test_what_goes_wrong_is_an_error_of_that_metric_and_says_in_which_turn
     ]
     said = "my_agent.metrics.wrong_type returned a str; it must return a number, True, False or None"
     assert said in metrics["wrong_type"].reason
-    assert re.search(r"metrics\.py:\d+ in wrong_type", metrics["wrong_type"].reason)
+    assert re.search(r"metrics\.py:\d+", metrics["wrong_type"].reason)
     assert "returned nan, which is not a score" in metrics["nan"].reason
     for name in ("adks_form", "two"):
         assert "does not take the three arguments (actual, expected, criterion)" in metrics[name].reason
@@ -162,3 +147,31 @@ async def test_context_turns_are_not_asked_about_and_adk_has_no_such_metrics(wri
     assert (metric.status, [turn.score for turn in metric.per_invocation]) == (Status.PASSED, [None, 1.0])
     assert metric.per_invocation[0].reason.startswith("context turn, not scored")
     assert "raises" not in await metrics_of(agent, conversation("fives"), asked, adk_verdicts=True)
+
+
+TOLD = """
+    def told(actual, expected, criterion):
+        (clerk,) = actual.app_details.agent_details.values()
+        (tool,) = clerk.tool_declarations
+        names = [one.name for one in tool.function_declarations]
+        return float((clerk.name, clerk.instructions, names) == ("clerk", "Be kind.", ["look_up"]))
+"""
+CLERK = """
+    from evaltui import Agent, Rule, ScriptedModel
+
+
+    def look_up(order: str) -> dict:
+        return {"order": order}
+
+
+    model = ScriptedModel([Rule(user="", reply="It shipped.")])
+    root_agent = Agent(name="clerk", model=model, instruction="Be kind.", tools=[look_up])
+"""
+
+
+async def test_a_function_gets_instructions_and_tools_which_results_do_not_keep(write_agent):
+    agent = write_agent(CLERK, metrics=TOLD)
+    (case,) = (await evaluate(agent, conversation("hi"), config(told={}))).cases
+    metric = case.metric("told")
+    assert (metric.score, metric.reason) == (1.0, "")
+    assert case.repeats[0].actual[0].app_details is None

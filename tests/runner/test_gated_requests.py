@@ -15,9 +15,8 @@ from evaltui.agents.protocol import FilesOpened
 from evaltui.core.model.budget import Budget
 from evaltui.core.model.limits import Limit
 from evaltui.runner import execution
-from evaltui.runner.gate.gate import Gate, SharedByGates
-from evaltui.runner.gate.limiter import Call
-from evaltui.runner.gate.requests import GatedRequest, answered
+from evaltui.runner.gate import Gate, GatedRequest, SharedByGates, answered
+from evaltui.runner.limiter import Call
 from evaltui.runner.plan import (
     RunPlan,
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 from gemini_server import Answer, Drop, calls, chunk, fails, malformed, says
 
-from evaltui import CaseResult, EvalCase, EvalConfig, EvalSet, Status, evaluate
+from evaltui import CaseResult, EvalConfig, Status, evaluate
 from evaltui.core.model.events import Event
 from evaltui.runner.plan import Happened, Update
 
@@ -14,35 +15,17 @@ pytestmark = pytest.mark.adk
 
 AGENT = """
     from google.adk.agents import LlmAgent
-    from google.adk.models import Gemini
-    from google.genai import types
 
     def area(width: int, height: int) -> int:
         '''The area of a rectangle.'''
         return width * height
 
-    root_agent = LlmAgent(name="geometer", model={model}, instruction="Measure.", tools=[area])
+    root_agent = LlmAgent(name="geometer", model="gemini-test", instruction="Measure.", tools=[area])
 """
-BY_NAME = '"gemini-test"'
-RETRYING = """Gemini(
-        model="gemini-test",
-        retry_options=types.HttpRetryOptions(attempts=3, initial_delay=0.01, jitter=0),
-    )"""
 PRICES = {"gemini-test": {"input_mtok": 1, "cached_input_mtok": 0.1, "output_mtok": 10}}
 OWN = {"cost_usd": 0.0003, "tokens": 58, "seconds": 60}
 TWO_BY_THREE = {"width": 2, "height": 3}
-CASE = EvalCase.model_validate(
-    {
-        "eval_id": "two",
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": "2 by 3?"}]},
-                "final_response": {"role": "model", "parts": [{"text": "It is 6."}]},
-                "intermediate_data": {"tool_uses": [{"name": "area", "args": TWO_BY_THREE}]},
-            }
-        ],
-    }
-)
+CASE = make_case("two", make_turn("2 by 3?", "It is 6.", [{"name": "area", "args": TWO_BY_THREE}]))
 
 
 async def run(agent) -> tuple[CaseResult, list[Event]]:
@@ -54,8 +37,7 @@ async def run(agent) -> tuple[CaseResult, list[Event]]:
 
     criteria = {"tool_trajectory_avg_score": 1.0, "response_match_score": 1.0}
     config = EvalConfig.model_validate({"criteria": criteria, "evaltui": {"prices": PRICES, "criteria": OWN}})
-    eval_set = EvalSet(eval_set_id="shapes", eval_cases=[CASE])
-    result = await evaluate(agent, eval_set, config, workers=1, on_update=update)
+    result = await evaluate(agent, make_set("shapes", CASE), config, workers=1, on_update=update)
     return result.cases[0], events
 
 
@@ -72,7 +54,7 @@ async def test_calls_thoughts_and_usage_of_a_gemini_model(write_agent, gemini):
         says("It is ", "6.", thought="Easy.", usage=usage),
     )
 
-    case, events = await run(write_agent(AGENT.format(model=BY_NAME)))
+    case, events = await run(write_agent(AGENT))
 
     assert case.error is None
     assert case.status is Status.PASSED
@@ -94,27 +76,6 @@ async def test_calls_thoughts_and_usage_of_a_gemini_model(write_agent, gemini):
     assert [part.text for part in invocation.final_response.parts] == ["Easy.", "It is 6."]
 
 
-async def test_the_address_may_be_given_to_the_model(write_agent, gemini, monkeypatch):
-    monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL")
-    gemini.script(calls("area", TWO_BY_THREE), says("It is 6."))
-    model = f'Gemini(model="gemini-test", base_url="{gemini.url}")'
-
-    case, _ = await run(write_agent(AGENT.format(model=model)))
-
-    assert case.error is None
-    assert case.status is Status.PASSED
-
-
-async def test_a_model_with_retry_options_asks_again(write_agent, gemini):
-    gemini.script(fails(503), fails(429), calls("area", TWO_BY_THREE), fails(500), says("It is 6."))
-
-    case, _ = await run(write_agent(AGENT.format(model=RETRYING)))
-
-    assert case.error is None
-    assert case.status is Status.PASSED
-    assert len(gemini.requests) == 5
-
-
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
@@ -129,7 +90,7 @@ async def test_a_model_with_retry_options_asks_again(write_agent, gemini):
 async def test_what_the_service_refuses_is_the_error_of_the_case(write_agent, gemini, failure, said):
     gemini.script(calls("area", TWO_BY_THREE), failure)
 
-    case, events = await run(write_agent(AGENT.format(model=BY_NAME)))
+    case, events = await run(write_agent(AGENT))
 
     assert case.status is Status.ERROR
     assert said in case.error.message

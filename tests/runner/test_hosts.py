@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -11,14 +12,17 @@ import sys
 import textwrap
 import time
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import psutil
 import pytest
+from eval_data import make_answers, make_case, make_set, make_turn
 from host_processes import descendants
 from waiting import until
 
-from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
+from evaltui import EvalConfig, EvalSet, RunResult, Status, evaluate
 from evaltui.agents.errors import HostLostError
+from evaltui.agents.protocol import DisturbedChannelError, SealedLines, encode
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
 from evaltui.runner import execution
@@ -30,89 +34,78 @@ from evaltui.runner.starting import HostSettings, start_host
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
 TEXT_ONLY = EvalConfig(criteria={"response_match_score": 0.9})
-
-
-def turn(says: str, answer: str | None = None) -> Invocation:
-    return Invocation.model_validate(
-        {
-            "user_content": {"role": "user", "parts": [{"text": says}]},
-            "final_response": {"role": "model", "parts": [{"text": answer or says}]},
-        }
-    )
-
-
-def case(eval_id: str, *turns: Invocation, **more: object) -> EvalCase:
-    return EvalCase.model_validate({"eval_id": eval_id, "conversation": list(turns), **more})
-
-
-def cases_saying(*messages: str) -> EvalSet:
-    cases = [case(f"case_{number}", turn(says)) for number, says in enumerate(messages)]
-    return EvalSet(eval_set_id="basics", eval_cases=cases)
+ECHO = "def root_agent(message, session):\n    return message\n"
 
 
 def statuses(result: RunResult) -> list[Status]:
-    return [one.status for one in result.cases]
+    return [case.status for case in result.cases]
 
 
-CRASHES = {
-    "os._exit": "os._exit(7)",
-    "os._exit(0)": "os._exit(0)",
-    "segfault": "ctypes.string_at(0)",
-    "sys.exit": "sys.exit('bye')",
-    "sys.exit in a task": "await asyncio.create_task(leave())",
-    "exception": "raise RuntimeError('Reauthentication is needed')",
-    "unserialisable state": "session.state['lock'] = threading.Lock()",
-    "unserialisable result": "return object()",
-    "closed channel": "os.closerange(3, 4096)",
+class Printed(list[str]):
+    """The lines that an agent prints."""
+
+    def __call__(self, update: Update) -> None:
+        if isinstance(update, Happened) and update.event.kind == "console":
+            self.append(update.event.data["text"])
+
+
+class Bad(NamedTuple):
+    """Code of an agent that ends or holds up its process, and what the error says."""
+
+    code: str
+    message: str = ""
+    type: str = ""
+    kind: str = "async def"
+    has_place: bool = True
+
+
+def hangs(code: str, **fields: object) -> Bad:
+    return Bad(code, "no response within 1 s", "TimeoutError", **fields)
+
+
+def ends(code: str, message: str = "") -> Bad:
+    return Bad(code, message, has_place=False)
+
+
+BAD = {
+    "os._exit": ends("os._exit(7)", "exit code 7"),
+    "os._exit(0)": ends("os._exit(0)", "exit code 0"),
+    "segfault": ends("ctypes.string_at(0)", "SIGSEGV"),
+    "sys.exit": ends("sys.exit('bye')"),
+    "sys.exit in a task": ends("await asyncio.create_task(leave())"),
+    "exception": Bad("raise RuntimeError('Reauthentication is needed')", "Reauthentication", "RuntimeError"),
+    "unserialisable state": ends("session.state['lock'] = threading.Lock()", "state.lock is a lock"),
+    "unserialisable result": ends("return object()"),
+    "closed channel": ends("os.closerange(3, 4096)"),
+    "await": hangs("await asyncio.sleep(1000)"),
+    "await in a task": hangs("await asyncio.gather(asyncio.sleep(1000))"),
+    "python loop": hangs("while True: pass"),
+    "blocking call": hangs("time.sleep(1000)"),
+    "loop in C": hangs("sum(itertools.repeat(1))"),
+    "swallowed cancel": hangs("await stubborn()", has_place=False),
+    "loop in a thread": hangs("while True: pass", kind="def"),
+    "blocking call in a thread": hangs("time.sleep(1000)", kind="def"),
 }
-
-CRASHING = """
-    import asyncio, ctypes, os, sys, threading
+if sys.platform == "linux":
+    # Only Linux has real-time signals and subreapers.
+    BAD |= {
+        "its group ended": ends("os.killpg(0, signal.SIGTERM)", "was ended by SIGTERM"),
+        "its guard ended": ends(
+            "os.kill(os.getppid(), signal.SIGTERM); time.sleep(1000)", "was ended by SIGTERM"
+        ),
+        "its guard killed": ends(
+            "os.kill(os.getppid(), signal.SIGKILL); time.sleep(1000)", "was ended by SIGKILL"
+        ),
+        "a real-time signal": ends(
+            "os.kill(os.getpid(), signal.SIGRTMIN + 5)", f"was ended by signal {signal.SIGRTMIN + 5}"
+        ),
+    }
+THOROUGH = {"its group ended", "its guard ended"}
+AGENT = """
+    import asyncio, ctypes, itertools, os, signal, sys, threading, time
 
     async def leave():
         sys.exit("bye")
-
-    async def root_agent(message, session):
-        if message == "crash":
-            {crash}
-        await asyncio.sleep(0.05)
-        return message
-"""
-
-
-@pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES)
-async def test_a_crash_is_an_error_of_the_guilty_case_alone(write_agent, crash):
-    agent = write_agent(CRASHING.format(crash=crash))
-    sets = cases_saying("one", "crash", "two", "three", "four", "five")
-    result = await evaluate(agent, sets, TEXT_ONLY, parallel=3)
-    assert statuses(result) == [Status.PASSED, Status.ERROR, *[Status.PASSED] * 4]
-    assert result.status is Status.ERROR
-    assert result.cases[1].error is not None
-    assert result.cases[1].error.message
-
-
-async def test_an_exception_keeps_its_message_traceback_and_the_users_frame(write_agent):
-    agent = write_agent(CRASHING.format(crash=CRASHES["exception"]))
-    result = await evaluate(agent, cases_saying("crash"), TEXT_ONLY)
-    error = result.cases[0].error
-    assert error is not None
-    assert (error.type, error.message) == ("RuntimeError", "Reauthentication is needed")
-    assert error.where.startswith("agent.py:")
-    assert "agent.py" in error.traceback
-    assert "evaltui" not in error.traceback.replace(str(agent), "")
-
-
-HANGS = {
-    "await": "await asyncio.sleep(1000)",
-    "await in a task": "await asyncio.gather(asyncio.sleep(1000))",
-    "python loop": "while True: pass",
-    "blocking call": "time.sleep(1000)",
-    "loop in C": "sum(itertools.repeat(1))",
-    "swallowed cancel": "await stubborn()",
-}
-
-HANGING = """
-    import asyncio, itertools, time
 
     async def stubborn():
         while True:
@@ -121,52 +114,94 @@ HANGING = """
             except asyncio.CancelledError:
                 pass
 
-    async def root_agent(message, session):
-        if message == "hang":
-            {hang}
+    {kind} root_agent(message, session):
+        if message == "bad":
+            {code}
+        {sleep}(0.05)
         return message
 """
 
 
-@pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
-async def test_a_hang_ends_at_its_time_out_and_says_where(write_agent, hang):
-    agent = write_agent(HANGING.format(hang=hang))
-    result = await evaluate(agent, cases_saying("one", "hang", "two"), TEXT_ONLY, timeout=1, parallel=1)
-    assert statuses(result) == [Status.PASSED, Status.ERROR, Status.PASSED]
+def agent_of(bad: Bad) -> str:
+    sleep = "await asyncio.sleep" if bad.kind == "async def" else "time.sleep"
+    return AGENT.format(kind=bad.kind, code=bad.code, sleep=sleep)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(bad, id=name, marks=[pytest.mark.thorough] * (name in THOROUGH))
+        for name, bad in BAD.items()
+    ],
+)
+async def test_what_ends_or_holds_up_a_process_is_an_error_of_the_guilty_case_alone(write_agent, bad):
+    sets = make_answers("one", "bad", "two", "three")
+    is_late = bad.type == "TimeoutError"
+    result = await evaluate(
+        write_agent(agent_of(bad)),
+        sets,
+        TEXT_ONLY,
+        parallel=1 if is_late else 3,
+        timeout=1 if is_late else 60,
+    )
+    assert statuses(result) == [Status.PASSED, Status.ERROR, Status.PASSED, Status.PASSED]
     error = result.cases[1].error
-    assert error is not None
-    assert error.type == "TimeoutError"
-    assert "no response within 1 s" in error.message
-    assert error.where.startswith("agent.py:") or hang == HANGS["swallowed cancel"]
-
-
-ENDLESS = """
-    async def root_agent(message, session):
-        if message == "endless":
-            while True:
-                yield {what}
-        else:
-            yield message
-"""
+    assert error.message
+    assert bad.message in error.message
+    assert bad.type in ("", error.type)
+    if bad.has_place:
+        assert error.where.startswith("agent.py:")
+    if bad.type == "RuntimeError":
+        assert "agent.py" in error.traceback
+        assert "evaltui/" not in error.traceback
+    assert descendants() == []
 
 
 @pytest.mark.parametrize("what", ["'again'", "'again' * 500_000"], ids=["many", "big"])
 async def test_an_agent_that_never_stops_talking_is_stopped(write_agent, what):
-    agent = write_agent(ENDLESS.format(what=what))
+    agent = write_agent(f"""
+        async def root_agent(message, session):
+            while message == "endless":
+                yield {what}
+            yield message
+    """)
     turns: list[float] = []
-    running = asyncio.create_task(
-        evaluate(agent, cases_saying("one", "endless", "two"), TEXT_ONLY, parallel=1)
-    )
+    running = asyncio.create_task(evaluate(agent, make_answers("one", "endless"), TEXT_ONLY, parallel=1))
     while not running.done():
         turns.append(time.monotonic())
         await asyncio.sleep(0.01)
     result = await running
-    assert statuses(result) == [Status.PASSED, Status.ERROR, Status.PASSED]
-    error = result.cases[1].error
-    assert error is not None
-    assert error.type == "TooManyEventsError"
-    assert "endless loop" in error.message
+    assert statuses(result) == [Status.PASSED, Status.ERROR]
+    assert result.cases[1].error.type == "TooManyEventsError"
+    assert "endless loop" in result.cases[1].error.message
     assert len(turns) > 10, "nothing else had its turn meanwhile"
+
+
+@pytest.mark.skipif(find_spec("google.adk") is not None, reason="google-adk is installed")
+async def test_an_adk_agent_without_google_adk_says_what_to_install(write_agent):
+    agent = write_agent("from google.adk.agents import LlmAgent\n\nroot_agent = LlmAgent(name='x')\n")
+    error = (await evaluate(agent, make_answers("one"), TEXT_ONLY)).cases[0].error
+    assert "-m pip install google-adk" in error.message
+    assert error.traceback == ""
+
+
+@pytest.mark.parametrize("bad", ["await", "loop in C"])
+async def test_cancelling_ends_every_process(write_agent, bad):
+    running = asyncio.Event()
+
+    def watch(update: Update) -> None:
+        if isinstance(update, CaseStarted):
+            running.set()
+
+    cases = tuple(EvalSet.model_validate(make_answers("bad", "bad")).eval_cases)
+    eval_set = SetPlan("basics", "basics", cases, ConfigInUse(None, TEXT_ONLY))
+    plan = RunPlan(AgentAddress(write_agent(agent_of(BAD[bad]))), (eval_set,))
+    task = asyncio.create_task(run_plan(plan, watch))
+    await running.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert descendants() == []
 
 
 def is_running(pid: int) -> bool:
@@ -174,55 +209,6 @@ def is_running(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-@pytest.mark.parametrize("hang", ["while True: pass", "time.sleep(1000)"])
-async def test_a_hang_in_a_tool_is_found_in_its_thread(write_agent, hang):
-    agent = write_agent(f"""
-        import time
-
-        def root_agent(message, session):
-            if message == "hang":
-                {hang}
-            return message
-    """)
-    result = await evaluate(agent, cases_saying("hang", "one"), TEXT_ONLY, timeout=1, parallel=1)
-    assert statuses(result) == [Status.ERROR, Status.PASSED]
-    error = result.cases[0].error
-    assert error is not None
-    assert error.where.startswith("agent.py:")
-
-
-@pytest.mark.skipif(find_spec("google.adk") is not None, reason="google-adk is installed")
-async def test_an_adk_agent_without_google_adk_says_what_to_install(write_agent):
-    agent = write_agent("from google.adk.agents import LlmAgent\n\nroot_agent = LlmAgent(name='x')\n")
-    result = await evaluate(agent, cases_saying("one"), TEXT_ONLY)
-    error = result.cases[0].error
-    assert error is not None
-    assert "-m pip install google-adk" in error.message
-    assert error.traceback == ""
-
-
-@pytest.mark.parametrize("hang", [HANGS["await"], HANGS["loop in C"]], ids=["await", "loop in C"])
-async def test_cancelling_ends_every_process(write_agent, hang):
-    agent = write_agent(HANGING.format(hang=hang))
-    running = asyncio.Event()
-
-    def watch(update: Update) -> None:
-        if isinstance(update, CaseStarted):
-            running.set()
-
-    sets = cases_saying("hang", "hang")
-    plan = RunPlan(
-        AgentAddress(agent),
-        (SetPlan("basics", "basics", tuple(sets.eval_cases), ConfigInUse(None, TEXT_ONLY)),),
-    )
-    task = asyncio.create_task(run_plan(plan, watch))
-    await running.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert descendants() == []
 
 
 LEAVING_BEHIND = """
@@ -250,64 +236,10 @@ LEAVING_BEHIND = """
 
 
 async def test_what_an_agent_leaves_behind_is_ended_too(write_agent, tmp_path):
-    agent = write_agent(LEAVING_BEHIND)
-    result = await evaluate(agent, cases_saying(str(tmp_path / "note")), TEXT_ONLY)
-    actual = result.cases[0].repeats[0].actual[0].final_response
-    assert actual is not None
-    assert actual.parts is not None
-    left = [int(pid) for pid in (actual.parts[0].text or "").split()]
+    result = await evaluate(write_agent(LEAVING_BEHIND), make_answers(str(tmp_path / "note")), TEXT_ONLY)
+    left = [int(pid) for pid in result.cases[0].repeats[0].actual[0].final_response.parts[0].text.split()]
     assert len(left) == 3
     assert not any(map(is_running, left))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has real-time signals and subreapers")
-@pytest.mark.parametrize(
-    ("then", "says"),
-    [
-        pytest.param(
-            "os.kill(os.getpid(), signal.SIGRTMIN + 5)",
-            f"was ended by signal {signal.SIGRTMIN + 5}" if sys.platform == "linux" else "",
-            id="a real-time signal",
-        ),
-        pytest.param(
-            "os.kill(os.getppid(), signal.SIGKILL); time.sleep(1000)",
-            "was ended by SIGKILL",
-            id="its guard killed",
-        ),
-        pytest.param(
-            "os.kill(os.getpid(), signal.SIGRTMIN)",
-            "was ended by SIGRTMIN",
-            id="the first of them",
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(
-            "os.killpg(0, signal.SIGTERM)",
-            "was ended by SIGTERM",
-            id="its group",
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(
-            "os.kill(os.getppid(), signal.SIGTERM); time.sleep(1000)",
-            "was ended by SIGTERM",
-            id="its guard ended",
-            marks=pytest.mark.thorough,
-        ),
-    ],
-)
-async def test_an_agent_ended_by_a_signal_is_an_error_that_names_it(write_agent, then, says):
-    agent = write_agent(f"""
-        import os, signal, time
-
-        def root_agent(message, session):
-            if message == "end":
-                {then}
-            return message
-    """)
-    result = await evaluate(agent, cases_saying("one", "end"), TEXT_ONLY, parallel=1)
-    assert statuses(result) == [Status.PASSED, Status.ERROR]
-    assert result.cases[1].error is not None
-    assert says in result.cases[1].error.message
-    assert descendants() == []
 
 
 async def test_everything_that_is_printed_becomes_console_lines(write_agent):
@@ -329,17 +261,10 @@ async def test_everything_that_is_printed_becomes_console_lines(write_agent):
                 print("no input")
             return message
     """)
-    lines: set[tuple[str, str]] = set()
-
-    def watch(update: Update) -> None:
-        if isinstance(update, Happened) and update.event.kind == "console":
-            lines.add((update.event.data["source"], update.event.data["text"]))
-
-    result = await evaluate(agent, cases_saying("one"), TEXT_ONLY, on_update=watch)
-    assert result.status is Status.PASSED
-    out = {text for source, text in lines if source == "stdout"}
-    assert out >= {"while importing", "from print", "raw \\xff bytes", "from C", "from a child", "no input"}
-    assert ("stderr", "to stderr") in lines
+    printed = Printed()
+    assert (await evaluate(agent, make_answers("one"), TEXT_ONLY, on_update=printed)).passed
+    out = {"while importing", "from print", "raw \\xff bytes", "from C", "from a child", "no input"}
+    assert {*printed} >= out | {"to stderr"}
 
 
 async def test_messages_of_any_size_and_numbers_that_json_lacks(write_agent):
@@ -348,38 +273,35 @@ async def test_messages_of_any_size_and_numbers_that_json_lacks(write_agent):
             session.state["nan"] = float("nan")
             return message * 500_000
     """)
-    sets = EvalSet(
-        eval_set_id="big",
-        eval_cases=[case("one", turn("0123456789", "x"), final_session_state={"nan": "NaN"})],
-    )
-    result = await evaluate(agent, sets, EvalConfig())
+    case = make_case("one", make_turn("0123456789", "x"), final_session_state={"nan": "NaN"})
+    result = await evaluate(agent, make_set("big", case), EvalConfig())
     assert result.status is Status.PASSED
-    answer = result.cases[0].repeats[0].actual[0].final_response
-    assert answer is not None
-    assert answer.parts is not None
-    assert len(answer.parts[0].text or "") == 5_000_000
+    assert len(result.cases[0].repeats[0].actual[0].final_response.parts[0].text) == 5_000_000
 
 
-BROKEN = {
-    "NameError": ("import os\n\nroot_agent = tols\n", "agent.py:3"),
-    "SyntaxError": ("def f(:\n", "agent.py:1"),
-    "ModuleNotFoundError": ("import no_such_module_here\n", "agent.py:1"),
-    "SystemExit": ("import sys\nsys.exit(3)\n", "agent.py:2"),
-    "AgentLoadError": ("x = 1\n", ""),
-}
-
-
-@pytest.mark.parametrize("kind", BROKEN)
-async def test_broken_agent_code_shows_the_users_own_frame(write_agent, kind):
-    source, where = BROKEN[kind]
-    agent = write_agent(source)
-    told: list[Update] = []
-    result = await evaluate(agent, cases_saying("one", "two"), TEXT_ONLY, on_update=told.append)
+@pytest.mark.parametrize(
+    ("kind", "source", "where"),
+    [
+        ("NameError", "import os\n\nroot_agent = tols\n", "agent.py:3"),
+        ("SyntaxError", "def f(:\n", "agent.py:1"),
+        ("ModuleNotFoundError", "import no_such_module_here\n", "agent.py:1"),
+        ("SystemExit", "import sys\nsys.exit(3)\n", "agent.py:2"),
+        ("AgentLoadError", "x = 1\n", ""),
+        ("TimeoutError", "import time\ntime.sleep(1000)\n", "agent.py:2 in <module>"),
+    ],
+)
+async def test_broken_agent_code_shows_the_users_own_frame(write_agent, monkeypatch, kind, source, where):
+    monkeypatch.setattr("evaltui.runner.host.SHORTEST_IMPORT", 0.0)
+    updates: list[Update] = []
+    timeout = 1 if kind == "TimeoutError" else 60
+    result = await evaluate(
+        write_agent(source), make_answers("one", "two"), TEXT_ONLY, on_update=updates.append, timeout=timeout
+    )
     assert statuses(result) == [Status.ERROR, Status.ERROR]
     error = result.cases[0].error
-    assert error is not None
     assert (error.type, error.where) == (kind, where)
-    assert sum(isinstance(update, AgentBroken) for update in told) == 1
+    assert timeout == 60 or "not imported within 1 s" in error.message
+    assert sum(isinstance(update, AgentBroken) for update in updates) == 1
 
 
 LATE_ERROR = """
@@ -409,48 +331,27 @@ async def test_a_broken_agent_that_nobody_waits_for_is_not_written_to_the_termin
     assert unhandled == []
 
 
-async def test_an_import_that_hangs_ends_by_the_time_out_of_a_case(write_agent, monkeypatch):
-    monkeypatch.setattr("evaltui.runner.host.SHORTEST_IMPORT", 0.0)
-    agent = write_agent("import time\ntime.sleep(1000)\n")
-    result = await evaluate(agent, cases_saying("one"), TEXT_ONLY, timeout=1)
-    error = result.cases[0].error
-    assert error is not None
-    assert "not imported within 1 s" in error.message
-    assert error.where.startswith("agent.py:2")
-
-
 def test_an_import_has_the_time_of_a_case_within_limits():
     assert [import_limit(timeout) for timeout in (1, 50, 300)] == [30, 50, 120]
 
 
-REPLACES = """
-    import asyncio, json, os
-    {replaced}
-
-    def root_agent(message, session):
-        return message
-"""
-
-
 async def test_an_agent_that_replaces_functions_of_the_library_is_heard(write_agent):
     replaced = "json.loads = json.dumps = os.read = os.write = os._exit = lambda *args, **kwargs: None"
-    result = await evaluate(
-        write_agent(REPLACES.format(replaced=replaced)), cases_saying("one", "two"), TEXT_ONLY, timeout=5
-    )
+    agent = write_agent(f"import json, os\n{replaced}\n\n{ECHO}")
+    result = await evaluate(agent, make_answers("one", "two"), TEXT_ONLY, timeout=5)
     assert statuses(result) == [Status.PASSED, Status.PASSED]
 
 
 async def test_a_host_that_never_answers_ends_by_the_time_out(write_agent, monkeypatch):
     monkeypatch.setattr("evaltui.runner.host._GRACE", 0.01)
     deaf = "asyncio.BaseEventLoop.call_soon_threadsafe = lambda *args, **kwargs: None"
-    agent = AgentAddress(write_agent(REPLACES.format(replaced=deaf)))
+    agent = AgentAddress(write_agent(f"import asyncio\n{deaf}\n\n{ECHO}"))
     started = start_host(HostSettings(agent, 20.0))
     turn = {"role": "user", "parts": [{"text": "one"}]}
-    request = {"op": "run", "session": {}, "turns": [turn], "at_once": 2}
     try:
         await started.loading
         with pytest.raises(HostLostError, match=r"no response within 0\.1 s"):
-            await started.host.request(request, 0.1, lambda event: None)
+            await started.host.request({"op": "run", "session": {}, "turns": [turn], "at_once": 2}, 0.1)
     finally:
         await started.end()
 
@@ -461,9 +362,7 @@ async def test_the_next_run_sees_a_save_of_the_same_size_within_the_same_second(
             "from my_agent.prompts import ANSWER\n\ndef root_agent(m, s):\n    return ANSWER\n",
             prompts=f"ANSWER = '{answer}'\n",
         )
-        sets = EvalSet(eval_set_id="s", eval_cases=[case("one", turn("hi", answer))])
-        result = await evaluate(agent, sets, TEXT_ONLY)
-        assert result.status is Status.PASSED, answer
+        assert (await evaluate(agent, make_answers("hi", answer=answer), TEXT_ONLY)).passed, answer
 
 
 async def test_session_input_is_honoured_and_nothing_leaks_between_cases(write_agent):
@@ -473,35 +372,30 @@ async def test_session_input_is_honoured_and_nothing_leaks_between_cases(write_a
             session.state["user:seen"] = True
             return f"{session.app_name} {session.user_id} {session.state['count']}"
     """)
-    given = {"app_name": "shop", "user_id": "ann", "state": {"count": 5}}
-    sets = EvalSet(
-        eval_set_id="state",
-        eval_cases=[
-            case("given", turn("a", "shop ann 6"), turn("b", "shop ann 7"), session_input=given),
-            case("again", turn("a", "shop ann 6"), session_input=given),
-            case("end", turn("a", "evaltui test_user_id 1"), final_session_state={"count": 1}),
-            case("wrong end", turn("a", "evaltui test_user_id 1"), final_session_state={"count": 2}),
-        ],
+    start = {"session_input": {"app_name": "shop", "user_id": "ann", "state": {"count": 5}}}
+    alone = make_turn("a", "evaltui test_user_id 1")
+    sets = make_set(
+        "state",
+        make_case("given", make_turn("a", "shop ann 6"), make_turn("b", "shop ann 7"), **start),
+        make_case("again", make_turn("a", "shop ann 6"), **start),
+        make_case("end", alone, final_session_state={"count": 1}),
+        make_case("wrong end", alone, final_session_state={"count": 2}),
     )
     result = await evaluate(agent, sets, TEXT_ONLY, workers=1)
     assert statuses(result) == [Status.PASSED] * 3 + [Status.FAILED]
     assert [(d.path, d.expected, d.actual) for d in result.cases[3].state] == [("count", 2, 1)]
 
 
-async def test_repeats_that_differ_are_flaky(write_agent, tmp_path):
-    agent = write_agent(f"""
-        from pathlib import Path
-        marks = Path({str(tmp_path)!r}) / "marks"
+async def test_repeats_that_differ_are_flaky():
+    runs: list[str] = []
 
-        def root_agent(message, session):
-            with marks.open("a") as file:
-                file.write("x")
-            return message if len(marks.read_text()) <= 3 else "something else"
-    """)
-    result = await evaluate(agent, cases_saying("hello"), TEXT_ONLY, runs=5, parallel=1, pass_if=0.6)
-    assert result.cases[0].status is Status.FLAKY
-    assert result.cases[0].passed_repeats == 3
-    assert result.cases[0].policy_met
+    def agent(message, session):
+        runs.append(message)
+        return message if len(runs) <= 3 else "something else"
+
+    result = await evaluate(agent, make_answers("hello"), TEXT_ONLY, runs=5, parallel=1, pass_if=0.6)
+    case = result.cases[0]
+    assert (case.status, case.passed_repeats, case.policy_met) == (Status.FLAKY, 3, True)
 
 
 async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
@@ -516,9 +410,8 @@ async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
     """)
     script = textwrap.dedent(f"""
         import asyncio
-        from evaltui import EvalSet, evaluate
-        sets = EvalSet.model_validate({cases_saying("x").model_dump(mode="json", exclude_none=True)!r})
-        asyncio.run(evaluate({str(agent)!r}, sets))
+        from evaltui import evaluate
+        asyncio.run(evaluate({str(agent)!r}, {make_answers("x")!r}))
     """)
     parent = subprocess.Popen([sys.executable, "-c", script])
     await until(lambda: parent.poll() is not None or (pid_file.exists() and pid_file.read_text()))
@@ -535,9 +428,133 @@ async def test_what_happened_is_read_once(write_agent, monkeypatch):
     read: list[str] = []
     decoded = execution.decode_event
     monkeypatch.setattr(execution, "decode_event", lambda text: read.append(text) or decoded(text))
-    agent = write_agent("def root_agent(message, session):\n    return message\n")
     updates: list[Update] = []
-    result = await evaluate(agent, cases_saying("one", "two"), on_update=updates.append)
-    assert [one.repeats[0].actual[0].final_response.parts[0].text for one in result.cases] == ["one", "two"]
-    happened = [one for one in updates if isinstance(one, Happened)]
+    await evaluate(write_agent(ECHO), make_answers("one", "two"), on_update=updates.append)
+    happened = [update for update in updates if isinstance(update, Happened)]
     assert len(read) == len(set(read)) == len(happened) == 4
+
+
+# Cases side by side
+
+SIDE_BY_SIDE = """
+import asyncio
+
+under_way = 0
+
+async def root_agent(message, session):
+    global under_way
+    under_way += 1
+    try:
+        if message.startswith("late"):
+            await asyncio.sleep(60)
+        if message in ("slow", "stubborn"):
+            try:
+                await asyncio.sleep(0.6)
+            except asyncio.CancelledError:
+                if message == "slow":
+                    raise
+        if message == "cancels":
+            await asyncio.sleep(0.05)
+            for task in asyncio.all_tasks():
+                {condition}task.cancel()
+            await asyncio.sleep(0)
+        if message == "cancels itself":
+            raise asyncio.CancelledError
+        return "ok" if under_way <= {parallel} else f"{{under_way}} at once"
+    finally:
+        under_way -= 1
+"""
+
+
+async def test_no_more_cases_run_at_once_than_parallel_says_and_only_late_ones_time_out(write_agent):
+    messages = [*["hi"] * 20, "late1", "late2", "slow", *["hi"] * 20]
+    agent = write_agent(SIDE_BY_SIDE.format(condition="", parallel=2))
+    sets = make_answers(*messages, answer="ok")
+    result = await evaluate(agent, sets, TEXT_ONLY, parallel=2, workers=1, timeout=1.0)
+    errors = {
+        message: case.error and case.error.message
+        for message, case in zip(messages, result.cases, strict=True)
+        if case.status is not Status.PASSED
+    }
+    assert errors.keys() == {"late1", "late2"}
+    assert all("no response within 1 s" in message for message in errors.values())
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param("", id="all"),
+        pytest.param("if task is not asyncio.current_task(): ", id="others", marks=pytest.mark.thorough),
+    ],
+)
+async def test_a_case_that_cancels_every_task_is_the_only_error(write_agent, condition):
+    agent = write_agent(SIDE_BY_SIDE.format(condition=condition, parallel=9))
+    messages = ["slow", "cancels", "stubborn", "cancels itself", *["hi"] * 20]
+    result = await evaluate(agent, make_answers(*messages, answer="ok"), TEXT_ONLY, parallel=4, workers=1)
+    assert statuses(result) == [
+        Status.PASSED,
+        Status.ERROR,
+        Status.PASSED,
+        Status.ERROR,
+        *[Status.PASSED] * 20,
+    ]
+    assert "all_tasks" in result.cases[1].error.message
+    assert result.cases[3].error.type == "CancelledError"
+
+
+# Code of the user's that writes where evaltui's messages are
+
+# What user code can find: every socket among its descriptors.
+FORGE = """
+import json, os, socket, stat, sys
+
+def forge(text):
+    for name in os.listdir("/proc/self/fd") if sys.platform == "linux" else range(3, 1024):
+        try:
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                os.write(int(name), text.encode())
+        except OSError:
+            pass
+"""
+LIES = {
+    "done": json.dumps({"op": "done", "id": 1, "state": {}}) + "\n",
+    "failed": json.dumps({"op": "failed", "id": 1}) + "\n",
+    "event": json.dumps({"op": "event", "id": 1, "event": {"kind": 7}}) + "\n",
+    "fatal": json.dumps({"op": "fatal", "error": 7}) + "\n",
+    "no object": "[1, 2]\n",
+    "no JSON": "not JSON\n",
+    "no end of a line": "and then",
+    "bytes": "\x00\xff\n\n\n",
+}
+
+
+async def test_an_agent_that_writes_lines_of_the_protocol_prints_them(write_agent):
+    agent = write_agent(
+        f"{FORGE}\nLIES = {LIES!r}\n\ndef root_agent(message, session):\n"
+        "    forge(LIES.get(message, ''))\n    return message\n"
+    )
+    printed = Printed()
+    result = await evaluate(agent, make_answers(*LIES), TEXT_ONLY, parallel=1, on_update=printed)
+    assert statuses(result) == [Status.PASSED] * len(LIES)
+    assert LIES["done"].strip() in printed
+    assert "and then" in printed
+
+
+async def test_a_metric_that_writes_lines_of_the_protocol_is_scored_by_what_it_returns(write_agent):
+    answer = json.dumps({"op": "done", "id": 2, "turns": [{"score": 1.0}]}) + "\n"
+    metrics = f"{FORGE}\ndef honest(actual, expected, criterion):\n    forge({answer!r})\n    return 0.0\n"
+    criterion = {"threshold": 0.5, "function": "my_agent.metrics.honest"}
+    config = {"criteria": {}, "evaltui": {"criteria": {"honest": criterion}}}
+    result = await evaluate(write_agent(ECHO, metrics=metrics), make_answers("one", "two"), config)
+    assert statuses(result) == [Status.FAILED] * 2, result.cases[0].repeats[0].metrics
+
+
+def test_what_is_without_the_seal_is_no_message():
+    stray: list[bytes] = []
+    lines = SealedLines("seal", stray.append)
+    sent = b"seal" + encode({"op": "done"})
+    assert list(lines.feed(b'{"op": "done"}\nhalf a line ' + sent[:7])) == []
+    assert list(lines.feed(sent[7:] + sent)) == [{"op": "done"}] * 2
+    assert stray == [b'{"op": "done"}', b"half a line "]
+    with pytest.raises(DisturbedChannelError):
+        list(lines.feed(b'seal{"op": "do stray ne"}}\n'))

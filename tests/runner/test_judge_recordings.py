@@ -15,8 +15,8 @@ from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.spending import Tokens
 from evaltui.project.settings import secrets_of
-from evaltui.runner.judges import CaseJudge, Judges
 from evaltui.runner.run_recordings import SetRecordings
+from evaltui.runner.verdicts import CaseJudge, Judges
 
 SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE", kind=None))
 NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key", kind=None))
@@ -76,6 +76,7 @@ class Study:
         finally:
             recordings.end("one", repeat, complete=complete, judged=judge.finished)
             await recordings.save()
+        self.calls = judge.calls
         return [self._shown(one) for one in came]
 
     def _shown(self, one):
@@ -102,18 +103,11 @@ def study(tmp_path):
 
 
 async def test_equal_questions_have_as_many_recordings_played_in_order(study):
-    host = Host("a", "b", "c")
-    assert await study.judge("record", host, *[question()] * 3) == ["a", "b", "c"]
-    assert study.recorded == [("judge of m", 0, said(text)) for text in "abc"]
+    host = Host("a", "b", Answer("c", cut_off="MAX_TOKENS"))
+    assert await study.judge("record", host, *[question()] * 3) == ["a", "b", "c (MAX_TOKENS)"]
+    assert [text[0]["parts"] for _, _, text in study.recorded] == [[{"text": text}] for text in "abc"]
     for mode in ("replay", "auto"):
-        assert await study.judge(mode, Host(), *[question()] * 3) == ["~a", "~b", "~c"]
-
-
-async def test_an_answer_that_was_cut_off_is_replayed_as_that(study):
-    assert await study.judge("record", Host(Answer("va", cut_off="MAX_TOKENS")), question()) == [
-        "va (MAX_TOKENS)"
-    ]
-    assert await study.judge("replay", Host(), question()) == ["~va (MAX_TOKENS)"]
+        assert await study.judge(mode, Host(), *[question()] * 3) == ["~a", "~b", "~c (MAX_TOKENS)"]
 
 
 SCHEMA = {"type": "OBJECT"}
@@ -274,13 +268,8 @@ async def test_of_one_metric_so_many_are_under_way_as_it_allows_over_all_cases(t
 async def test_what_judges_spend_is_metered_and_recorded(study):
     usage = {"prompt_token_count": 9, "candidates_token_count": 4}
     for mode, host in (("record", Host(Answer("a", usages=(usage, usage)))), ("replay", Host())):
-        recordings = SetRecordings(study.file, study.path, modes_of(mode, None, {}), study.notes.append)
-        await recordings.open()
-        judge = CaseJudge(Judges(host), recordings.judging("one", 0, secrets_of(study.path.parent)))
-        await judge(question(judge_model="m"))
-        recordings.end("one", 0, complete=True, judged=judge.finished)
-        await recordings.save()
-        [call] = judge.calls
+        await study.judge(mode, host, question(judge_model="m"))
+        [call] = study.calls
         attempts = 1 if mode == "replay" else 2
         assert (call.payer, call.model, call.is_replayed) == ("judge", "m", mode == "replay")
         assert call.tokens == (Tokens(9, None, None, 4),) * attempts

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from eval_data import make_answers
 from gemini_server import Answer, GeminiServer, fails, says
 from quotas import Pairs
 
-from evaltui import Agent, EvalConfig, EvalSet, RunResult, Status, evaluate
+from evaltui import Agent, EvalConfig, RunResult, Status, evaluate
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event
 from evaltui.runner.plan import Happened, Update
@@ -19,15 +20,6 @@ AGENT = """
 CONFIG = EvalConfig(criteria={"response_match_score": 1.0})
 
 
-def eval_set(count: int) -> EvalSet:
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "say it"}]},
-        "final_response": {"role": "model", "parts": [{"text": "well"}]},
-    }
-    cases = [{"eval_id": f"case_{number}", "conversation": [turn]} for number in range(count)]
-    return EvalSet.model_validate({"eval_set_id": "many", "eval_cases": cases})
-
-
 async def run(
     agent: object, count: int, limits: dict[str, dict[str, float]], **options: object
 ) -> tuple[RunResult, list[Event]]:
@@ -37,7 +29,14 @@ async def run(
         if isinstance(update, Happened):
             events.append(update.event)
 
-    result = await evaluate(agent, eval_set(count), CONFIG, limits=limits, on_update=on_update, **options)
+    result = await evaluate(
+        agent,
+        make_answers(*["say it"] * count, answer="well"),
+        CONFIG,
+        limits=limits,
+        on_update=on_update,
+        **options,
+    )
     return result, events
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from virtual_calls import Asked, Course, Service, run_calls
 
 from evaltui.core.model.limits import Limit
-from evaltui.runner.gate.limiter import Limiter
+from evaltui.runner.limiter import Limiter
 
 _MANY = 5_000
 
@@ -165,17 +165,6 @@ def test_calls_let_go_together_and_refused_together_lower_the_pace_once() -> Non
     now = 2.0
 
     assert limiter.let_go() == more[:7]
-
-
-def test_what_nobody_wants_any_more_takes_no_place() -> None:
-    limiter = Limiter([Limit("*", concurrent=1)], lambda: 0.0)
-    first, second, third = (limiter.ask("gemini", 1) for _ in range(3))
-    assert limiter.let_go() == [first]
-
-    limiter.withdraw(second)
-    limiter.withdraw(first)
-
-    assert limiter.let_go() == [third]
 
 
 def test_one_call_above_the_limit_of_tokens_begins_alone() -> None:

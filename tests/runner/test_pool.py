@@ -13,9 +13,8 @@ from evaltui.agents.protocol import FilesOpened
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runner import pool
-from evaltui.runner.pool import HostPool
+from evaltui.runner.pool import HostPool, WorkQueue
 from evaltui.runner.starting import HostSettings
-from evaltui.runner.work import WorkQueue
 
 LOST = ErrorInfo("AgentProcessError", "gone", kind=ErrorKind.HOST_LOST)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from eval_data import make_case, make_turn, write_eval_set
 
-from evaltui.runner.console import MOST_LINES, MOST_PRINTED
+from evaltui.runner.host import MOST_LINES, MOST_PRINTED
 from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
 
@@ -30,11 +30,8 @@ def root_agent(message, session):
 
 def test_what_exceeds_the_limit_of_a_case_is_left_out_and_counted(write_agent):
     agent = write_agent(AGENT)
-    cases = [
-        {"eval_id": name, "conversation": [{"user_content": {"role": "user", "parts": [{"text": name}]}}]}
-        for name in ("lines", "one line", "few", "crash")
-    ]
-    (agent / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": cases}))
+    cases = [make_case(name, make_turn(name)) for name in ("lines", "one line", "few", "crash")]
+    write_eval_set(agent, "s", *cases)
     assert call("run", agent, "--workers", "1", "--parallel", "1") == 1
     (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
     assert log.stat().st_size < 4 * MOST_PRINTED

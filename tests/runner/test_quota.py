@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from eval_data import make_case, make_set, make_turn
 from gemini_server import Answer, GeminiServer, Request, calls, says
 from quotas import Quota
 
-from evaltui import EvalConfig, EvalSet, Status, evaluate
+from evaltui import EvalConfig, Status, evaluate
 
 AGENT = """
     from evaltui import Agent
@@ -26,13 +27,8 @@ async def test_a_quota_costs_time_and_no_errors(write_agent, gemini: GeminiServe
     """By two hosts, 16 cases at once, with no limit but that the service refuses."""
     cases, most, seconds = (250, 60, 1.0) if thorough else (30, 6, 0.3)
     quota = gemini.respond = Quota(most, seconds, respond)
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "how is it?"}]},
-        "final_response": {"role": "model", "parts": [{"text": "well"}]},
-        "intermediate_data": {"tool_uses": [{"name": "look", "args": {}}]},
-    }
-    data = [{"eval_id": f"case_{number}", "conversation": [turn]} for number in range(cases)]
-    eval_set = EvalSet.model_validate({"eval_set_id": "many", "eval_cases": data})
+    turn = make_turn("how is it?", "well", ["look"])
+    eval_set = make_set("many", *(make_case(f"case_{number}", turn) for number in range(cases)))
     config = EvalConfig(criteria={"response_match_score": 1.0, "tool_trajectory_avg_score": 1.0})
     limits = {"*": {"concurrent": 1000}}
 

@@ -115,13 +115,3 @@ async def test_a_plugin_that_forgives_does_not_hide_that_something_was_not_recor
     (case,) = (await run(path, "replay")).cases
     assert case.status == "ERROR"
     assert case.error.type == "NotRecordedError"
-
-
-async def test_a_stubbed_call_that_is_not_known_is_an_error_with_tool_and_arguments(write_agent, gemini):
-    gemini.respond = respond
-    agent = write_agent(AGENT)
-    path = write_set(agent, {"one": [turn("2 by 3?", "It is 6.", ("geometer", {"request": "2 by 3"}))]})
-    (case,) = (await run(path, "off", tools="stub")).cases
-    assert case.status == "ERROR"
-    assert 'tool area was called with {"width": 2, "height": 3} and is stubbed' in case.error.message
-    assert "tool" not in log(agent)

@@ -146,9 +146,7 @@ async def test_every_run_of_a_case_is_a_run_of_its_own(agent, gemini):
     assert again.statuses == ["FLAKY"]
 
     more = await run(path, "replay", runs=4)
-    error = more.cases[0].repeats[3].error
-    assert error is not None
-    assert "no model call recorded for this repeat" in error.message
+    assert "no model call recorded for this repeat" in more.cases[0].repeats[3].error.message
 
     gemini.script(says("four"))
     await run(path, "auto", runs=4)
@@ -157,16 +155,6 @@ async def test_every_run_of_a_case_is_a_run_of_its_own(agent, gemini):
     text = recorded_file(path).read_text()
     await run(path, "auto", runs=1)
     assert recorded_file(path).read_text() == text
-
-
-async def test_a_run_that_was_not_recorded_makes_no_case_flaky(agent, gemini):
-    path = write_set(agent, {"one": [turn("hi", "one")]})
-    gemini.script(says("one"), says("one"))
-    await run(path, "auto", runs=2, parallel=1)
-    played = await run(path, "replay", runs=3)
-    assert [repeat.status for repeat in played.cases[0].repeats] == ["PASSED", "PASSED", "ERROR"]
-    assert played.statuses == ["ERROR"]
-    assert "no model call recorded for this repeat" in played.cases[0].error.message
 
 
 async def test_a_model_that_failed_is_asked_again_in_auto(agent, gemini):

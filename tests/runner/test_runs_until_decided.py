@@ -6,6 +6,7 @@ import json
 from collections import Counter
 
 import pytest
+from eval_data import make_answers
 from gemini_server import GeminiServer, says
 
 from evaltui import EvalConfig, Status, evaluate
@@ -16,19 +17,7 @@ TEXT_ONLY = EvalConfig(criteria={"response_match_score": 1.0})
 
 
 def eval_set(*messages):
-    cases = [
-        {
-            "eval_id": f"case_{number}",
-            "conversation": [
-                {
-                    "user_content": {"role": "user", "parts": [{"text": says}]},
-                    "final_response": {"role": "model", "parts": [{"text": "right"}]},
-                }
-            ],
-        }
-        for number, says in enumerate(messages)
-    ]
-    return {"eval_set_id": "basics", "eval_cases": cases}
+    return make_answers(*messages, answer="right")
 
 
 class Scripted:

@@ -6,11 +6,12 @@ import asyncio
 import json
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 from gemini_server import Answer, Hold, chunk, fails, says
 from recorded_runs import recorded_file, run
 from simulated_cases import ECHO, PEOPLE, config, said, scenario, simulate
 
-from evaltui import EvalConfig, EvalSet, Status, evaluate
+from evaltui import EvalConfig, Status, evaluate
 from evaltui.core.model.events import SIMULATED_USER
 
 NATIVE = """
@@ -304,18 +305,8 @@ async def test_a_replay_says_what_the_user_asks_that_was_not_recorded(recorded, 
 
 
 async def test_cases_with_turns_and_without_side_by_side(echo):
-    fixed = EvalSet.model_validate(
-        {
-            "eval_set_id": "both",
-            "eval_cases": [
-                {
-                    "eval_id": "fixed",
-                    "conversation": [{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}],
-                },
-                scenario("</finished>", "simulated").model_dump(),
-            ],
-        }
-    )
+    simulated = scenario("</finished>", "simulated").model_dump()
+    fixed = make_set("both", make_case("fixed", make_turn("hi")), simulated)
     result = await evaluate(echo, fixed, config(), workers=1)
     assert [(case.eval_id, case.status, case.stopped) for case in result.cases] == [
         ("fixed", Status.PASSED, ""),

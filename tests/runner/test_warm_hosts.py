@@ -100,20 +100,13 @@ async def test_the_next_host_has_the_libraries_of_the_last_import_and_the_last_r
     assert (await agent.run())["early"] == ["colorsys", "wave"]
 
 
-async def test_a_host_is_used_once_and_replaced(agent):
+async def test_a_host_is_used_once_and_replaced_until_all_are_closed(agent):
+    await agent.get_ready()
+    assert hosts() == []
     pids = [(await agent.run())["pid"] for _ in range(3)]
     assert len(set(pids)) == 3
     (waiting,) = hosts()
     assert waiting.pid not in pids
-
-
-async def test_nothing_is_kept_ready_before_the_first_run(agent):
-    await agent.get_ready()
-    assert hosts() == []
-
-
-async def test_none_is_kept_ready_once_all_have_been_closed(agent):
-    await agent.run()
     await agent.warm_hosts.close()
     await agent.get_ready()
     assert hosts() == []
@@ -256,35 +249,31 @@ def reads_environment(before: str = "", after: str = "") -> str:
     return READS_ENVIRONMENT.format(before=before, after=after)
 
 
-async def test_libraries_find_the_env_file(agent):
+SET_HERE = "os.environ['PYTHONTZPATH'] = '/here'"
+
+
+@pytest.mark.parametrize(
+    ("before", "env"), [("", "PYTHONTZPATH=/here\n"), (SET_HERE, "")], ids=["env file", "agent"]
+)
+async def test_libraries_find_the_env_file_and_what_the_agent_has_set_before(agent, before, env):
+    agent.write("agent.py", reads_environment(before=before))
+    agent.write(".env", env)
+    for early in (False, True):
+        assert await agent.run() == {"early": early, "found": ["/here"], "now": "/here"}
+    # Another environment begins anew.
+    agent.write(".env", "")
+    agent.write("agent.py", reads_environment(before=SET_HERE.replace("here", "there")))
+    assert await agent.run() == {"early": False, "found": ["/there"], "now": "/there"}
     agent.write("agent.py", reads_environment())
-    agent.write(".env", "PYTHONTZPATH=/here\n")
-    await agent.run()
-    assert await agent.run() == {"early": True, "found": ["/here"], "now": "/here"}
-
-
-async def test_libraries_find_what_the_agent_has_set_before(agent):
-    agent.write("agent.py", reads_environment(before="os.environ['PYTHONTZPATH'] = '/here'"))
-    found = {"found": ["/here"], "now": "/here"}
-    assert await agent.run() == {"early": False, **found}
-    assert await agent.run() == {"early": True, **found}
+    assert (await agent.run())["now"] is None
 
 
 async def test_libraries_do_not_find_what_the_agent_sets_later(agent):
     agent.write("agent.py", reads_environment())
     plain = (await agent.run())["found"]
-    agent.write("agent.py", reads_environment(after="os.environ['PYTHONTZPATH'] = '/here'"))
-    found = {"found": plain, "now": "/here"}
-    assert await agent.run() == {"early": False, **found}
-    assert await agent.run() == {"early": True, **found}
-
-
-async def test_another_environment_set_by_the_agent_begins_anew(agent):
-    for folder in ("/here", "/there"):
-        agent.write("agent.py", reads_environment(before=f"os.environ['PYTHONTZPATH'] = {folder!r}"))
-        assert await agent.run() == {"early": False, "found": [folder], "now": folder}
-    agent.write("agent.py", reads_environment())
-    assert (await agent.run())["now"] is None
+    agent.write("agent.py", reads_environment(after=SET_HERE))
+    for early in (False, True):
+        assert await agent.run() == {"early": early, "found": plain, "now": "/here"}
 
 
 async def test_an_agent_that_cannot_be_imported_does_not_end_it(agent):
@@ -295,13 +284,6 @@ async def test_an_agent_that_cannot_be_imported_does_not_end_it(agent):
     assert caught.value.error.where == "agent.py:1"
     agent.write("agent.py", AGENT)
     assert (await agent.run())["early"] == ["colorsys", "wave"]
-
-
-async def test_an_agent_that_never_could_be_imported(agent):
-    agent.write("agent.py", "1 / 0\n")
-    for _ in range(2):
-        with pytest.raises(AgentBrokenError, match="division by zero"):
-            await agent.run()
 
 
 async def test_threads_and_processes_of_an_import_are_of_the_host_that_imports(agent):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from evaltui.core.model.limits import Limit
-from evaltui.runner.gate.limiter import Call, Limiter
+from evaltui.runner.limiter import Call, Limiter
 
 
 @dataclass(frozen=True)

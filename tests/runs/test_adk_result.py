@@ -29,7 +29,7 @@ from judged_metrics import (
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
-from evaltui.runs.adk_reader import run_from_adk
+from evaltui.runs.adk_results import run_from_adk
 
 CREATED = 1767323045.25
 

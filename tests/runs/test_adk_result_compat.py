@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("google.adk")
 pytest.importorskip("pandas")
-from example_runs import DEFAULTS, adk_document, mixed
+from example_runs import adk_document
 from google.adk.cli.fast_api import get_fast_api_app
 from google.adk.evaluation.eval_result import EvalSetResult
 from google.adk.evaluation.evaluator import EvalStatus
@@ -151,12 +151,3 @@ def test_what_judges_found_is_read():
         ]
         (found,) = sentences.details.rubric_scores
         assert (found.rubric_id, found.rationale) == (INVENTED.subject, INVENTED.rationale)
-
-
-def test_every_outcome_is_read():
-    run = mixed()
-    document = adk_document("thermostat", run.cases, CREATED, config=DEFAULTS)
-    read = EvalSetResult.model_validate_json(json.dumps(document))
-    names = [case.final_eval_status.name for case in read.eval_case_results]
-    flaky = ["PASSED", "FAILED", "PASSED", "FAILED", "PASSED"]
-    assert names == ["PASSED", "FAILED", "FAILED", "NOT_EVALUATED", *flaky, *flaky]

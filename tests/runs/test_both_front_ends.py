@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eval_data import make_case, make_turn, write_eval_set
 
 from evaltui.cli import main
 from evaltui.core.model.case_id import CaseId
@@ -35,36 +36,23 @@ AGENT = """
 """
 
 
-def turn(message: str) -> dict[str, Any]:
-    return {
-        "user_content": {"role": "user", "parts": [{"text": message}]},
-        "final_response": {"role": "model", "parts": [{"text": f"test_user_id says {message}"}]},
-        "intermediate_data": {"tool_uses": []},
-    }
-
-
-def write_set(path: Path, set_id: str, **cases: list[str]) -> None:
-    data = {
-        "eval_set_id": set_id,
-        "eval_cases": [
-            {"eval_id": eval_id, "conversation": list(map(turn, messages))}
-            for eval_id, messages in cases.items()
-        ],
-    }
-    path.write_text(json.dumps(data))
+def cases(**messages: list[str]) -> list[dict[str, Any]]:
+    return [
+        make_case(eval_id, *(make_turn(text, f"test_user_id says {text}", []) for text in texts))
+        for eval_id, texts in messages.items()
+    ]
 
 
 @pytest.fixture
 def agent(write_agent) -> Path:
     folder: Path = write_agent(AGENT)
     (folder / "evals").mkdir()
-    write_set(folder / "evals" / "a.evalset.json", "home", good=["hi", "bye"], calls=["ring"])
-    write_set(folder / "evals" / "b.evalset.json", "home", good=["hello"])
-    write_set(folder / "other.evalset.json", "other", one=["one"], two=["ring", "two"])
+    for name, messages in (("a", {"good": ["hi", "bye"], "calls": ["ring"]}), ("b", {"good": ["hello"]})):
+        path = write_eval_set(folder / "evals", name, *cases(**messages))
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"eval_set_id": "home"}))
+    one, two = cases(one=["one"], two=["ring", "two"])
     asked = {"session_input": {"app_name": "a", "user_id": "ann", "state": {"n": 1}}}
-    data = json.loads((folder / "other.evalset.json").read_text())
-    data["eval_cases"][0] |= asked
-    (folder / "other.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, "other", one | asked, two)
     return folder
 
 
@@ -92,7 +80,7 @@ def in_workbench(agent: Path, do: Callable[[Workbench], Any], **settings: Any) -
 
 
 # What no two runs have in common.
-_TIMES = {
+_TIMES = [
     "started",
     "seconds",
     "times",
@@ -101,8 +89,6 @@ _TIMES = {
     "tool_duration",
     "t",
     "creation_timestamp",
-}
-_TIMES |= {
     "number",
     "session_id",
     "invocation_id",
@@ -110,7 +96,8 @@ _TIMES |= {
     "eval_set_result_name",
     "events",
     "repeats_at",
-}
+    "invocation_duration_v1",
+]
 
 
 def without_times(data: Any) -> Any:
@@ -120,10 +107,7 @@ def without_times(data: Any) -> Any:
         return data
     if "invocation_duration_v1" in (data.get("name"), data.get("metric_name")):
         return "a duration"
-    return {
-        name: None if name in _TIMES or name == "invocation_duration_v1" else without_times(value)
-        for name, value in data.items()
-    }
+    return {name: None if name in _TIMES else without_times(value) for name, value in data.items()}
 
 
 def kept(agent: Path) -> dict[str, Any]:
@@ -239,40 +223,27 @@ def test_the_rest_of_a_run_is_the_same(agent, capsys):
     assert kept(agent) == first
 
 
-def changed_case(agent: Path) -> None:
-    path = agent / "other.evalset.json"
-    path.write_text(path.read_text().replace("test_user_id says one", "something else"))
-
-
-def changed_config(agent: Path) -> None:
-    (agent / "test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
-
-
-def changed_agent(agent: Path) -> None:
-    (agent / "more.py").write_text("")
-
-
-def no_set(agent: Path) -> None:
-    (agent / "other.evalset.json").unlink()
-
-
-def another_set(agent: Path) -> None:
-    path = agent / "other.evalset.json"
-    path.write_text(path.read_text().replace('"other"', '"another"'))
-
-
-def no_case(agent: Path) -> None:
-    path = agent / "other.evalset.json"
-    path.write_text(path.read_text().replace('"two"', '"three"', 1))
+SET, ANSWER = "other.evalset.json", "test_user_id says one"
 
 
 @pytest.mark.parametrize(
-    "change", [changed_case, changed_config, changed_agent, no_set, another_set, no_case]
+    ("name", "old", "new"),
+    [
+        pytest.param(SET, ANSWER, "something else", id="case"),
+        pytest.param("test_config.json", "", '{"criteria": {"response_match_score": 0.1}}', id="config"),
+        pytest.param("more.py", "", "", id="agent"),
+        pytest.param(SET, None, None, id="no set"),
+        pytest.param(SET, '"other"', '"another"', id="another set"),
+        pytest.param(SET, '"two"', '"three"', id="no case"),
+    ],
 )
-def test_a_run_does_not_go_on_for_the_same_reason(agent, change, capsys):
+def test_a_run_does_not_go_on_for_the_same_reason(agent, name, old, new, capsys):
     """Of the changed case only the second run was finished: every one is held against what it expects now."""
-    log = interrupted(agent)
-    change(agent)
+    log, path = interrupted(agent), agent / name
+    if old is None:
+        path.unlink()
+    else:
+        path.write_text(path.read_text().replace(old, new, 1) if old else new)
     capsys.readouterr()
     assert on_command_line(agent, "--resume", log.stem) == 2
     said = capsys.readouterr().err

@@ -1,5 +1,4 @@
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +14,12 @@ from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Change, Variant
 from evaltui.core.secrets import Secrets
-from evaltui.project.agent_files import files_of
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs import history
 from evaltui.runs.history import History, find_run, name_run, open_run
 from evaltui.runs.listing import newest_run, read_row
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_kind import ROOT_AGENT
+from evaltui.runs.run_header import ROOT_AGENT, RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 
@@ -132,13 +129,6 @@ def test_a_run_is_opened_with_its_summaries(tmp_path):
         run.case(lights("d"))
 
 
-def test_an_interrupted_run_is_opened_as_far_as_it_came(tmp_path):
-    path = keep(tmp_path, {"a": P, "b": F, "c": None}, closed=False)
-    run = open_run(path)
-    assert (run.status, len(run.summary.results), len(run.summary.unfinished)) == (None, 2, 1)
-    assert run.case(lights("a")).status is P
-
-
 RESULT = {
     "eval_set_result_id": "home_lights_17.5",
     "eval_set_id": "lights",
@@ -233,25 +223,6 @@ def test_a_run_of_another_kind_is_not_the_one_in_which_a_case_last_passed(tmp_pa
 def test_a_run_of_a_variant_is_called_by_it(tmp_path):
     path = keep(tmp_path, {"a": P}, number=2, header=OTHERS["variant"] | {"number": 18})
     assert read_row(path).title == "run 18 lite"
-
-
-def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):
-    past = History(RunStore(tmp_path), ROOT_AGENT)
-    first = keep(tmp_path, {"a": P}, number=1)
-    assert len(past.of(lights("a")).points) == 1
-    keep(tmp_path, {"a": F}, number=2)
-    assert len(past.of(lights("a")).points) == 2
-    first.unlink()
-    assert [point.summary.status for point in past.of(lights("a")).points] == [F]
-
-
-def test_files_of_an_agent(tmp_path):
-    (tmp_path / "agent.py").write_text("1")
-    before = files_of(tmp_path)
-    assert list(before) == ["agent.py"]
-    (tmp_path / "agent.py").write_text("2")
-    os.utime(tmp_path / "agent.py", (0, 0))
-    assert files_of(tmp_path) != before
 
 
 def test_names_that_are_given_at_once_are_all_kept(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from stored_runs import add_case
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
-from evaltui.runs.pruning import prune
+from evaltui.runs.history import prune
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
@@ -40,14 +40,17 @@ def run_of(store: RunStore, second: int, *sets: str, **header: str) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_last_run_of_each_set_stays(store, seed):
+def test_the_newest_stay_those_with_a_name_and_the_last_of_each_set(store, seed):
     chance = random.Random(seed)
     runs = []
     for number in range(chance.randint(1, 12)):
         sets = chance.sample("abcd", chance.randint(0, 2))
         runs.append((run_of(store, number, *sets), sets))
     keep = chance.randint(1, 5)
-    newest = {path for path, _ in runs[-keep:]}
+    named = {path for path, _ in runs if chance.random() < 0.2}
+    for path in named:
+        store.name(path.stem, f"name of {path.stem}")
+    newest = {path for path, _ in runs[-keep:]} | named
     last = {[path for path, sets in runs if one in sets][-1] for _, some in runs for one in some}
     deleted = prune(store, keep)
     assert set(store.files()) == newest | last

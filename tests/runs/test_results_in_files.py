@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, get_args
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -17,21 +19,15 @@ from stored_runs import add_case, change, selected, store_run, summary
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.errors import ErrorInfo, ErrorKind
-from evaltui.core.model.events import Event, Kind
-from evaltui.core.model.judgement import Evidence, JudgedBy, Judgement, Vote
+from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import (
     Call,
-    Expectation,
-    InvocationScore,
-    MetricResult,
     RepeatResult,
     StateDiff,
     Status,
     TurnResult,
 )
-from evaltui.core.model.spending import Cost, ModelSpending, Payer, Spending, Tokens
-from evaltui.core.model.text_diff import AuthoredText, IntermediateDiff, ResponseDiff
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.secrets import Secrets
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
@@ -41,133 +37,57 @@ CASE = CaseId("s.evalset.json", "case")
 
 # Lone surrogates as well.
 texts = st.text(st.characters(codec=None), max_size=8)
-keys = st.text(max_size=8)
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | texts,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(keys, inner, max_size=2),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner, max_size=2),
     max_leaves=4,
 )
-objects = st.dictionaries(keys, values, max_size=2)
 # As reports have seconds and dollars.
 rounded = st.integers(0, 9000).map(lambda milliseconds: milliseconds / 1000)
-numbers = st.none() | st.floats(0, 1)
-counts = st.integers(0, 9)
-statuses = st.sampled_from(Status)
-
-
 calls = st.lists(
-    st.builds(Call, st.sampled_from("ab"), st.none() | objects | st.just({"both": 1})), max_size=3
+    st.builds(Call, st.sampled_from("ab"), st.none() | st.dictionaries(texts, values, max_size=2)), max_size=3
 )
-turns = st.builds(
-    TurnResult,
-    st.sampled_from(get_args(Expectation)),
-    st.builds(align_calls, calls, calls).map(tuple),
-    st.builds(ResponseDiff, st.none() | texts, st.none() | texts, numbers),
-    st.lists(st.builds(AuthoredText, texts, texts), max_size=1).map(tuple),
-    st.lists(
-        st.builds(IntermediateDiff, texts, st.none() | texts, st.none() | texts, numbers), max_size=1
-    ).map(tuple),
-    texts,
-)
-errors = st.builds(ErrorInfo, texts, texts, texts, texts, kind=st.none() | st.sampled_from(ErrorKind))
-votes = st.builds(Vote, numbers, texts, texts, texts)
-judgements = st.builds(
-    Judgement,
-    texts,
-    texts,
-    numbers,
-    texts,
-    st.lists(st.builds(Evidence, texts, texts), max_size=1).map(tuple),
-    st.lists(votes, max_size=2).map(tuple),
-)
-scores = st.builds(InvocationScore, numbers, statuses, texts, st.lists(judgements, max_size=1).map(tuple))
-metrics = st.builds(
-    MetricResult,
-    texts,
-    numbers,
-    numbers,
-    statuses,
-    per_invocation=st.lists(scores, max_size=1).map(tuple),
-    reason=texts,
-    error=st.none() | errors,
-    details=st.dictionaries(keys, numbers, max_size=1),
-    judge=st.none() | st.builds(JudgedBy, texts, texts, *[counts] * 4),
-    lower_is_better=st.booleans(),
-    is_optional=st.booleans(),
-)
-tokens = st.builds(Tokens, *[st.none() | counts] * 4)
-spendings = st.builds(
-    Spending,
-    st.lists(
-        st.builds(
-            ModelSpending,
-            st.sampled_from(get_args(Payer)),
-            texts,
-            *[counts] * 4,
-            tokens,
-            tokens,
-            st.none() | rounded,
-        ),
-        max_size=2,
-    ).map(tuple),
-    counts,
-)
-results = st.builds(
-    RepeatResult,
-    statuses,
-    st.lists(metrics, max_size=2).map(tuple),
-    st.none() | errors,
-    turns=st.lists(turns, max_size=2).map(tuple),
-    state=st.lists(st.builds(StateDiff, texts, values, values), max_size=1).map(tuple),
-    seconds=rounded,
-    throttled=rounded,
-    final_state=st.none() | objects,
-    expects=texts,
-    given=texts,
-    session_id=texts,
-    user_id=texts,
-    stopped=texts,
-    spent=st.none() | spendings,
-)
-summaries = st.builds(
-    CaseSummary,
-    st.just("s"),
-    st.just(CASE.eval_id),
-    statuses,
-    runs=counts,
-    passed=counts,
-    policy=texts,
-    policy_met=st.booleans(),
-    scores=st.dictionaries(keys, st.floats(0, 1), max_size=2),
-    seconds=numbers,
-    tokens=numbers,
-    throttled=st.floats(0, 9),
-    expects=texts,
-    judges=st.dictionaries(keys, texts, max_size=2),
-    path=st.just(CASE.path),
-    statuses=st.lists(statuses, max_size=2).map(tuple),
-    times=st.lists(st.floats(0, 9), max_size=2).map(tuple),
-    costs=st.dictionaries(
-        st.sampled_from(get_args(Payer)), st.builds(Cost, numbers, numbers, counts, counts), max_size=2
-    ),
-    given=texts,
-)
-events = st.builds(
-    Event,
-    st.sampled_from(get_args(Kind)),
-    st.none() | objects,
-    texts,
-    objects,
-    st.none() | objects,
-    texts,
-    texts,
-    texts,
-    st.sampled_from([None, 0.5]),
-    turn=st.none() | counts,
-    seq=counts,
+
+
+def any_of(hint: Any, *places: str) -> st.SearchStrategy[Any]:
+    """Values of a type; `places` are the names of the fields that they are in, the innermost last."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    name = places[-1] if places else ""
+    if dataclasses.is_dataclass(hint):
+        hints = get_type_hints(hint)
+        fields = {
+            field.name: any_of(hints[field.name], *places, field.name) for field in dataclasses.fields(hint)
+        }
+        return st.builds(hint, **fields | FIXED.get(hint, {}))
+    if origin is tuple:
+        return st.lists(any_of(arguments[0], *places), max_size=2 if len(places) < 3 else 1).map(tuple)
+    if origin in (Mapping, dict):
+        # Keys are Unicode.
+        keys = st.text(max_size=8) if arguments[0] is str else any_of(arguments[0])
+        return st.dictionaries(keys, any_of(arguments[1], *places), max_size=2)
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin is not None:
+        return st.one_of(*(any_of(part, *places) for part in arguments))
+    if hint is float:
+        return rounded if name.endswith(("seconds", "throttled", "usd")) else st.floats(0, 1)
+    simple = {str: texts, int: st.integers(0, 9), bool: st.booleans(), NoneType: st.none(), Any: values}
+    return simple[hint] if hint in simple else st.sampled_from(hint)
+
+
+# What other fields decide, or the case of the run.
+FIXED: dict[Any, dict[str, Any]] = {
+    RepeatResult: {"actual": st.just(())},
+    TurnResult: {"calls": st.builds(align_calls, calls, calls).map(tuple)},
+    CaseSummary: {
+        "eval_set_id": st.just("s"),
+        "eval_id": st.just(CASE.eval_id),
+        "path": st.just(CASE.path),
+    },
     # Rounded to microseconds.
-    t=st.sampled_from([0.0, 1.5]),
-)
+    Event: {"repeat": st.just(0), "t": st.just(1.5), "duration": st.sampled_from([None, 0.5])},
+}
+results, summaries, events = map(any_of, (RepeatResult, CaseSummary, Event))
 
 
 @pytest.fixture(scope="module")

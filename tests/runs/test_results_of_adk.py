@@ -2,7 +2,7 @@ import pytest
 
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import Call, Status
-from evaltui.runs.adk_reader import run_from_adk
+from evaltui.runs.adk_results import run_from_adk
 
 
 def content(text, role):
@@ -153,13 +153,6 @@ def test_what_a_later_version_writes_otherwise_is_left_out():
     assert case.repeats[0].actual == ()
     assert case.metrics[0].score == 0.35
     assert [diff.op for diff in case.turns[0].calls] == ["missing"]
-
-
-def test_rubrics_say_why():
-    rated = metric("rubric_based_final_response_quality_v1", 0.0, 2)
-    rated["details"] = {"rubric_scores": [{"rubric_id": "polite", "rationale": "it shouts", "score": 0.0}]}
-    (case,) = run_of({**ENTRY, "overall_eval_metric_results": [rated]}).cases
-    assert case.metrics[0].reason == "polite: it shouts"
 
 
 RUBRIC = "rubric_based_final_response_quality_v1"

@@ -138,19 +138,10 @@ def test_totals_are_those_of_the_cases(tmp_path, seed):
     for one in summaries:
         add_case(writer, one)
     writer.commit()
-    totals, known = RunFile(writer.path).totals, [one.cost for one in summaries if one.cost]
+    totals = RunFile(writer.path).totals
     in_memory = totals_of(summaries)
     for name in ("counts", "passed", "tokens", "total_cost"):
         assert getattr(totals, name) == getattr(in_memory, name), name
-    assert totals.counts == {
-        status.value: count for status in Status if (count := sum(one.status is status for one in summaries))
-    }
-    assert totals.passed == sum(one.passes for one in summaries)
-    are_known = summaries and all(one.tokens is not None for one in summaries)
-    assert totals.tokens == (16.0 * len(summaries) if are_known else None)
-    assert totals.total_cost == (
-        sum(known[1:], known[0]) + Cost(unseen=2 * (seed - len(known))) if known else None
-    )
     assert read_row(writer.path).totals == totals
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 from pathlib import Path
@@ -13,8 +12,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.project.agent_files import files_of
 from evaltui.project.run_settings import run_settings
 from evaltui.project.workspace import open_workspace
-from evaltui.runs.history import find_run, name_run
-from evaltui.runs.pruning import prune
+from evaltui.runs.history import find_run, name_run, prune
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import begin_run, next_number
 from evaltui.runs.store import RunStore
@@ -132,39 +130,6 @@ def test_runs_in_the_folder_of_an_agent_are_no_part_of_it(repository):
         store.name(log.path.stem, "best")
     assert before == files_of(desk)
     assert open_workspace(desk).sets == ()
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
-    chance = random.Random(seed)
-    count, keep = chance.randint(0, 12), chance.randint(1, 12)
-    results_dir = chance.choice([None, tmp_path / "out"])
-    store = RunStore(agent(tmp_path / "desk"), results_dir)
-    logs = [log_in(store, number) for number in range(count)]
-    named = {log for log in logs if chance.random() < 0.3}
-    for log in named:
-        store.name(log.stem, f"name of {log.stem}")
-    (tmp_path / "other").write_text("")
-    prune(store, keep)
-    assert set(store.files()) == named | set(logs[-keep:])
-    assert store.names().keys() == {f"name of {log.stem}" for log in named}
-    prune(store, keep)
-    assert set(store.files()) == named | set(logs[-keep:])
-
-
-def test_a_run_that_goes_on_stays(tmp_path):
-    store = RunStore(agent(tmp_path / "desk"))
-    first, second = begin_run(store, RunHeader()), begin_run(store, RunHeader())
-    for number in (1, 2):
-        log_in(store, number)
-    first.close()
-    # The ids begin with the time: those are newer than the ones of January.
-    before, *_ = store.files()
-    assert before.name.startswith("20260102")
-    prune(store, 1)
-    assert second.path in store.files()
-    assert before not in store.files()
-    second.close()
 
 
 def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):

@@ -22,19 +22,3 @@ def test_a_run_gives_the_variant_and_the_matrix_back(tmp_path):
     path = run_with(tmp_path, agent_dir=str(tmp_path), matrix="m1", variant=COOL)
     for found in (RunFile(path).header, open_run(path).summary, read_row(path)):
         assert (found.matrix, found.variant) == ("m1", COOL)
-
-
-def test_a_run_without_a_variant_has_none(tmp_path):
-    header = RunFile(run_with(tmp_path)).header
-    assert (header.matrix, header.variant) == ("", None)
-
-
-def test_changes_know_their_kind_and_what_they_are_of():
-    model, field = COOL.changes
-    assert (model.kind, model.name, field.kind, field.name) == (
-        "model",
-        "root_agent",
-        "config",
-        "temperature",
-    )
-    assert COOL.of_kind("config") == (field,)

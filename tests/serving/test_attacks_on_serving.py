@@ -268,32 +268,6 @@ async def test_other_methods_and_heads_without_end_are_refused(attacked):
     assert await attacked.lives()
 
 
-async def test_a_session_in_which_nobody_does_anything_is_asked_to_end():
-    async with serving(CAT, Access("127.0.0.1", TOKEN), 0, limits=Limits(idle=0.05)) as url:
-        attacked = Attacked(url, [])
-        headers = {"Cookie": await attacked.cookie()} | attacked.own
-        async with (
-            aiohttp.ClientSession(headers=headers) as client,
-            client.ws_connect(f"{url}/ws") as socket,
-        ):
-            while not socket.closed:
-                await socket.receive(timeout=10)
-    assert not sessions()
-
-
-async def test_the_end_of_the_server_is_the_end_of_its_sessions():
-    async with serving(CAT, Access("127.0.0.1", TOKEN), 0) as url:
-        attacked = Attacked(url, [])
-        headers = {"Cookie": await attacked.cookie()} | attacked.own
-        client = aiohttp.ClientSession(headers=headers)
-        socket = await client.ws_connect(f"{url}/ws")
-        await waiting.until(sessions)
-        closed = asyncio.create_task(socket.receive())
-    assert not sessions()
-    assert (await closed).type is aiohttp.WSMsgType.CLOSE
-    await client.close()
-
-
 def test_sessions_do_not_get_the_token_nor_the_terminal_of_the_server(monkeypatch):
     monkeypatch.setenv("SERVE_TOKEN", TOKEN)
     monkeypatch.setenv("TMUX", "/tmp/tmux")
@@ -313,7 +287,6 @@ def test_sessions_do_not_get_the_token_nor_the_terminal_of_the_server(monkeypatc
         ("https://Desk.Example/", PROXY),
         ("https://desk.example:443", PROXY),
         ("http://[::1]:8700", "http://[::1]:8700"),
-        ("http://localhost:80", "http://localhost"),
         ("http://localhost.:80", "http://localhost"),
         ("http://[0:0:0:0:0:0:0:1]:8700", "http://[::1]:8700"),
     ],
@@ -322,9 +295,8 @@ def test_origins_are_those_that_browsers_send(given, origin):
     assert origin_of(given) == origin
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_what_is_no_origin_is_refused():
+    for wrong in (
         "desk.example",
         "ftp://x",
         "https://",
@@ -332,12 +304,11 @@ def test_origins_are_those_that_browsers_send(given, origin):
         "https://b/path",
         "https://b:x",
         "null",
-        "https://é",
-    ],
-)
-def test_what_is_no_origin_is_refused(wrong):
+    ):
+        with pytest.raises(ValueError, match="origin"):
+            origin_of(wrong)
     with pytest.raises(ValueError, match="origin"):
-        origin_of(wrong)
+        origin_of("https://é")
 
 
 @pytest.mark.parametrize(

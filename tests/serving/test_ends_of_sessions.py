@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -17,18 +18,22 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 from evaltui.serving.access import Access
 from evaltui.serving.server import FILES, IDLE, IDLE_SECONDS, LONGEST_MESSAGE, Limits, Served, serving
 from evaltui.text.figures import counted, show_size
-from tests.serving.test_attacks_on_serving import CAT, TOKEN, Attacked, heard
+from tests.serving.test_attacks_on_serving import CAT, TOKEN, Attacked, heard, sessions
 
 ACCESS = Access("127.0.0.1", TOKEN)
 # Leaves at the first line, as a workbench does at `q`.
 LEAVES = Served(["sh", "-c", "echo ready to be left; read line"], "desk")
 
 
-async def client_of(stack: AsyncExitStack, url: str) -> aiohttp.ClientSession:
-    """A browser that has opened the address."""
-    attacked = Attacked(url, [])
-    headers = {"Cookie": await attacked.cookie()} | attacked.own
-    return await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
+@asynccontextmanager
+async def browsing(served: Served, **limits: Any) -> AsyncIterator[Callable[[], Any]]:
+    """A server and a browser that has opened its address; gives what opens a socket."""
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serving(served, ACCESS, 0, limits=Limits(**limits)))
+        attacked = Attacked(url, [])
+        headers = {"Cookie": await attacked.cookie()} | attacked.own
+        client = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
+        yield lambda: client.ws_connect(f"{url}/ws")
 
 
 async def code_of(socket: aiohttp.ClientWebSocketResponse) -> int | None:
@@ -38,41 +43,33 @@ async def code_of(socket: aiohttp.ClientWebSocketResponse) -> int | None:
     return socket.close_code
 
 
-async def test_a_session_that_was_left_ends_with_the_code_of_that():
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serving(LEAVES, ACCESS, 0))
-        client = await client_of(stack, url)
-        socket = await client.ws_connect(f"{url}/ws")
+async def test_a_session_ends_with_a_code_that_says_why():
+    async with browsing(LEAVES) as open_socket:
+        socket = await open_socket()
         await heard(socket, "ready")
         await socket.send_json(["stdin", "\n"])
         assert await code_of(socket) == 1000
-        socket = await client.ws_connect(f"{url}/ws")
+        socket = await open_socket()
         await socket.send_str("x" * (LONGEST_MESSAGE + 1))
         assert await code_of(socket) == 1009
-
-
-async def test_one_that_was_not_used_ends_with_a_code_of_its_own():
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serving(CAT, ACCESS, 0, limits=Limits(idle=0.05)))
-        client = await client_of(stack, url)
-        assert await code_of(await client.ws_connect(f"{url}/ws")) == IDLE
-
-
-async def test_one_that_may_last_is_not_asked_to_end():
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serving(CAT, ACCESS, 0, limits=Limits(idle=math.inf)))
-        socket = await (await client_of(stack, url)).ws_connect(f"{url}/ws")
+    async with browsing(CAT, idle=0.05) as open_socket:
+        assert await code_of(await open_socket()) == IDLE
+    async with browsing(CAT, idle=math.inf) as open_socket:
+        socket = await open_socket()
         await socket.send_json(["stdin", "here\n"])
         await heard(socket, "here")
+    assert not sessions()
 
 
-async def test_the_end_of_the_server_has_its_code():
-    async with AsyncExitStack() as stack:
-        async with serving(LEAVES, ACCESS, 0) as url:
-            client = await client_of(stack, url)
-            socket = await client.ws_connect(f"{url}/ws")
-            await heard(socket, "ready")
+async def test_the_end_of_the_server_is_the_end_of_its_sessions_and_has_its_code():
+    async with aiohttp.ClientSession() as client:
+        async with serving(CAT, ACCESS, 0) as url:
+            attacked = Attacked(url, [])
+            headers = {"Cookie": await attacked.cookie()} | attacked.own
+            socket = await client.ws_connect(f"{url}/ws", headers=headers)
+            await waiting.until(sessions)
             closed = asyncio.create_task(code_of(socket))
+        assert not sessions()
         assert await closed == 1001
 
 
@@ -80,17 +77,15 @@ async def test_a_tab_that_is_loaded_again_gets_its_own_place_where_all_are_taken
     # Takes its time to end, as a workbench does that ends its agent.
     slow = 'trap "touch ending; while [ ! -e go ]; do sleep 0.01; done; exit" TERM; echo ready'
     served = Served(["sh", "-c", f"cd '{tmp_path}'; {slow}; while :; do sleep 0.01; done"], "desk")
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serving(served, ACCESS, 0, limits=Limits(sessions=1)))
-        client = await client_of(stack, url)
-        socket = await client.ws_connect(f"{url}/ws")
+    async with browsing(served, sessions=1) as open_socket:
+        socket = await open_socket()
         await heard(socket, "ready")
         await socket.close()
         await waiting.until((tmp_path / "ending").exists)
-        again = await client.ws_connect(f"{url}/ws")
+        again = await open_socket()
         first = asyncio.create_task(heard(again, "ready"))
         # Whoever comes behind it finds the place taken.
-        late = await client.ws_connect(f"{url}/ws")
+        late = await open_socket()
         (tmp_path / "go").touch()
         await first
         assert await code_of(late) == aiohttp.WSCloseCode.TRY_AGAIN_LATER

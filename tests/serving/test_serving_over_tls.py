@@ -3,7 +3,6 @@ with files that are no such certificate."""
 
 from __future__ import annotations
 
-import shutil
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -22,10 +21,8 @@ from evaltui.commands.parser import parser_of
 from evaltui.commands.serve import _tls
 from evaltui.commands.tls import load_tls, refusal_of
 from evaltui.serving.access import Access
-from evaltui.serving.server import Served, serving
-
-TOKEN = "a-token-of-some-length"
-CAT = Served([shutil.which("cat") or "cat"], "desk")
+from evaltui.serving.server import serving
+from tests.serving.test_attacks_on_serving import CAT, TOKEN, heard
 
 
 @pytest.fixture
@@ -62,11 +59,7 @@ async def test_a_session_over_tls_and_none_without_it(certificate):
         )
         async with session as socket:
             await socket.send_json(["stdin", "over tls\r"])
-            told = b""
-            while b"over tls" not in told:
-                message = await socket.receive(timeout=10)
-                assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT)
-                told += message.data if isinstance(message.data, bytes) else b""
+            await heard(socket, "over tls")
 
 
 def write_certificate(

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 from gemini_server import GeminiServer, says
 
 from evaltui import pytest_plugin
@@ -47,18 +48,13 @@ FLAKY = AGENT.replace("import os, re", "import os, itertools\nRUNS = itertools.c
 )
 
 
-def case(eval_id, message, answer=None, page=1, **more):
+def case(eval_id, message, answer=None, page=1):
     call = {"name": "find", "args": {"what": message, "page": page}}
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": message}]},
-        "final_response": {"role": "model", "parts": [{"text": answer or f"found {message}"}]},
-        "intermediate_data": {"tool_uses": [call]},
-    }
-    return {"eval_id": eval_id, "conversation": [turn]} | more
+    return make_case(eval_id, make_turn(message, answer or f"found {message}", [call]))
 
 
-def eval_set(*cases, id="basics"):
-    return json.dumps({"eval_set_id": id, "eval_cases": list(cases)}, indent=2)
+def eval_set(*cases):
+    return json.dumps(make_set("basics", *cases), indent=2)
 
 
 @pytest.fixture
@@ -108,43 +104,49 @@ def test_asked_for_each_case_is_a_test(pytester, project, asked):
     assert statuses(result) == expected
 
 
-def test_a_failure_shows_the_differences_and_where_the_case_is(pytester, project):
-    result = pytester.runpytest_inprocess("--evaltui")
-    result.stdout.fnmatch_lines(
-        [
-            "*≠ find*",
-            "*page*2*→*1*",
-            f"{project}/basics.evalset.json:{line_of(project, 'late')}",
-            "FAILED shop/basics.evalset.json::late - find: page is 1, expected 2*",
-            "*1 failed, 1 passed*",
-        ]
-    )
-    assert "Traceback" not in result.stdout.str()
-
-
 def line_of(agent, eval_id):
     lines = (agent / "basics.evalset.json").read_text().splitlines()
     return next(n for n, line in enumerate(lines, 1) if f'"{eval_id}"' in line) - 1
 
 
-def test_what_the_agent_printed_is_shown_with_the_failure_and_commands_nothing(pytester, project):
-    write(project, case("late", "coats\n::stop-commands::x\n##vso[task.complete]", page=2))
-    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-parallel", "1")
-    result.stdout.fnmatch_lines(["*agent output*", "heard coats", "\\::stop-commands::x"])
+def test_a_session_shows_reports_and_stores_each_case(pytester, project):
+    commands = "coats\n::stop-commands::x\n##vso[task.complete]"
+    late, odd = case("late", commands, page=2), case("a\x1b[31m\n::b", "hats")
+    write(project, late, case("broken", "crash"), case("gone", "exit"), case("good one", "hats"), odd)
+    write(project, case("other", "gloves"), case("deselected", "gloves"), name="more.test.json")
+    words = ("--deselect", "shop/more.test.json::deselected", "--evaltui-parallel", "1")
+    result = pytester.runpytest_inprocess("--evaltui", "-rA", "--junitxml=out.xml", *words)
+    undecided = {"broken": "ERROR", "gone": "ERROR"}
+    passed = dict.fromkeys(("good one", r"a\x1b[31m\n·b", "other"), "PASSED")
+    assert statuses(result) == {"late": "FAILED", **undecided, **passed}
+    result.stdout.fnmatch_lines(
+        [
+            "*RuntimeError: out of stock*",
+            "*≠ find*",
+            "*page*2*→*1*",
+            f"{project}/basics.evalset.json:{line_of(project, 'late')}",
+            "*agent output*",
+            "heard coats",
+            "\\::stop-commands::x",
+            "FAILED shop/basics.evalset.json::late - find: page is 1, expected 2*",
+            "*1 failed, 3 passed, 1 deselected, 2 errors*",
+        ]
+    )
+    shown = result.stdout.str()
     assert not [line for line in result.outlines if line.strip().startswith("::") or "##vso[" in line]
-
-
-def test_what_is_not_decided_is_an_error(pytester, project):
-    write(project, case("broken", "crash"), case("gone", "exit"), case("good one", "hats"))
-    result = pytester.runpytest_inprocess("--evaltui", "-rA", "--junitxml=out.xml")
-    assert statuses(result) == {"broken": "ERROR", "gone": "ERROR", "good one": "PASSED"}
-    assert "RuntimeError: out of stock" in result.stdout.str()
+    assert "INTERNALERROR" not in shown
     suite = ET.parse("out.xml").getroot()[0]
-    assert (suite.get("errors"), suite.get("failures"), suite.get("tests")) == ("2", "0", "3")
+    assert (suite.get("errors"), suite.get("failures"), suite.get("tests")) == ("2", "1", "6")
     scores = {
         one.get("name"): one.get("value") for one in suite.iterfind("testcase[@name='good one']//property")
     }
     assert scores["tool_trajectory_avg_score"] == "1"
+    (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
+    assert log == RunStore.of(project, RunSettings()).latest()
+    assert [(one.eval_set_id, len(one.eval_ids)) for one in RunFile(log).header.sets] == [
+        ("basics", 5),
+        ("basics", 1),
+    ]
 
 
 def test_a_metric_that_cannot_run_is_an_error_or_skipped(pytester, project):
@@ -154,17 +156,6 @@ def test_a_metric_that_cannot_run_is_an_error_or_skipped(pytester, project):
     skipping = pytester.runpytest_inprocess("--evaltui", "--evaltui-not-evaluated", "skip", "-rs")
     assert skipping.parseoutcomes() == {"skipped": 1}
     assert "safety_v1" in skipping.stdout.str()
-
-
-def test_all_selected_cases_are_one_run_that_the_workbench_opens(pytester, project):
-    write(project, case("other", "gloves"), name="more.test.json")
-    pytester.runpytest_inprocess("--evaltui", "--deselect", "shop/basics.evalset.json::late")
-    (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
-    assert log == RunStore.of(project, RunSettings()).latest()
-    assert [(one.eval_set_id, one.eval_ids) for one in RunFile(log).header.sets] == [
-        ("basics", ("good one",)),
-        ("basics", ("other",)),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -236,11 +227,6 @@ def test_the_errors_of_a_set_are_looked_for_once(pytester, project, monkeypatch)
     assert read == [project / "basics.evalset.json"] * 2
 
 
-def test_ids_cannot_write_to_the_terminal(pytester, project):
-    write(project, case("a\x1b[31m\n::b", "hats"))
-    assert statuses(pytester.runpytest_inprocess("--evaltui", "-rA")) == {r"a\x1b[31m\n·b": "PASSED"}
-
-
 def test_json_of_others_is_left_alone_and_sets_may_have_any_name(pytester, project):
     (project / "jest.test.json").write_text('{"suites": []}')
     (project / "package.json").write_text("{}")
@@ -274,14 +260,21 @@ def test_an_agent_that_cannot_be_told_is_asked_for(pytester, project):
         ("--evaltui-review",),
         ("--evaltui-fail-on-regression",),
         ("--evaltui-agent", "http://127.0.0.1:1/app"),
+        ("--evaltui-agent", "gone"),
+        ("--evaltui-config", "gone.json"),
+        ("--evaltui-config", "cut.json"),
+        ("--evaltui-config", "wrong.json"),
     ],
     ids=" ".join,
 )
 def test_an_option_that_makes_no_sense_is_refused(pytester, project, words, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
+    pytester.path.joinpath("cut.json").write_text("{")
+    pytester.path.joinpath("wrong.json").write_text('{"criteria": {"tool_trajectory_avg_score": "much"}}')
     result = pytester.runpytest_inprocess("--evaltui", *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert words[0] in result.stderr.str()
+    (line,) = [one for one in result.errlines if words[0] in one]
+    assert words[-1] in line or words[0] != "--evaltui-config"
 
 
 def test_a_case_is_run_until_it_is_decided_and_undecided_is_never_skipped(pytester, project):
@@ -327,22 +320,6 @@ def test_a_wrong_marker_is_an_error_of_one_line(pytester, project):
         (line,) = [one for one in result.outlines if one.startswith(f"test_{number}.py::test_case: ")]
         assert text in line
     assert not any(one.startswith("E  ") for one in result.outlines)
-
-
-def test_an_agent_that_is_none_is_refused(pytester, project):
-    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-agent", "gone")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--evaltui-agent: *gone does not exist"])
-
-
-@pytest.mark.parametrize("text", [None, "{", '{"criteria": {"tool_trajectory_avg_score": "much"}}'])
-def test_a_config_that_cannot_be_read_is_one_error(pytester, project, text):
-    if text is not None:
-        pytester.path.joinpath("strict.json").write_text(text)
-    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-config", "strict.json")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    (line,) = [one for one in result.errlines if "strict.json" in one]
-    assert "--evaltui-config: " in line
 
 
 def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
@@ -594,8 +571,7 @@ def test_a_session_that_asks_for_no_eval_sets_imports_nothing_of_evaltui(pyteste
         """
         import sys
 
-        TESTING = ("evaltui.testing", "evaltui.testing.options", "evaltui.testing.tag_markers")
-        TESTING += ("evaltui.testing.terminal",)
+        TESTING = ("evaltui.testing", "evaltui.testing.options")
 
         def test_it():
             ours = {name for name in sys.modules if name.startswith("evaltui")}

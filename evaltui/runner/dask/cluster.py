@@ -20,7 +20,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin, Security, Status
 from distributed.versions import VersionMismatchWarning
 
 from evaltui.project.run_settings import dask_address
-from evaltui.runner.work import ExecutorError
+from evaltui.runner.pool import ExecutorError
 
 # Seconds.
 _CONNECT_TIMEOUT = 15.0

@@ -37,19 +37,15 @@ from evaltui.runner.dask.messages import (
     Printed,
     Recorded,
     Scored,
-    Variables,
     WorkerReady,
 )
-from evaltui.runner.dask.scoring import ScoringOnWorkers
-from evaltui.runner.dask.versions import versions_of
-from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk
-from evaltui.runner.dask.workers import RemoteWorker, UnfitWorkers
-from evaltui.runner.gate.gate import Gate
+from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk, versions_of
+from evaltui.runner.dask.workers import RemoteWorker, ScoringOnWorkers, UnfitWorkers
+from evaltui.runner.gate import Gate
 from evaltui.runner.host import IMPORT_TIMEOUT, Host
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
-from evaltui.runner.pool import finished
+from evaltui.runner.pool import ExecutionResult, ExecutorError, Listener, WorkQueue, finished
 from evaltui.runner.starting import HostSettings, RunningHost, StartedHost, start_host
-from evaltui.runner.work import ExecutionResult, ExecutorError, Listener, WorkQueue
 
 # Seconds.
 _CHECK_INTERVAL = 0.5
@@ -107,6 +103,7 @@ class DaskExecutor:
             min(hosts, plan.settings.parallel),
             plan.settings.parallel,
             patterns=gate.patterns if gate else (),
+            variables=plan.variables,
             environment=None if self._own is None else dict(os.environ),
         )
         self._items: list[WorkItem] = []
@@ -195,7 +192,7 @@ class DaskExecutor:
             request = {"op": "import", "agent_folder": str(agent_folder(agent.code).resolve()), "path": path}
             # A function that cannot be imported is an error when it is computed.
             with suppress(RequestFailedError, HostLostError):
-                answer = await host.request(request, IMPORT_TIMEOUT, lambda _: None)
+                answer = await host.request(request, IMPORT_TIMEOUT)
                 files |= frozenset(map(Path, answer["files"]))
         return files
 
@@ -343,13 +340,10 @@ class DaskExecutor:
 
     # Chunks
 
-    def _ready_workers(self) -> list[RemoteWorker]:
-        return [worker for worker in self._fit_workers() if worker.gemini is not None]
-
     async def _requeue_stuck_chunks(self) -> None:
         """Gives chunks whose worker is busy for other clients, so they do not start, to workers without
         chunks."""
-        if len(self._queue) or all(worker.chunks for worker in self._ready_workers()):
+        if len(self._queue) or all(worker.chunks for worker in self._fit_workers()):
             return
         for worker in [*self._workers.values()]:
             for chunk in [chunk for chunk in worker.chunks.values() if chunk.is_stuck]:
@@ -359,7 +353,7 @@ class DaskExecutor:
 
     def _hand_out(self) -> None:
         """Submits chunks to the workers that have room, first to those with the fewest."""
-        ready = self._ready_workers()
+        ready = [*self._fit_workers()]
         hosts = max(self.host_count(len(self._items)), sum(worker.hosts for worker in ready))
         is_plenty = len(self._queue) > _PLENTY * hosts * self._run.at_once
         for worker in sorted(ready, key=lambda worker: (worker.is_busy, len(worker.chunks))):
@@ -463,12 +457,7 @@ class DaskExecutor:
         elif arrived.differences:
             self._unfit.warn(worker)
         if address not in self._unfit:
-            self._start(self._prepare(worker))
-        self._changed.set()
-
-    async def _prepare(self, worker: RemoteWorker) -> None:
-        await worker.prepare(Variables(self._plan.variables))
-        self.scoring.hand_out()
+            self.scoring.hand_out()
         self._changed.set()
 
     def _on_scheduler(self, event: tuple[float, Any]) -> None:

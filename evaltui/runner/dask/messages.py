@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from evaltui.agents.protocol import FilesOpened
+from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
+from evaltui.runner.pool import ExecutionResult
 from evaltui.runner.scoring import ScoringKind
-from evaltui.runner.work import ExecutionResult
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class WorkerReady:
     differences: tuple[str, ...]
     """Clauses on the agent's packages that are missing or have another version on the worker."""
     threads: int
+    gemini: GeminiAccess
+    """How judges reach Gemini from the worker."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,6 @@ class Scored:
     """The answer, or an exception that `ScoringHosts.answer` raises."""
     opened: FilesOpened
     """Files that the scoring host has opened so far, as in `Ended`."""
-
-
-@dataclass(frozen=True)
-class Variables:
-    """To a worker: variables for the environment of its hosts. Dask logs messages, so the values are not
-    shown."""
-
-    values: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True)

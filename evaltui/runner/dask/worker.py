@@ -4,38 +4,41 @@ the run."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import math
 import os
 import pickle
 import re
 import shutil
 import signal
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from distributed import WorkerPlugin, get_worker
 
 from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.agents.protocol import FilesOpened, decode_event
-from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
 from evaltui.core.secrets import Secrets
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.bundles import Bundle
 from evaltui.project.folders import agent_folder
-from evaltui.project.interpreters import OWN, InterpreterError
-from evaltui.project.packages import own_version
+from evaltui.project.interpreters import OWN, InterpreterError, python_version
+from evaltui.project.packages import own_version, site_packages
 from evaltui.project.settings import environment_of, gemini_here
-from evaltui.runner.dask.calls import RemoteGate
 from evaltui.runner.dask.messages import (
     AgentBroken,
+    CallStep,
     ChunkStarted,
     Ended,
     FromWorker,
@@ -49,16 +52,13 @@ from evaltui.runner.dask.messages import (
     Scored,
     StopCalls,
     ToWorker,
-    Variables,
     Wait,
     WorkerReady,
 )
-from evaltui.runner.dask.versions import differing
 from evaltui.runner.host import Host
-from evaltui.runner.pool import HostPool
+from evaltui.runner.pool import ExecutionResult, HostPool, WorkQueue
 from evaltui.runner.scoring import LocalScoring
 from evaltui.runner.starting import HostSettings, StartedHost, spawn_host, start_host
-from evaltui.runner.work import ExecutionResult, WorkQueue
 
 
 class WorkerMask(Secrets):
@@ -76,29 +76,18 @@ class WorkerMask(Secrets):
         self._folders = re.compile(
             "|".join(map(re.escape, sorted(self._replacements, key=len, reverse=True)))
         )
-        folder_texts = {
-            text
-            for folder in self._replacements
-            for text in (folder, json.dumps(folder)[1:-1], _in_json(folder))
-        }
-        self._byte_signs = tuple(
-            text.encode("utf-8", "surrogatepass") for text in (*folder_texts, *self._signs)
-        )
 
     def in_text(self, text: str) -> str:
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
         return self._folders.sub(lambda match: self._replacements[match.group()], text)
 
-    def may_match(self, pickled: bytes) -> bool:
-        """Whether pickled messages may contain a text to mask. It may say so wrongly, but misses none."""
-        return any(sign in pickled for sign in self._byte_signs)
-
     def masked_message(self, message: Any) -> Any:
         """A copy of a message to the run, masked."""
         match message:
             case ItemEvent(text=text):
-                return replace(message, text=_json_text(self.masked(json.loads(text))))
+                masked_text = json.dumps(self.masked(json.loads(text)), ensure_ascii=False)
+                return replace(message, text=masked_text)
             case Scored(answer=AgentBrokenError() | RequestFailedError() | HostLostError() as error):
                 masked = copy(error)
                 masked.error = self.masked(error.error)
@@ -112,14 +101,6 @@ def _without_common_end(here: Path, there: Path) -> tuple[str, str]:
     while here.name == there.name and here != here.parent:
         here, there = here.parent, there.parent
     return str(here), str(there)
-
-
-def _in_json(text: str) -> str:
-    return _json_text(text)[1:-1]
-
-
-def _json_text(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False)
 
 
 # Seconds for which events are gathered, and the characters that are sent at once.
@@ -147,6 +128,8 @@ class ClusterRun:
     """Versions of the packages that the agent imports, by package name."""
     patterns: tuple[str, ...] = ()
     """Patterns of the models whose calls wait for the run's gate."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables for the environment of hosts. Dask logs plugins, so the values are not shown."""
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     """The environment of the run, for the workers of `local:N`; None for others."""
 
@@ -159,7 +142,7 @@ class ClusterRun:
         """The settings of hosts on this machine. `files` is the folder of the agent's files that were sent;
         None where they are in their own."""
         started = time.monotonic() - max(time.time() - self.started_at, 0.0)
-        settings = HostSettings(self.agent, self.timeout, started)
+        settings = HostSettings(self.agent, self.timeout, started, self.variables)
         if self.bundle is None or files is None:
             return settings
         agent = _agent_here(self.agent, files / self.bundle.agent)
@@ -175,15 +158,77 @@ def _agent_here(agent: AgentAddress, folder: Path) -> AgentAddress:
     return replace(agent, folder=folder, variant=variant, interpreter=interpreter)
 
 
+class _Put(Protocol):
+    def __call__(self, message: CallStep, *, now: bool) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteCall:
+    """A model call at the run's gate, identified by its number."""
+
+    number: int
+
+
+class RemoteGate:
+    """A `CallGate` on a worker. `put` passes a message on to the run."""
+
+    def __init__(self, patterns: tuple[str, ...], put: _Put) -> None:
+        self.clock: Callable[[], float] = time.monotonic
+        self.patterns = patterns
+        self._put = put
+        self._numbers = itertools.count(1)
+        self.stopped: object | None = None
+        """Set once the run makes no more calls."""
+        # By the number of a waiting call: the functions that let it go and that stop it.
+        self._waiting: dict[int, tuple[Callable[[], None], Callable[[], None]]] = {}
+        self._refused_until: dict[str, float] = {}
+
+    def ask(
+        self,
+        model: str,
+        size: int,
+        on_go: Callable[[], None],
+        on_stop: Callable[[], None] = lambda: None,
+        *,
+        is_first: bool = False,
+    ) -> RemoteCall:
+        number = next(self._numbers)
+        self._waiting[number] = on_go, on_stop
+        self._put(CallStep(number, "ask", model, size, is_first), now=True)
+        return RemoteCall(number)
+
+    def on_message(self, message: Go | Wait | StopCalls) -> None:
+        """Handles a message of the run's gate."""
+        match message:
+            case Go(number):
+                if waiting := self._waiting.pop(number, None):
+                    waiting[0]()
+            case Wait(model, seconds):
+                self._refused_until[model] = self.clock() + seconds
+            case StopCalls():
+                self.stopped = True
+                calls, self._waiting = self._waiting, {}
+                for _, on_stop in calls.values():
+                    on_stop()
+
+    def refused_until(self, model: str) -> float:
+        return self._refused_until.get(model, -math.inf)
+
+    def end(self, gated: RemoteCall, usage: Json | None) -> None:
+        self._put(CallStep(gated.number, "end", usage=usage), now=False)
+
+    def refused(self, gated: RemoteCall, retry_after: float | None) -> None:
+        self._put(CallStep(gated.number, "refused", retry_after=retry_after), now=True)
+
+    def withdraw(self, gated: RemoteCall) -> None:
+        self._waiting.pop(gated.number, None)
+        self._put(CallStep(gated.number, "withdraw"), now=False)
+
+
 async def run_chunk(topic: str, number: int, requests: bytes) -> None:
     """A Dask task: a host of this worker runs the items of a chunk. `requests` is the pickled request of each
     item."""
     await _run_on(get_worker(), topic).run_chunk(number, pickle.loads(requests))
-
-
-async def prepare(topic: str, variables: Variables, dask_worker: Any) -> GeminiAccess:
-    """Prepares a worker for its first chunk and returns how judges reach Gemini from there."""
-    return _run_on(dask_worker, topic).prepare(variables.values)
 
 
 async def deliver(topic: str, messages: Sequence[ToWorker], dask_worker: Any) -> None:
@@ -227,7 +272,8 @@ class RunOnWorker(WorkerPlugin):
             self._remove_files(worker)
             raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
         self.worker_run = WorkerRun(self._run, settings, worker)
-        self.worker_run.put(WorkerReady(own_version(), differences, worker.state.nthreads), now=True)
+        ready = WorkerReady(own_version(), differences, worker.state.nthreads, self.worker_run.gemini)
+        self.worker_run.put(ready, now=True)
 
     async def teardown(self, worker: Any) -> None:
         if self.worker_run is not None:
@@ -250,14 +296,29 @@ class WorkerRun:
         self._worker = worker
         self._settings = settings
         self._gate = RemoteGate(run.patterns, self.put) if run.patterns else None
-        self._scoring: LocalScoring | None = None
+        # The run limits how many judges are asked at once.
+        self._scoring = LocalScoring(
+            settings.agent,
+            1,
+            settings.timeout,
+            lambda source, line: self.put(Printed(None, None, source, line), len(line)),
+            self._gate,
+            run.variables,
+            settings.folder,
+        )
         self._scores: dict[int, asyncio.Task[None]] = {}
         self._free_hosts: list[Host] = []
         # Limits the chunks at once of a worker with more threads than hosts.
         self._hosts = asyncio.Semaphore(run.hosts)
         self._chunks: set[asyncio.Task[None]] = set()
+        environment = environment_of(settings.agent.folder)
+        self.gemini = gemini_here({**environment, **run.variables})
+        """How judges reach Gemini from this worker."""
         # None where the run is on this machine: nothing is masked.
         self._mask: WorkerMask | None = None
+        if run.bundle is not None:
+            own = {name: value for name, value in environment.items() if run.variables.get(name) != value}
+            self._mask = WorkerMask(own, settings.agent.code, run.agent.code)
         self._messages: list[FromWorker] = []
         self._size = 0
         self._send_timer: asyncio.TimerHandle | None = None
@@ -276,28 +337,9 @@ class WorkerRun:
         if self._send_timer is not None:
             self._send_timer.cancel()
         messages, self._messages, self._size, self._send_timer = self._messages, [], 0, None
-        batch = pickle.dumps(messages)
-        if self._mask is not None and self._mask.may_match(batch):
-            batch = pickle.dumps([self._mask.masked_message(message) for message in messages])
+        masked = messages if self._mask is None else [*map(self._mask.masked_message, messages)]
+        batch = pickle.dumps(masked)
         self._worker.log_event(self._run.topic, {"worker": self._worker.address, "batch": batch})
-
-    def prepare(self, variables: Mapping[str, str]) -> GeminiAccess:
-        settings = self._settings = replace(self._settings, variables=variables)
-        # The run limits how many judges are asked at once.
-        self._scoring = LocalScoring(
-            settings.agent,
-            1,
-            settings.timeout,
-            lambda source, line: self.put(Printed(None, None, source, line), len(line)),
-            self._gate,
-            variables,
-            settings.folder,
-        )
-        environment = environment_of(settings.agent.folder)
-        if self._run.bundle is not None:
-            of_worker = {name: value for name, value in environment.items() if variables.get(name) != value}
-            self._mask = WorkerMask(of_worker, settings.agent.code, self._run.agent.code)
-        return gemini_here({**environment, **variables})
 
     def deliver(self, messages: Sequence[ToWorker]) -> None:
         for message in messages:
@@ -313,7 +355,6 @@ class WorkerRun:
 
     async def _score(self, message: Score) -> None:
         answer: Json | Exception
-        assert self._scoring is not None
         try:
             answer = await self._scoring.answer(message.kind, message.request)
         except (AgentBrokenError, RequestFailedError, HostLostError, RunStoppedError) as failed:
@@ -373,8 +414,7 @@ class WorkerRun:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._scoring is not None:
-            await self._scoring.close()
+        await self._scoring.close()
         free, self._free_hosts = self._free_hosts, []
         await asyncio.gather(*(host.close() for host in free))
         if self._send_timer is not None:
@@ -440,3 +480,65 @@ def dask_setup(worker: Any) -> None:
     and not ignored, because hosts would inherit that.
     """
     signal.signal(signal.SIGINT, lambda number, frame: None)
+
+
+_PYTHON = "Python"
+
+
+def versions_of(modules: Iterable[str], python: Path | None) -> dict[str, str]:
+    """Versions by name of the packages that have any of these modules in a Python, and of Python itself."""
+    names = {module.partition(".")[0] for module in modules}
+    versions = {
+        package.name: package.version
+        for package in _installed(python)
+        if not names.isdisjoint(_modules(package))
+    }
+    return {**versions, _PYTHON: _version(python)}
+
+
+def _version(python: Path | None) -> str:
+    """`3.12`: others are as good as the same."""
+    version = sys.version_info[:2] if python is None else python_version(python)
+    return ".".join(map(str, version))
+
+
+def _installed(python: Path | None) -> Iterable[Distribution]:
+    if python is None:
+        return distributions()
+    return distributions(path=[str(folder) for folder in site_packages(python)])
+
+
+def _modules(package: Distribution) -> Collection[str]:
+    """The names that a package is imported by."""
+    listed = package.read_text("top_level.txt")
+    if listed is not None:
+        return listed.split()
+    return {path.parts[0].removesuffix(".py") for path in package.files or () if path.suffix == ".py"}
+
+
+def differing(versions: Mapping[str, str], python: Path | None) -> tuple[str, ...]:
+    """Clauses such as `google-adk 2.12.0 instead of 2.13.0` on what a Python has otherwise, None for
+    evaltui's own."""
+    if not versions:
+        return ()
+    # Of two with one name, the first is imported.
+    installed = {
+        _key(package.name): package.version for package in reversed([*_installed(python)]) if package.name
+    }
+    if _PYTHON in versions:
+        installed[_key(_PYTHON)] = _version(python)
+    return tuple(_differing(versions, installed))
+
+
+def _differing(versions: Mapping[str, str], installed: Mapping[str, str]) -> Iterator[str]:
+    for name, version in sorted(versions.items()):
+        here = installed.get(_key(name))
+        if here is None:
+            yield f"{name} is missing ({version})"
+        elif here != version:
+            yield f"{name} {here} instead of {version}"
+
+
+def _key(name: str) -> str:
+    """Names of packages are the same whatever their case and separators."""
+    return re.sub(r"[-_.]+", "-", name).lower()

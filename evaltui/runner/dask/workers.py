@@ -3,28 +3,93 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from evaltui.agents.errors import HostLostError
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.metrics.gemini_access import GeminiAccess
-from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
-from evaltui.runner.dask.calls import WorkerCalls
 from evaltui.runner.dask.chunks import Chunk
-from evaltui.runner.dask.messages import Score, ToWorker, Variables, WorkerReady
-from evaltui.runner.dask.worker import deliver, prepare
-from evaltui.runner.gate.gate import Gate
+from evaltui.runner.dask.messages import (
+    CallStep,
+    Go,
+    LeaveScore,
+    Score,
+    Scored,
+    StopCalls,
+    ToWorker,
+    Wait,
+    WorkerReady,
+)
+from evaltui.runner.dask.worker import deliver
+from evaltui.runner.gate import Gate
+from evaltui.runner.limiter import Call
 from evaltui.runner.plan import Noted, WorkItem
-from evaltui.runner.work import Listener
+from evaltui.runner.pool import Listener
+from evaltui.runner.scoring import JudgingRoom, ScoringKind
 
 # Seconds.
 _RETRY_INTERVAL = 0.5
 # Seconds after which a silent worker counts as unable to start the run. Its first run imports evaltui.
 _SILENT_SECONDS = 30.0
+
+
+# Seconds for which a call of a lost worker still counts as running: its model may still be at work.
+_LOST_CALL_SECONDS = 1.0
+
+
+class WorkerCalls:
+    """The model calls of one worker at the gate of the run: a Dask actor would be lost with its
+    worker. `send` sends the gate's messages to the worker."""
+
+    def __init__(self, gate: Gate | None, send: Callable[[Go | Wait | StopCalls], None]) -> None:
+        self._gate = gate
+        self._send = send
+        self._calls: dict[int, Call] = {}
+
+    def on_step(self, call_step: CallStep) -> None:
+        gate = self._gate
+        if gate is None:
+            return
+        if call_step.step == "ask":
+            on_go = partial(self._send, Go(call_step.number))
+            on_stop = partial(self._send, StopCalls())
+            self._calls[call_step.number] = gate.ask(
+                call_step.model, call_step.size, on_go, on_stop, is_first=call_step.is_first
+            )
+            return
+        if (gated := self._calls.pop(call_step.number, None)) is None:
+            return
+        match call_step.step:
+            case "end":
+                gate.end(gated, call_step.usage)
+            case "refused":
+                gate.refused(gated, call_step.retry_after)
+                model = gated.model
+                self._send(Wait(model, gate.refused_until(model) - gate.clock()))
+            case "withdraw":
+                gate.withdraw(gated)
+
+    def close(self) -> None:
+        """Withdraws the calls of a lost worker; calls that models may be at work on a little later."""
+        calls, self._calls = self._calls, {}
+        loop = asyncio.get_running_loop()
+        for gated in calls.values():
+            if self._gate is None:
+                continue
+            if gated.began is None:
+                self._gate.withdraw(gated)
+            else:
+                loop.call_later(_LOST_CALL_SECONDS, self._gate.withdraw, gated)
 
 
 @dataclass(eq=False)
@@ -35,9 +100,8 @@ class ScoreRequest:
     answer: asyncio.Future[Json] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     worker: RemoteWorker | None = None
     """The worker that computes it; None while it waits."""
-    is_alone: bool = False
-    """Whether it may have killed a worker; a worker then computes nothing beside it."""
     deaths: int = 0
+    """Number of workers that died while they computed it."""
 
 
 class RemoteWorker:
@@ -58,8 +122,6 @@ class RemoteWorker:
         """Whether other clients of Dask use the worker: a chunk did not start in time, and none has since."""
         self.requests: set[ScoreRequest] = set()
         """The scoring requests that the worker has."""
-        self.gemini: GeminiAccess | None = None
-        """How judges reach Gemini from the worker; None until the worker is prepared."""
         self._client = client
         self._topic = topic
         self._is_closed = False
@@ -87,32 +149,23 @@ class RemoteWorker:
         """Whether the worker runs an item that may kill it."""
         return any(chunk.is_alone for chunk in self.chunks.values())
 
-    async def prepare(self, variables: Variables) -> None:
-        """Sends the worker the variables of its hosts."""
-        self.gemini = await self._run(prepare, variables)
-
     def send(self, message: ToWorker) -> None:
         self._outbox.append(message)
-        if self._sending is None or self._sending.done():
+        if not self._is_closed and (self._sending is None or self._sending.done()):
             self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
         while self._outbox:
             messages, self._outbox = self._outbox, []
-            await self._run(deliver, messages)
-
-    async def _run(self, function: Callable[..., Any], argument: Any) -> Any:
-        """Runs a function on the worker, again until it succeeds. The scheduler reports workers that are
-        lost."""
-        while not self._is_closed:
-            with suppress(OSError, TimeoutError):
-                answers = await self._client.run(
-                    function, self._topic, argument, workers=[self.address], on_error="return"
-                )
-                if not isinstance(answer := answers[self.address], Exception):
-                    return answer
-            await asyncio.sleep(_RETRY_INTERVAL)
-        return None
+            while True:
+                # The scheduler reports workers that are lost.
+                with suppress(OSError, TimeoutError):
+                    answers = await self._client.run(
+                        deliver, self._topic, messages, workers=[self.address], on_error="return"
+                    )
+                    if not isinstance(answers[self.address], Exception):
+                        break
+                await asyncio.sleep(_RETRY_INTERVAL)
 
     def close(self) -> None:
         self._is_closed = True
@@ -186,3 +239,117 @@ class UnfitWorkers:
         if is_new:
             self._on_update(Noted(text))
         return is_new
+
+
+# Deaths of workers that computed a request, until that request is to blame.
+_DEATHS = 3
+
+
+class ScoringOnWorkers:
+    """`ScoringHosts` on workers. A request of a lost worker goes to another one, so each gets one answer.
+
+    It uses messages instead of Dask tasks, for which a worker would have no room while it runs chunks.
+    """
+
+    def __init__(
+        self, parallel: int, fit: Callable[[], Iterable[RemoteWorker]], *, is_elsewhere: bool
+    ) -> None:
+        """`parallel` is the number of cases that are judged at once on each worker, `fit` returns the workers
+        that can be used now, `is_elsewhere` is whether they may be on other machines."""
+        self._fit = fit
+        self._is_elsewhere = is_elsewhere
+        self.room = JudgingRoom(lambda: parallel * max(1, sum(1 for _ in fit())))
+        self._numbers = itertools.count(1)
+        self._open: dict[int, ScoreRequest] = {}
+        self._waiting: deque[ScoreRequest] = deque()
+        self._is_over = False
+        self.opened = FilesOpened()
+
+    @property
+    def gemini(self) -> GeminiAccess | None:
+        accesses = [worker.arrived.gemini for worker in self._fit()]
+        if not self._is_elsewhere or not accesses or any(not access.problem for access in accesses):
+            return None
+        return replace(
+            accesses[0],
+            problem=f"{accesses[0].problem} on the workers",
+            fix="Send such variables with --ship-env, or set them on the workers",
+        )
+
+    async def answer(self, kind: ScoringKind, message: Json) -> Json:
+        if self._is_over:
+            raise asyncio.CancelledError
+        request = ScoreRequest(Score(next(self._numbers), kind, message))
+        number = request.message.number
+        self._open[number] = request
+        self._waiting.append(request)
+        self.hand_out()
+        try:
+            return await request.answer
+        finally:
+            del self._open[number]
+            if request in self._waiting:
+                self._waiting.remove(request)
+            if (worker := request.worker) is not None:
+                worker.send(LeaveScore(number))
+                worker.requests.discard(request)
+                self.hand_out()
+
+    def hand_out(self) -> None:
+        """Sends waiting requests to the workers that have the fewest."""
+        for _ in range(len(self._waiting)):
+            request = self._waiting.popleft()
+            worker = min(self._possible(request), key=lambda worker: len(worker.requests), default=None)
+            if worker is None:
+                self._waiting.append(request)
+                continue
+            request.worker = worker
+            worker.requests.add(request)
+            worker.send(request.message)
+
+    def _possible(self, request: ScoreRequest) -> list[RemoteWorker]:
+        workers = [*self._fit()]
+        if request.message.kind != "models":
+            return workers
+        return [worker for worker in workers if not worker.arrived.gemini.problem] or workers
+
+    def on_scored(self, worker: RemoteWorker, scored: Scored) -> None:
+        """Handles an answer of a worker."""
+        self.opened |= scored.opened
+        request = self._open.get(scored.number)
+        if request is None or request.worker is not worker:
+            return
+        request.worker = None
+        worker.requests.discard(request)
+        if not request.answer.done():
+            if isinstance(scored.answer, Exception):
+                request.answer.set_exception(scored.answer)
+            else:
+                request.answer.set_result(scored.answer)
+        self.hand_out()
+
+    def lose(self, worker: RemoteWorker) -> None:
+        """Gives the requests of a worker that died to others."""
+        requests, worker.requests = worker.requests, set()
+        for request in sorted(requests, key=lambda request: request.message.number):
+            request.worker = None
+            request.deaths += 1
+            if request.deaths < _DEATHS:
+                self._waiting.append(request)
+            elif not request.answer.done():
+                what = f"{_DEATHS} workers died while they computed this metric"
+                error = ErrorInfo("WorkerLostError", what, kind=ErrorKind.HOST_LOST)
+                request.answer.set_exception(HostLostError(error))
+        self.hand_out()
+
+    def end(self) -> None:
+        """Cancels all requests when the run is over."""
+        self._is_over = True
+        for request in self._open.values():
+            request.answer.cancel()
+
+    async def close(self) -> None:
+        """Does nothing: workers end their scoring when they leave the run."""
+
+    async def kill(self) -> None:
+        """Does nothing: the scoring hosts are killed with the hosts of the cases."""

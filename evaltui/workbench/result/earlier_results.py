@@ -30,15 +30,13 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Workspace
-from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.adk_results import read_adk_result
+from evaltui.runs.adk_results import AdkRun, read_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
+from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import CaseInRun, RunFile
-from evaltui.runs.run_files import files_changed_since
-from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_kind import RunKind
+from evaltui.runs.run_header import RunHeader, RunKind, SelectedSet
 from evaltui.runs.store import RunStore
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress

@@ -15,9 +15,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.project.packages import MissingExtraError
-from evaltui.runs.listening import Address, listening
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import Pattern, ScoredSession, expected_patterns
+from evaltui.runs.sessions import Address, Pattern, ScoredSession, expected_patterns, listening
 from evaltui.traces.drafting import not_expected, unusable
 from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError

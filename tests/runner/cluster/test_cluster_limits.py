@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 
 import pytest
 from commands.command_line import call
+from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from gemini_server import GeminiServer, says
 from quotas import Counted, Pairs
 from runner.cluster.clusters import Run
@@ -19,7 +19,6 @@ AGENT = """
 
     root_agent = Agent("parrot", "gemini-test")
 """
-CONFIG = {"criteria": {"response_match_score": 1.0}}
 
 
 @pytest.fixture
@@ -28,13 +27,9 @@ def parrot(write_agent) -> Path:
 
 
 def write_cases(folder: Path, count: int, turns: int = 1) -> None:
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "say it"}]},
-        "final_response": {"role": "model", "parts": [{"text": "well"}]},
-    }
-    cases = [{"eval_id": f"case_{number}", "conversation": [turn] * turns} for number in range(count)]
-    (folder / "many.evalset.json").write_text(json.dumps({"eval_set_id": "many", "eval_cases": cases}))
-    (folder / "test_config.json").write_text(json.dumps(CONFIG))
+    turn = make_turn("say it", "well")
+    write_eval_set(folder, "many", *(make_case(f"case_{number}", *[turn] * turns) for number in range(count)))
+    write_test_config(folder, response_match_score=1.0)
 
 
 def test_calls_of_all_workers_wait_for_each_other(parrot, scheduler, gemini: GeminiServer):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from commands.command_line import call
 from distributed import Client, Event
+from eval_data import make_case, make_turn, write_eval_set
 from runner.cluster.clusters import cluster_here
 
 from evaltui.runs.run_file import RunFile
@@ -44,12 +45,7 @@ AGENT = """
 
 
 def turn(text: str, response: str, item: str = "") -> dict[str, object]:
-    calls = [{"name": "price", "args": {"item": item}}] if item else []
-    return {
-        "user_content": {"role": "user", "parts": [{"text": text}]},
-        "final_response": {"role": "model", "parts": [{"text": response}]},
-        "intermediate_data": {"tool_uses": calls},
-    }
+    return make_turn(text, response, [{"name": "price", "args": {"item": item}}] if item else [])
 
 
 def cases() -> list[dict[str, object]]:
@@ -61,13 +57,13 @@ def cases() -> list[dict[str, object]]:
         ("exits", [turn("price of exit", "here it is", "exit")]),
         ("raises", [turn("price of raise", "here it is", "raise")]),
     ]
-    return [{"eval_id": name, "conversation": turns} for name, turns in (*others, *greetings)]
+    return [make_case(name, *turns) for name, turns in (*others, *greetings)]
 
 
 @pytest.fixture
 def shop(write_agent) -> Path:
     folder = write_agent(AGENT, name="shop")
-    (folder / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": cases()}))
+    write_eval_set(folder, "shop", *cases())
     return folder
 
 
@@ -154,7 +150,7 @@ def test_what_answers_and_is_no_scheduler_is_said(shop, capsys, monkeypatch, ans
 
 def test_an_agent_that_cannot_be_imported_needs_no_cluster(write_agent, capsys):
     folder = write_agent("import nothing_like_this\n", name="broken")
-    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases()[:2]}))
+    write_eval_set(folder, "one", *cases()[:2])
     assert call("run", folder, "--record", "off", "--scheduler", "tcp://127.0.0.1:9") == 3
     assert "nothing_like_this" in capsys.readouterr().out
 
@@ -188,8 +184,7 @@ def test_workers_have_the_files_of_the_agent_and_no_secret_but_those_named(write
     folder = write_agent(SHIPPED, name="shipped")
     (folder / "data.txt").write_text("data")
     (folder / ".env").write_text("SHIPPED=one\nKEPT=two\n")
-    case = {"eval_id": "one", "conversation": [turn("hi", "data False one nothing there")]}
-    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": [case]}))
+    write_eval_set(folder, "one", make_case("one", turn("hi", "data False one nothing there")))
     code, found = report(folder, "--scheduler", scheduler, "--ship-env", "SHIPPED")
     assert found["one"]["said"][-1] == "data False one nothing there"
     assert code == 0

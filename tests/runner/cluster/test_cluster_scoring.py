@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from commands.command_line import call
+from eval_data import write_eval_set
 from gemini_server import KEY, Answer, GeminiServer, Hold, Request, says
 from runner.cluster.clusters import Run, cluster
 
@@ -86,8 +87,7 @@ def judged(write_agent, gemini: GeminiServer) -> Path:
     # Beside the agent, and imported by its metrics alone.
     (folder.parent / "pyproject.toml").write_text("")
     (folder.parent / "my_helpers.py").write_text(HELPERS)
-    data = {"eval_set_id": "judged", "eval_cases": [one_case(number) for number in range(COUNT)]}
-    (folder / "judged.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, "judged", *map(one_case, range(COUNT)))
     (folder / "test_config.json").write_text(json.dumps(CONFIG))
     return folder
 

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from commands.command_line import call
 from distributed import Client
+from eval_data import make_answers, write_eval_set
 from runner.cluster.clusters import Cluster, Run, cluster, cluster_here
 
 from tests.numbered_cases import one_case
@@ -41,13 +42,7 @@ def agent(write_agent) -> Path:
 
 
 def write_cases(folder: Path, *messages: str) -> None:
-    answer = {"role": "model", "parts": [{"text": "right"}]}
-    turns = [
-        {"user_content": {"role": "user", "parts": [{"text": said}]}, "final_response": answer}
-        for said in messages
-    ]
-    cases = [{"eval_id": f"case_{number}", "conversation": [one]} for number, one in enumerate(turns)]
-    (folder / "told.evalset.json").write_text(json.dumps({"eval_set_id": "told", "eval_cases": cases}))
+    write_eval_set(folder, "told", *make_answers(*messages, answer="right")["eval_cases"])
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +113,7 @@ def test_a_run_that_was_stopped_for_a_while_goes_on(write_agent):
     """As by ctrl+z."""
     folder = write_agent(AGENT, name="stopped")
     count = 300
-    data = {"eval_set_id": "stopped", "eval_cases": [one_case(number) for number in range(count)]}
-    (folder / "stopped.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, "stopped", *map(one_case, range(count)))
     with cluster_here(2) as scheduler:
         run = Run(folder, "--record", "off", "--scheduler", scheduler.scheduler_address)
         run.wait_for_results(20)

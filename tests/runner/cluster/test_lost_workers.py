@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from distributed.security import Security
+from eval_data import write_eval_set
 from runner.cluster.clusters import Run, cluster
 
 from evaltui.runs.run_file import RunFile
@@ -38,8 +38,7 @@ AGENT = """
 
 def agent_of(write_agent, count: int) -> Path:
     folder = write_agent(AGENT, name="busy")
-    data = {"eval_set_id": "busy", "eval_cases": [one_case(number) for number in range(count)]}
-    (folder / "busy.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, "busy", *map(one_case, range(count)))
     return folder
 
 
@@ -153,8 +152,7 @@ def test_two_thousand_cases_come_to_what_they_come_to_here(write_agent):
         """,
         name="quick",
     )
-    data = {"eval_set_id": "quick", "eval_cases": [one_case(number) for number in range(2000)]}
-    (folder / "quick.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, "quick", *map(one_case, range(2000)))
     results = {}
     for scheduler in ("off", "local:2"):
         run = Run(folder, "--record", "off", "--workers", "1", "--scheduler", scheduler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import sys
 import pytest
 from distributed import Security
 from distributed.comm import connect
+from eval_data import write_eval_set
 
 from evaltui.agents.orphans import MARK
 from evaltui.runner.dask.cluster import OwnCluster
@@ -62,7 +62,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("seed", [None, "0"])
 def test_agents_find_the_environment_that_they_find_without_workers(tmp_path, write_agent, seed):
     folder = write_agent(TELLS_ENVIRONMENT, name="tells")
-    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": [one_case(1)]}))
+    write_eval_set(folder, "one", one_case(1))
     script = tmp_path / "script.py"
     script.write_text(TWO_RUNS)
     environ = {**os.environ} if seed is None else {**os.environ, "PYTHONHASHSEED": seed}
@@ -74,7 +74,7 @@ def test_agents_find_the_environment_that_they_find_without_workers(tmp_path, wr
 
 def test_workers_that_do_not_start_are_no_failed_case(tmp_path, write_agent):
     folder = write_agent(TELLS_ENVIRONMENT, name="tells")
-    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": [one_case(1)]}))
+    write_eval_set(folder, "one", one_case(1))
     script = tmp_path / "script.py"
     # Without `if __name__ == "__main__"`, no process can be made from it.
     script.write_text("import sys\nfrom evaltui.cli import main\nmain(['run', *sys.argv[1:]])\n")

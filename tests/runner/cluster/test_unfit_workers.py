@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from commands.command_line import call
+from eval_data import write_eval_set
 from runner.cluster.clusters import Run, cluster_here
 
 from evaltui.runner.dask import worker as on_worker
-from evaltui.runner.dask.versions import differing, versions_of
+from evaltui.runner.dask.worker import differing, versions_of
 from tests.numbered_cases import one_case
 from tests.stored_runs import count
 
@@ -37,8 +38,7 @@ COUNT = 24
 @pytest.fixture
 def agent(write_agent) -> Path:
     folder = write_agent(AGENT, name="packed")
-    data = {"eval_set_id": "packed", "eval_cases": [one_case(number) for number in range(COUNT)]}
-    (folder / "packed.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, "packed", *map(one_case, range(COUNT)))
     return folder
 
 

@@ -24,9 +24,9 @@ from evaltui.project.interpreters import OWN
 from evaltui.runner.plan import CaseStarted
 from evaltui.runs import sessions
 from evaltui.runs.history import open_run
-from evaltui.runs.listening import Address, listening
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import RunRequest
+from evaltui.runs.sessions import Address, listening
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
 from tests.traces.adk_spans import BARE, EVENTS_ONLY, SPANS, run

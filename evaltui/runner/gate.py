@@ -8,14 +8,16 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
 
+from evaltui.agents.errors import RunStoppedError
 from evaltui.core.cost.metering import tokens_of
 from evaltui.core.cost.prices import Prices
 from evaltui.core.model.budget import Amount, Budget
 from evaltui.core.model.events import Json
 from evaltui.core.model.limits import CallRate, Limit
 from evaltui.core.model.spending import Tokens
-from evaltui.runner.gate.limiter import Call, Limiter
+from evaltui.runner.limiter import Call, Limiter
 from evaltui.text.figures import counted, show_money
 
 # Seconds. A model that wants to be left alone for longer is out of order for this run.
@@ -70,13 +72,19 @@ class Ledger:
     """The budget of a run, and its spending. A call that ends without its tokens counts with its estimate."""
 
     def __init__(
-        self, budget: Budget, prices: Prices, estimate: Callable[[str, int], Tokens], *, counts_all: bool
+        self,
+        budget: Budget,
+        prices: Prices,
+        estimate: Callable[[str, int], Tokens],
+        spent: Amount,
+        *,
+        counts_all: bool,
     ) -> None:
         """`estimate` gets the model of a call and the characters of its request. Where it `counts_all`, a
         model without a price is an error."""
         self.budget = budget
-        self.total = Amount()
-        """Spending of calls that are over."""
+        self.total = spent
+        """Spending of calls that are over, and of earlier parts of the run."""
         self._prices = prices
         self._estimate = estimate
         self._counts_all = counts_all
@@ -97,10 +105,6 @@ class Ledger:
         if self.budget.unit == "USD":
             return show_money(self.spent)
         return counted(round(self.spent), "token")
-
-    def carry_over(self, amount: Amount) -> None:
-        """Count the spending of an earlier part of the run."""
-        self.total += amount
 
     def admits(self, call: Call) -> bool:
         """Starts a call, unless those under way may use up the rest.
@@ -190,8 +194,9 @@ class Gate:
         self._estimates = shared.estimates
         if budget and shared.ledger is None:
             estimate = self._estimates.tokens
-            shared.ledger = Ledger(budget, prices or Prices(), estimate, counts_all=not allows_unmetered)
-            shared.ledger.carry_over(shared.spent)
+            shared.ledger = Ledger(
+                budget, prices or Prices(), estimate, shared.spent, counts_all=not allows_unmetered
+            )
         self.ledger = shared.ledger
         """The budget and its spending; None without one."""
         # For each call that waits, its `on_go` and `on_stop`.
@@ -293,3 +298,143 @@ class Gate:
         # Last: what they do may ask for more.
         for on_go, _ in callbacks:
             on_go()
+
+
+# Seconds between two readings of a clock that may stand still.
+_SHORTEST_WAIT = 0.05
+
+Gated = TypeVar("Gated")
+
+
+class CallGate(Protocol[Gated]):
+    """A `Gate`, or what stands for one where the run is on another machine."""
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
+
+    @property
+    def patterns(self) -> tuple[str, ...]: ...
+
+    @property
+    def stopped(self) -> object | None: ...
+
+    def ask(
+        self,
+        model: str,
+        size: int,
+        on_go: Callable[[], None],
+        on_stop: Callable[[], None],
+        *,
+        is_first: bool,
+    ) -> Gated: ...
+
+    def refused_until(self, model: str) -> float: ...
+
+    def end(self, gated: Gated, usage: Json | None) -> None: ...
+
+    def refused(self, gated: Gated, retry_after: float | None) -> None: ...
+
+    def withdraw(self, gated: Gated) -> None: ...
+
+
+class GatedRequest:
+    """A request that may take `timeout` seconds; while one of its calls waits, its clock stands still.
+
+    Waiting after a refusal may take as long once more: a model that refuses for ever ends the case.
+    """
+
+    def __init__(self, gate: CallGate[Any], timeout: float) -> None:
+        self._gate = gate
+        self._patience = timeout
+        self._calls: dict[int, Any] = {}
+        self._waiting: set[int] = set()
+        self._waits_since = 0.0
+        self._throttled = 0.0
+        self.stop = asyncio.get_running_loop().create_future()
+        """Done when the run makes no further call, and the request needs one."""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Patterns of the models whose calls have to ask."""
+        return self._gate.patterns
+
+    @property
+    def throttled(self) -> float:
+        """Seconds in which some call has waited."""
+        return self._throttled + (self._gate.clock() - self._waits_since if self._waiting else 0.0)
+
+    def on_message(self, message: Json, go: Callable[[Json], None]) -> None:
+        """A step of a call, see `ModelGate`; `go` sends the answer `{"number", "goes"}`."""
+        number = message["number"]
+        if not message.get("over"):
+            self._ask(number, message, go)
+            return
+        gated = self._calls.pop(number, None)
+        if gated is None:
+            return
+        if number in self._waiting:
+            self._waited(number)
+            self._gate.withdraw(gated)
+        elif (refused := message.get("refused")) is not None:
+            self._gate.refused(gated, refused["retry_after"])
+        else:
+            self._gate.end(gated, message.get("usage"))
+
+    def _ask(self, number: int, message: Json, go: Callable[[Json], None]) -> None:
+        if (again := message.get("again")) is not None:
+            wait = self._gate.refused_until(message["model"]) - self._gate.clock()
+            self._patience -= max(wait, again["retry_after"] or 0.0)
+            if self._patience < 0:
+                go({"number": number, "goes": False})
+                return
+        if not self._waiting:
+            self._waits_since = self._gate.clock()
+        self._waiting.add(number)
+
+        def on_go() -> None:
+            self._waited(number)
+            go({"number": number, "goes": True})
+
+        def on_stop() -> None:
+            if not self.stop.done():
+                self.stop.set_result(None)
+
+        is_first = message.get("first", False)
+        gated = self._gate.ask(message["model"], message["size"], on_go, on_stop, is_first=is_first)
+        self._calls[number] = gated
+
+    def _waited(self, number: int) -> None:
+        self._waiting.discard(number)
+        if not self._waiting:
+            self._throttled += self._gate.clock() - self._waits_since
+
+    def close(self) -> None:
+        """The request is over, and with it its calls."""
+        self._throttled = self.throttled
+        self._waiting.clear()
+        for gated in self._calls.values():
+            self._gate.withdraw(gated)
+        self._calls.clear()
+
+
+async def answered(answer: asyncio.Future[Any], timeout: float, gated: GatedRequest | None) -> bool:
+    """Waits for an answer for so many seconds, without those that it waited at the gate; False where there is
+    none by then.
+
+    Raises RunStoppedError once the request needs a call and the run makes no more.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while not answer.done():
+        left = timeout - (loop.time() - began) + (gated.throttled if gated else 0.0)
+        if left <= 0:
+            return False
+        # Not wait_for: in Python 3.11 it loses a cancellation that comes along with the answer.
+        if gated is None:
+            await asyncio.wait({answer}, timeout=left)
+            continue
+        ends = {answer, gated.stop}
+        await asyncio.wait(ends, timeout=max(left, _SHORTEST_WAIT), return_when=asyncio.FIRST_COMPLETED)
+        if gated.stop.done():
+            raise RunStoppedError
+    return True

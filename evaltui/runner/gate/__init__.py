@@ -1,1 +1,0 @@
-"""When model calls of a run may begin."""
